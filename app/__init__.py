@@ -1,0 +1,1 @@
+"""What people touch: command line, web pages, REST, jobs and releases."""

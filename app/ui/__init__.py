@@ -1,0 +1,1 @@
+"""The Gradio pages, one file per tab, no logic."""

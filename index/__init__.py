@@ -1,0 +1,1 @@
+"""Where we look: vectors in, image ids out."""

@@ -1,0 +1,1 @@
+"""Pairs in, pairs out: reading, checking and storing pictures and captions."""

@@ -1,0 +1,1 @@
+"""Pictures with captions that the project draws itself."""

@@ -1,0 +1,1 @@
+"""How the model learns without forgetting."""

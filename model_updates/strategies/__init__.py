@@ -1,0 +1,1 @@
+"""One paper's continual-learning method per file."""
