@@ -1,0 +1,75 @@
+"""What can go wrong for the person in front of the application; each error is one clear sentence.
+
+AppError                   exit code 1 unless a leaf says otherwise
+├── UsageProblem           2: what was asked makes no sense as asked
+├── NoHome                 there is no Perennial home at this place
+├── NewerFormat            the home was written by a newer Perennial
+├── NoRelease              nothing has been released yet, or nothing released can be trusted
+├── UnknownRelease         no release has this id or prefix
+├── ReleaseDamaged         a release, version, generation or commit fails its checksum
+├── NoSpace                the disk has less room than the work needs
+├── UpdateRunning          5: another process holds the updater lock
+└── ParentMoved            5: another commit became current since this one was prepared
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AppError(Exception):
+    """A sentence for the user and the exit code that goes with it.
+
+    Attributes:
+        message: What was asked, what was found, what to do.
+        exit_code: 1 error, 2 usage, 3 rejected, 4 needs review, 5 busy.
+    """
+
+    default_exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.exit_code = self.default_exit_code if exit_code is None else exit_code
+
+
+class UsageProblem(AppError):  # noqa: N818 - the leaves are named for what happened
+    """What was asked makes no sense as asked."""
+
+    default_exit_code = 2
+
+
+class NoHome(AppError):  # noqa: N818
+    """There is no Perennial home at this place."""
+
+
+class NewerFormat(AppError):  # noqa: N818
+    """The home was written by a newer Perennial."""
+
+
+class NoRelease(AppError):  # noqa: N818
+    """Nothing has been released yet, or nothing released can be trusted."""
+
+
+class UnknownRelease(AppError):  # noqa: N818
+    """No release has this id or prefix."""
+
+
+class ReleaseDamaged(AppError):  # noqa: N818
+    """A release, version, generation or commit fails its checksum."""
+
+
+class NoSpace(AppError):  # noqa: N818
+    """The disk has less room than the work needs."""
+
+
+class UpdateRunning(AppError):  # noqa: N818
+    """Another process holds the updater lock."""
+
+    default_exit_code = 5
+
+
+class ParentMoved(AppError):  # noqa: N818
+    """Another commit became current since this one was prepared."""
+
+    default_exit_code = 5

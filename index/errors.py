@@ -1,0 +1,45 @@
+"""What can go wrong when looking for vectors.
+
+IndexingError
+├── VectorError            an array is not rows of finite numbers that can be made unit length
+│   └── DimensionMismatch  two sides disagree about the number of columns
+├── ResultCountError       fewer than one result was asked for
+├── UnknownFactory         FAISS does not know the factory string, or it needs more vectors
+├── UnknownIds             an id is not in this generation, or ids are unfit to be stored
+├── FingerprintMismatch    vectors of one image tower meet a generation of another
+└── GenerationDamaged      a generation folder fails its checksums, or is not a generation
+"""
+
+from __future__ import annotations
+
+
+class IndexingError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class VectorError(IndexingError):
+    """An array is not rows of finite numbers that can be made unit length."""
+
+
+class DimensionMismatch(VectorError):  # noqa: N818 - named for what happened, like its siblings
+    """Two sides disagree about the number of columns."""
+
+
+class ResultCountError(IndexingError):
+    """Fewer than one result was asked for."""
+
+
+class UnknownFactory(IndexingError):  # noqa: N818
+    """FAISS does not know the factory string, or it needs more vectors than there are."""
+
+
+class UnknownIds(IndexingError):  # noqa: N818
+    """An id is not in this generation, or ids are unfit to be stored."""
+
+
+class FingerprintMismatch(IndexingError):  # noqa: N818
+    """Vectors of one image tower meet a generation of another."""
+
+
+class GenerationDamaged(IndexingError):  # noqa: N818
+    """A generation folder fails its checksums, or is not a generation."""

@@ -1,0 +1,171 @@
+"""Build, search, filter, read and write FAISS indexes; factory strings and tuning live here.
+
+Only kinds that give their vectors back are offered: fast-scan codes crash the process when asked for a
+row (faiss 1.15.1), and a filtered HNSW search finds nothing when few rows are allowed. So filters use
+FAISS's own selector where every row is scanned, and exact products over the allowed rows elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import TypeAlias
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import UnknownFactory
+
+# faiss ships no types; every value of this alias is a CPU or GPU `faiss.Index`.
+FaissIndex: TypeAlias = faiss.Index
+
+FACTORIES = "Flat, SQfp16, SQ8, IVF<lists>,Flat, IVF<lists>,SQfp16, IVF<lists>,SQ8 and HNSW<links>"
+_OFFERED = re.compile(r"(IVF[1-9][0-9]*,)?(Flat|SQfp16|SQ8)|HNSW[1-9][0-9]*(,Flat)?")
+# A hidden FAISS limit of the GPU build: more neighbours than this raise inside a kernel launch.
+GPU_MOST_NEIGHBOURS = 2048
+# An eighth of the lists keeps IVF close to exact; FAISS's own default is a single list.
+IVF_LISTS_SHARE = 8
+HNSW_SEARCH_WIDTH = 64
+ROWS_PER_BLOCK = 16384
+
+_read_limit = threading.Lock()
+
+
+def build(vectors: NDArray[np.float32], factory: str = "Flat") -> FaissIndex:
+    """Builds an inner-product index.
+
+    Args:
+        vectors: (n, dim) float32, unit rows; row i becomes position i.
+        factory: A FAISS factory string; `"Flat"` is exact.
+
+    Returns:
+        A trained and filled CPU index.
+
+    Raises:
+        UnknownFactory: The string is not offered, or needs more vectors for training.
+    """
+    if _OFFERED.fullmatch(factory) is None:
+        raise UnknownFactory(f"There is no index kind {factory!r}. Choose one of {FACTORIES}.")
+    index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_INNER_PRODUCT)
+    if not index.is_trained:
+        lists = index.nlist if isinstance(index, faiss.IndexIVF) else 1
+        if len(vectors) < lists:
+            raise UnknownFactory(
+                f"{factory} splits vectors into {lists} lists but there are {len(vectors)} vectors. "
+                "Use fewer lists, or Flat."
+            )
+        index.train(vectors)
+    if isinstance(index, faiss.IndexIVF):
+        index.nprobe = max(1, index.nlist // IVF_LISTS_SHARE)
+    if isinstance(index, faiss.IndexHNSW):
+        index.hnsw.efSearch = HNSW_SEARCH_WIDTH
+    index.add(vectors)
+    return index
+
+
+def search(
+    index: FaissIndex,
+    queries: NDArray[np.float32],
+    k: int,
+    *,
+    allowed: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Finds the positions with the largest inner products.
+
+    Args:
+        index: An index from `build`, `read` or `clone_to_gpu`.
+        queries: (q, dim) float32, unit rows.
+        k: How many, between 1 and the number of vectors (or of allowed positions).
+        allowed: Positions that may be returned, without repeats; all when None.
+
+    Returns:
+        Scores (q, k) float32, descending, and positions (q, k) int64; -1 where an approximate index
+        found fewer than k. The order of equal scores is FAISS's.
+    """
+    if allowed is None:
+        scores, positions = index.search(queries, k)
+        return scores, positions
+    if isinstance(index, faiss.IndexFlat | faiss.IndexScalarQuantizer):
+        bitmap = np.zeros(index.ntotal, dtype=np.bool_)
+        bitmap[allowed] = True
+        # Checkers see the generated signatures; at run time faiss wraps them to take arrays and keywords.
+        selector = faiss.IDSelectorBitmap(np.packbits(bitmap, bitorder="little"))  # type: ignore[call-arg, arg-type, unused-ignore]
+        parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg, unused-ignore]
+        scores, positions = index.search(queries, k, params=parameters)
+        return scores, positions
+    return _search_rows(index, queries, k, allowed)
+
+
+def _search_rows(
+    index: FaissIndex, queries: NDArray[np.float32], k: int, allowed: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Exact products over the allowed rows, a block at a time so that memory stays bounded."""
+    best_scores = np.empty((len(queries), 0), dtype=np.float32)
+    best_positions = np.empty((len(queries), 0), dtype=np.int64)
+    for start in range(0, len(allowed), ROWS_PER_BLOCK):
+        block = allowed[start : start + ROWS_PER_BLOCK]
+        products = queries @ reconstruct(index, block).T
+        scores = np.concatenate([best_scores, products], axis=1)
+        positions = np.concatenate([best_positions, np.broadcast_to(block, products.shape)], axis=1)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        best_scores = np.take_along_axis(scores, order, axis=1)
+        best_positions = np.take_along_axis(positions, order, axis=1)
+    return best_scores, best_positions
+
+
+def reconstruct(index: FaissIndex, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Gives stored vectors back; exactly for Flat and HNSW, rounded for scalar-quantised kinds.
+
+    Args:
+        index: A CPU index from `build` or `read`.
+        positions: (m,) int64, each below the number of vectors.
+
+    Returns:
+        (m, dim) float32.
+    """
+    if len(positions) == 0:
+        return np.empty((0, index.d), dtype=np.float32)
+    if isinstance(index, faiss.IndexIVF):
+        # IVF needs a map from position to list; making it again is a no-op.
+        index.make_direct_map()
+    rows: NDArray[np.float32] = index.reconstruct_batch(np.ascontiguousarray(positions, dtype=np.int64))
+    return rows
+
+
+def write(index: FaissIndex, path: Path) -> None:
+    """Writes a CPU index to a file (not flushed to disk; publishing does that)."""
+    faiss.write_index(index, str(path))
+
+
+def read(path: Path) -> FaissIndex:
+    """Reads an index file whose checksum the caller has verified.
+
+    No array in a sound file is larger than the file, so a damaged length can not ask for more memory
+    than that, in a faiss that has the limit.
+
+    Raises:
+        RuntimeError: FAISS refuses the file.
+    """
+    setter = getattr(faiss, "set_deserialization_vector_byte_limit", None)
+    if setter is None:
+        return faiss.read_index(str(path))
+    # The limit is one global of the library.
+    with _read_limit:
+        before = faiss.get_deserialization_vector_byte_limit()
+        setter(path.stat().st_size)
+        try:
+            return faiss.read_index(str(path))
+        finally:
+            setter(before)
+
+
+def clone_to_gpu(index: FaissIndex) -> FaissIndex | None:
+    """Copies an index to the first GPU, or returns None where faiss or the machine has none.
+
+    HNSW has no GPU form; it also gives None. The caller keeps the CPU index for filters and rows.
+    """
+    if isinstance(index, faiss.IndexHNSW) or faiss.get_num_gpus() == 0:
+        return None
+    return faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)

@@ -1,0 +1,128 @@
+"""What a generation folder says about itself, checked to the last byte.
+
+A manifest is one canonical JSON text that names the checksum of every other file and its own, so that a
+single changed byte anywhere in the folder is found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from index.errors import GenerationDamaged
+
+Manifest: TypeAlias = dict[str, object]
+
+FILE_NAME = "manifest.json"
+KIND = "generation"
+SCHEMA = 1
+WHAT_TO_DO = "Restore this folder from a backup, or embed the gallery again."
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def write_manifest(folder: Path, facts: Manifest, file_names: Iterable[str]) -> Manifest:
+    """Writes the manifest of a folder whose other files are complete.
+
+    Args:
+        folder: Where the files are.
+        facts: What to say beside the files.
+        file_names: The files to vouch for.
+
+    Returns:
+        The facts with `files` (bytes and sha256 of each) and `checksum` (of the manifest itself).
+    """
+    manifest = facts | {"files": {name: _describe(folder / name) for name in file_names}}
+    manifest["checksum"] = _checksum(manifest)
+    (folder / FILE_NAME).write_bytes(_encode(manifest))
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads a manifest and requires its bytes to be exactly what `write_manifest` would write.
+
+    Raises:
+        GenerationDamaged: Missing, changed, a git-LFS pointer, or of another kind or schema.
+    """
+    try:
+        data = (folder / FILE_NAME).read_bytes()
+    except OSError as error:
+        raise GenerationDamaged(
+            f"{folder.name} is not a finished generation: its {FILE_NAME} cannot be read ({error.strerror}). "
+            f"{WHAT_TO_DO}"
+        ) from error
+    _refuse_lfs_pointer(folder, FILE_NAME, data)
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise GenerationDamaged(
+            f"The manifest of generation {folder.name} is not JSON: {error}. {WHAT_TO_DO}"
+        ) from error
+    if (
+        not isinstance(manifest, dict)
+        or manifest.get("checksum") != _checksum(manifest)
+        or _encode(manifest) != data
+    ):
+        raise GenerationDamaged(
+            f"The manifest of generation {folder.name} fails its own checksum. {WHAT_TO_DO}"
+        )
+    if manifest.get("kind") != KIND or manifest.get("schema") != SCHEMA:
+        raise GenerationDamaged(
+            f"{folder.name} holds a {manifest.get('kind')} in schema {manifest.get('schema')}; "
+            f"this program reads a {KIND} in schema {SCHEMA}. Use the program version that wrote it."
+        )
+    return manifest
+
+
+def verify_files(folder: Path, manifest: Manifest) -> None:
+    """Reads every file that a manifest vouches for.
+
+    Raises:
+        GenerationDamaged: A file is missing, changed or a git-LFS pointer.
+    """
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        raise GenerationDamaged(f"The manifest of generation {folder.name} lists no files. {WHAT_TO_DO}")
+    for name, expected in files.items():
+        path = folder / str(name)
+        try:
+            with path.open("rb") as file:
+                _refuse_lfs_pointer(folder, name, file.read(len(LFS_POINTER)))
+            found = _describe(path)
+        except OSError as error:
+            raise GenerationDamaged(
+                f"{name} of generation {folder.name} cannot be read: {error.strerror}. {WHAT_TO_DO}"
+            ) from error
+        if found != expected:
+            raise GenerationDamaged(
+                f"{name} of generation {folder.name} is damaged: its manifest says {_say(expected)}, "
+                f"the file has {_say(found)}. {WHAT_TO_DO}"
+            )
+
+
+def _refuse_lfs_pointer(folder: Path, name: str, head: bytes) -> None:
+    if head.startswith(LFS_POINTER):
+        raise GenerationDamaged(
+            f"{name} of generation {folder.name} is a git-LFS pointer, not the file itself. "
+            "Fetch the contents with `git lfs pull`."
+        )
+
+
+def _describe(path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _say(description: dict[str, object]) -> str:
+    return f"{description['bytes']} bytes with sha256 {str(description['sha256'])[:12]}"
+
+
+def _encode(manifest: Manifest) -> bytes:
+    return (json.dumps(manifest, indent=2, sort_keys=True) + "\n").encode("ascii")
+
+
+def _checksum(manifest: Manifest) -> str:
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    return hashlib.sha256(_encode(rest)).hexdigest()

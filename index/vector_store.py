@@ -1,0 +1,104 @@
+"""Raw float32 features by (tower fingerprint, kind, content id), on one checksummed LMDB store.
+
+A vector carries the fingerprint of the tower that made it, so nothing is ever computed twice and
+features of two towers can never be mixed up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from index.errors import DimensionMismatch, VectorError
+from index.vectors import finite_rows
+from ingest.storage import Store
+
+# Rows per read transaction: a long-held LMDB reader makes the file grow (300 overwrites of 100 KB: 100x).
+READ_BATCH = 4096
+LITTLE_ENDIAN_FLOAT = np.dtype("<f4")
+
+
+class VectorStore:
+    """Caches encoder outputs, not normalised, across versions and releases."""
+
+    def __init__(self, store: Store) -> None:
+        """Wraps an open store; the caller closes it.
+
+        Args:
+            store: An open `ingest.storage.Store` that holds nothing but vectors.
+        """
+        self._store = store
+
+    def get(
+        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Looks up the cached features of some contents.
+
+        Args:
+            fingerprint: The tower that made them.
+            kind: What was encoded, `"image"` or `"text:<table>"`.
+            content_ids: (n,) ids, repeats allowed.
+            dim: The tower's output dimension.
+
+        Returns:
+            The rows found, (m, dim) float32, raw, in the order asked; and a mask (n,), true where found.
+
+        Raises:
+            DimensionMismatch: A cached row has another dimension than `dim`.
+        """
+        mask = np.zeros(len(content_ids), dtype=np.bool_)
+        found: list[bytes] = []
+        for start in range(0, len(content_ids), READ_BATCH):
+            batch = content_ids[start : start + READ_BATCH]
+            values = self._store.get_many([_key(fingerprint, kind, content_id) for content_id in batch])
+            for offset, value in enumerate(values):
+                if value is None:
+                    continue
+                cached_dim = len(value) // LITTLE_ENDIAN_FLOAT.itemsize
+                if cached_dim != dim:
+                    raise DimensionMismatch(
+                        f"The cache holds {cached_dim}-dimensional {kind} features for tower "
+                        f"{fingerprint[:12]}; {dim} dimensions were asked for. "
+                        "A fingerprint must change when the tower's output does."
+                    )
+                mask[start + offset] = True
+                found.append(value)
+        rows = np.frombuffer(b"".join(found), dtype=LITTLE_ENDIAN_FLOAT).reshape(len(found), dim)
+        return rows.astype(np.float32), mask
+
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], raw: ArrayLike) -> int:
+        """Stores features; the same content under the same tower is written once.
+
+        Args:
+            fingerprint: The tower that made them.
+            kind: What was encoded, `"image"` or `"text:<table>"`.
+            content_ids: (n,) ids.
+            raw: (n, dim) float32, not normalised.
+
+        Returns:
+            How many rows were new.
+
+        Raises:
+            VectorError: Rows are not finite, or their number differs from the ids'.
+        """
+        rows = finite_rows(raw)
+        if len(rows) != len(content_ids):
+            raise VectorError(
+                f"{len(content_ids)} ids came with {len(rows)} vectors; each id needs exactly one."
+            )
+        return self._store.put_many(_records(fingerprint, kind, content_ids, rows))
+
+
+def _records(
+    fingerprint: str, kind: str, content_ids: Sequence[str], rows: NDArray[np.float32]
+) -> Iterator[tuple[bytes, bytes]]:
+    for content_id, row in zip(content_ids, rows.astype(LITTLE_ENDIAN_FLOAT, copy=False), strict=True):
+        yield _key(fingerprint, kind, content_id), row.tobytes()
+
+
+def _key(fingerprint: str, kind: str, content_id: str) -> bytes:
+    # NUL cannot occur in a fingerprint or a kind, so the joined text is unambiguous.
+    return hashlib.sha256(f"{fingerprint}\0{kind}\0{content_id}".encode()).digest()[:16]
