@@ -7,6 +7,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── NoRelease              nothing has been released yet, or nothing released can be trusted
 ├── UnknownRelease         no release has this id or prefix
 ├── ReleaseDamaged         a release, version, generation or commit fails its checksum
+├── CommitUnconfirmed      a commit is live but the disk failed to confirm it
 ├── NoSpace                the disk has less room than the work needs
 ├── UpdateRunning          5: another process holds the updater lock
 └── ParentMoved            5: another commit became current since this one was prepared
@@ -57,6 +58,10 @@ class UnknownRelease(AppError):  # noqa: N818
 
 class ReleaseDamaged(AppError):  # noqa: N818
     """A release, version, generation or commit fails its checksum."""
+
+
+class CommitUnconfirmed(AppError):  # noqa: N818
+    """A commit is live but the disk failed to confirm it."""
 
 
 class NoSpace(AppError):  # noqa: N818
