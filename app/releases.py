@@ -106,8 +106,7 @@ class ReleaseStore:
             try:
                 yield
             finally:
-                # A thread, not a flag: another thread of this process is another updater.
-        self._locked_by: int | None = None
+                self._locked_by = None
 
     def lock_holder(self) -> lock.LockHolder | None:
         """Who is updating now, or None."""
