@@ -1,0 +1,89 @@
+"""Picture bytes and thumbnails by image id, on the checksummed store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from PIL import Image
+
+from ingest.errors import UnknownImage
+from ingest.images import decode
+from ingest.limits import Limits
+from ingest.pair import ImageId
+from ingest.storage import Store
+
+_ORIGINAL = b"i"
+_THUMBNAIL = b"t"
+_GROUP = 256  # images per existence check
+
+# What is stored has passed the limits of its own upload; today's defaults must not hide it.
+_STORED = Limits(image_bytes=2**62, image_pixels=2**62, shortest_side=1, aspect=2**62, allow_flat=True)
+
+
+def _key(kind: bytes, image_id: ImageId) -> bytes:
+    try:
+        digest = bytes.fromhex(image_id)
+    except ValueError:
+        digest = b""
+    if len(digest) != 32:
+        raise UnknownImage(f"{image_id[:80]!r} is not an image id: 64 hexadecimal characters were expected.")
+    return kind + digest
+
+
+class BlobStore:
+    """Original bytes and thumbnails of every accepted picture."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def put(self, items: Iterable[tuple[ImageId, bytes, bytes]]) -> int:
+        """Stores `(id, original bytes, thumbnail bytes)` durably and returns how many images are new."""
+        new = 0
+        remaining = iter(items)
+        while group := list(islice(remaining, _GROUP)):
+            known = self._store.contains_many([_key(_ORIGINAL, image_id) for image_id, _, _ in group])
+            new += len({image_id for (image_id, _, _), seen in zip(group, known, strict=True) if not seen})
+            self._store.put_many(_records(group))
+        return new
+
+    def contains(self, image_ids: Sequence[ImageId]) -> list[bool]:
+        """Returns for each id whether its picture is stored."""
+        return self._store.contains_many([_key(_ORIGINAL, image_id) for image_id in image_ids])
+
+    def image(self, image_id: ImageId) -> Image.Image:
+        """Returns the decoded picture: RGB, upright, transparent parts on white.
+
+        Raises:
+            UnknownImage: no such picture.
+        """
+        return decode(self.original(image_id), _STORED).image
+
+    def original(self, image_id: ImageId) -> bytes:
+        """Returns the file exactly as it was uploaded, metadata included: not for showing in public."""
+        return self._get(_ORIGINAL, image_id)
+
+    def thumbnail(self, image_id: ImageId) -> bytes:
+        """Returns the WebP thumbnail (at most 256 pixels a side, no metadata)."""
+        return self._get(_THUMBNAIL, image_id)
+
+    def delete(self, image_ids: Iterable[ImageId]) -> None:
+        """Deletes pictures and thumbnails; ids that are not stored are no error."""
+        self._store.delete_many(
+            _key(kind, image_id) for image_id in image_ids for kind in (_ORIGINAL, _THUMBNAIL)
+        )
+
+    def _get(self, kind: bytes, image_id: ImageId) -> bytes:
+        found = self._store.get(_key(kind, image_id))
+        if found is None:
+            raise UnknownImage(
+                f"No picture with id {image_id[:12]} is stored. Ingest the chunk that holds it again."
+            )
+        return found
+
+
+def _records(group: Sequence[tuple[ImageId, bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    for image_id, original, thumbnail in group:
+        # The thumbnail first: an original in the store then always has its thumbnail.
+        yield _key(_THUMBNAIL, image_id), thumbnail
+        yield _key(_ORIGINAL, image_id), original

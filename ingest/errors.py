@@ -1,0 +1,128 @@
+# ruff: noqa: N818 - leaves are named for what happened, as STYLE asks
+"""What can go wrong while taking pictures and captions in.
+
+IngestError
+├── UnknownLanguage        a tag that is not BCP-47; names the nearest one
+├── BadOption              an option that cannot be used (domain name, mapping, identifier)
+├── BadItem                one thing of an upload cannot be used; the rest goes on
+│   ├── BadImage
+│   ├── BadCaption
+│   └── BadRow
+├── BadUpload              the whole upload is refused and nothing is stored
+│   └── NoValidPair        it could be read, but nothing in it can be used
+├── UnknownImage           (also a KeyError)
+├── CatalogError
+│   ├── CatalogMissing     opened read-only before it was made
+│   ├── CatalogTooNew      written by a newer Perennial
+│   ├── CatalogFull        no space left for the catalog
+│   ├── UnknownChunk       (also a KeyError)
+│   └── UnknownJob         (also a KeyError)
+└── StoreError
+    ├── StoreMissing       opened read-only before it was made
+    ├── StoreDamaged       a checksum, size or page does not match
+    ├── StoreFull          no space left; names what is free
+    └── StoreMisuse        used after fork, after close, or with a key LMDB cannot hold
+"""
+
+from __future__ import annotations
+
+
+class IngestError(Exception):
+    """Base of every error that ingest raises on purpose; its text is a sentence for the user."""
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of the message, quotes included.
+        return str(self.args[0]) if self.args else ""
+
+
+class UnknownLanguage(IngestError):
+    """A language tag that is not valid BCP-47."""
+
+
+class BadOption(IngestError):
+    """An option given by the user cannot be used as it stands."""
+
+
+class _Coded(IngestError):
+    """An error with a stable reason code beside its sentence."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+
+    def __reduce__(self) -> tuple[type[_Coded], tuple[str, str]]:
+        # The default would rebuild from the sentence alone and fail in a worker process.
+        return type(self), (self.code, self.sentence)
+
+
+class BadItem(_Coded):
+    """One item of an upload is unusable; attributes `code` and `sentence` say why."""
+
+
+class BadImage(BadItem):
+    """A file that is not a usable picture."""
+
+
+class BadCaption(BadItem):
+    """A text that is not a usable caption."""
+
+
+class BadRow(BadItem):
+    """A line of a table that cannot be used."""
+
+
+class BadUpload(_Coded):
+    """The upload as a whole is refused; nothing of it has been stored."""
+
+
+class NoValidPair(BadUpload):
+    """Nothing in the upload can be used; the sentence lists the most frequent reasons."""
+
+
+class UnknownImage(IngestError, KeyError):
+    """No image with this id is stored."""
+
+
+class CatalogError(IngestError):
+    """The catalog cannot do what was asked."""
+
+
+class CatalogMissing(CatalogError):
+    """The catalog was opened read-only but does not exist."""
+
+
+class CatalogTooNew(CatalogError):
+    """The catalog was written by a newer release of Perennial."""
+
+
+class CatalogFull(CatalogError):
+    """The disk has no room for the catalog's next transaction."""
+
+
+class UnknownChunk(CatalogError, KeyError):
+    """No chunk, or more than one, has this id or prefix."""
+
+
+class UnknownJob(CatalogError, KeyError):
+    """No job has this id."""
+
+
+class StoreError(IngestError):
+    """The key-value store cannot do what was asked."""
+
+
+class StoreMissing(StoreError):
+    """The store was opened read-only but does not exist."""
+
+
+class StoreDamaged(StoreError):
+    """Stored bytes do not match their checksum, or the file is cut short."""
+
+
+class StoreFull(StoreError):
+    """The disk has no room for the next record."""
+
+
+class StoreMisuse(StoreError):
+    """The store was used in a way that would corrupt it."""

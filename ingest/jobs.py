@@ -1,0 +1,104 @@
+"""The job list: what is waiting, running and done, across processes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, Row, insert, select, update
+
+from ingest.errors import BadOption, UnknownJob
+from ingest.records import FINAL_STATES, JOB_STATES, JobRecord
+from ingest.schema import jobs, writing
+
+_CHANGEABLE = frozenset({"state", "arguments", "progress", "result", "error", "pid", "started", "finished"})
+
+
+def now() -> str:
+    """Returns the time as ISO 8601 in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class JobTable:
+    """Jobs in the catalog's database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, kind: str, arguments: dict[str, Any]) -> JobRecord:
+        """Queues a job."""
+        values = {"kind": kind, "state": "queued", "arguments": arguments, "created": now()}
+        statement = insert(jobs).values(progress={}, result={}, **values).returning(jobs.c.seq)
+        with writing(self._engine) as connection:
+            seq = connection.execute(statement).scalar_one()
+        return self.get(f"j{seq}")
+
+    def get(self, job_id: str) -> JobRecord:
+        """Returns one job.
+
+        Raises:
+            UnknownJob: there is none with this id.
+        """
+        with self._engine.connect() as connection:
+            row = connection.execute(select(jobs).where(jobs.c.seq == _seq(job_id))).one_or_none()
+        if row is None:
+            raise _unknown(job_id)
+        return _record(row)
+
+    def all(self, *, state: str | None = None, limit: int | None = None) -> list[JobRecord]:
+        """Returns jobs, newest first."""
+        query = select(jobs).order_by(jobs.c.seq.desc()).limit(limit)
+        if state is not None:
+            query = query.where(jobs.c.state == state)
+        with self._engine.connect() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def update(self, job_id: str, fields: dict[str, Any], *, only_from: str | None = None) -> bool:
+        """Changes fields of a job; sets `started` and `finished` itself when the state implies them.
+
+        Args:
+            job_id: which job.
+            fields: new values by name.
+            only_from: change nothing unless the job is in this state now.
+
+        Returns:
+            Whether the job was changed.
+        """
+        unknown = sorted(set(fields) - _CHANGEABLE)
+        if unknown:
+            raise BadOption(
+                f"A job has no field {unknown[0]!r} that can change; it has {', '.join(sorted(_CHANGEABLE))}."
+            )
+        state = fields.get("state")
+        if state is not None and state not in JOB_STATES:
+            raise BadOption(f"{state!r} is no job state; the states are {', '.join(JOB_STATES)}.")
+        values = dict(fields)
+        if state == "running":
+            values.setdefault("started", now())
+        if state in FINAL_STATES:
+            values.setdefault("finished", now())
+        where = [jobs.c.seq == _seq(job_id)]
+        if only_from is not None:
+            where.append(jobs.c.state == only_from)
+        with writing(self._engine) as connection:
+            changed = connection.execute(update(jobs).where(*where).values(**values)).rowcount
+        if not changed and only_from is None:
+            raise _unknown(job_id)
+        return bool(changed)
+
+
+def _seq(job_id: str) -> int:
+    digits = job_id.removeprefix("j")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
+        raise _unknown(job_id)
+    return int(digits)
+
+
+def _unknown(job_id: str) -> UnknownJob:
+    return UnknownJob(f"There is no job {job_id[:40]!r}. `python -m app status` lists the jobs.")
+
+
+def _record(row: Row[Any]) -> JobRecord:
+    values = row._asdict()
+    seq = values.pop("seq")
+    return JobRecord(id=f"j{seq}", **values)

@@ -1,0 +1,34 @@
+"""How much of what an upload may hold; every number can be changed by the caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds checked before or while reading; the defaults suit an upload from a browser.
+
+    `items` and `unpacked_bytes` bound archives only: a folder on the own disk may be of any size.
+    """
+
+    image_bytes: int = 20 * 1024**2
+    image_pixels: int = 40_000_000
+    shortest_side: int = 16
+    aspect: int = 50
+    allow_flat: bool = False  # a picture of one single colour teaches nothing
+    items: int = 20_000
+    unpacked_bytes: int = 2 * 1024**3
+    ratio: int = 200  # compression beyond this, counted after the first megabyte, is a bomb
+    text_bytes: int = 256 * 1024**2  # tables and caption files of one archive together
+    sidecar_bytes: int = 64 * 1024
+    caption_characters: int = 2000
+    caption_bytes: int = 8 * 1024
+    line_bytes: int = 1024**2
+    json_depth: int = 20
+    # A caption on more pictures than this, and on more than this share of them, is for a person to judge.
+    repeated_caption_images: int = 20
+    repeated_caption_share: float = 0.2
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,105 @@
+"""What the catalog hands out: plain frozen records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ingest.pair import ImageId, Split
+
+JOB_STATES = ("queued", "running", "interrupted", "succeeded", "rejected", "review", "failed", "cancelled")
+FINAL_STATES = frozenset({"succeeded", "rejected", "review", "failed", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRecord:
+    """One picture: where it belongs and what it looks like. Sizes are in pixels, upright."""
+
+    id: ImageId
+    domain: str
+    split: Split
+    width: int
+    height: int
+    format: str
+    chunk_id: str
+    in_gallery: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """One accepted upload. `pairs` and `images` count all it holds, `new_*` what no earlier chunk had."""
+
+    id: str
+    name: str
+    created: str
+    in_gallery: bool
+    pairs: int
+    images: int
+    new_pairs: int
+    new_images: int
+    languages: dict[str, int]
+    domains: dict[str, int]
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """One run of an update or another long task; times are ISO 8601 in UTC."""
+
+    id: str
+    kind: str
+    state: str
+    arguments: dict[str, Any]
+    progress: dict[str, Any]
+    result: dict[str, Any]
+    error: str | None
+    pid: int | None
+    created: str
+    started: str | None
+    finished: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A canary: this query must keep this image as its first answer."""
+
+    query: str
+    language: str
+    image_id: ImageId
+
+
+@dataclass(frozen=True, slots=True)
+class NewImage:
+    """An accepted picture on its way into the catalog."""
+
+    id: ImageId
+    domain: str
+    split: Split
+    width: int
+    height: int
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """Everything one intake wants recorded in one transaction.
+
+    `captions` are `(image id, language, text)`; each image id is among `images`.
+    """
+
+    id: str
+    name: str
+    in_gallery: bool
+    images: Sequence[NewImage]
+    captions: Sequence[tuple[ImageId, str, str]]
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What recording a chunk changed."""
+
+    new_images: int
+    new_pairs: int
+    known_chunk: bool

@@ -1,0 +1,229 @@
+"""The catalog's tables in SQLite, and how a connection to it is set up."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Engine,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+)
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+
+from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
+
+SCHEMA = 1
+BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
+WRITE = "catalog_write"
+
+metadata = MetaData()
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("id", String(12), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("in_gallery", Boolean, nullable=False),
+    Column("new_pairs", Integer, nullable=False),
+    Column("new_images", Integer, nullable=False),
+    Column("report", JSON, nullable=False),
+)
+
+images = Table(
+    "images",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("id", String(64), nullable=False, unique=True),
+    Column("domain", String(64), nullable=False),
+    Column("split", String(10), nullable=False),
+    Column("width", Integer, nullable=False),
+    Column("height", Integer, nullable=False),
+    Column("format", String(8), nullable=False),
+    Column("in_gallery", Boolean, nullable=False),
+    Column("chunk", Integer, ForeignKey("chunks.seq"), nullable=False),
+    Index("images_by_domain", "domain", "split"),
+)
+
+captions = Table(
+    "captions",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("image", Integer, ForeignKey("images.seq"), nullable=False),
+    Column("language", String(35), nullable=False),
+    Column("text", Text, nullable=False),
+    UniqueConstraint("image", "language", "text"),
+    Index("captions_by_language", "language"),
+)
+
+# A chunk keeps all its pairs, also those an earlier chunk brought first: it can be trained again as it was.
+chunk_captions = Table(
+    "chunk_captions",
+    metadata,
+    Column("chunk", Integer, ForeignKey("chunks.seq"), primary_key=True),
+    Column("caption", Integer, ForeignKey("captions.seq"), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
+chunk_images = Table(
+    "chunk_images",
+    metadata,
+    Column("chunk", Integer, ForeignKey("chunks.seq"), primary_key=True),
+    Column("image", Integer, ForeignKey("images.seq"), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("arguments", JSON, nullable=False),
+    Column("progress", JSON, nullable=False),
+    Column("result", JSON, nullable=False),
+    Column("error", Text),
+    Column("pid", Integer),
+    Column("created", String(32), nullable=False),
+    Column("started", String(32)),
+    Column("finished", String(32)),
+    Index("jobs_by_state", "state"),
+)
+
+pins = Table(
+    "pins",
+    metadata,
+    Column("query", Text, primary_key=True),
+    Column("language", String(35), primary_key=True),
+    Column("image_id", String(64), nullable=False),
+)
+
+_FULL_TEXT = (
+    "CREATE VIRTUAL TABLE captions_text USING fts5("
+    "text, content='captions', content_rowid='seq', tokenize='unicode61 remove_diacritics 2')",
+    "CREATE TRIGGER captions_inserted AFTER INSERT ON captions BEGIN "
+    "INSERT INTO captions_text(rowid, text) VALUES (new.seq, new.text); END",
+    "CREATE TRIGGER captions_deleted AFTER DELETE ON captions BEGIN "
+    "INSERT INTO captions_text(captions_text, rowid, text) VALUES ('delete', old.seq, old.text); END",
+)
+
+
+def open_engine(path: Path, *, read_only: bool) -> Engine:
+    """Opens the database file, making its tables when it is new and writable.
+
+    Raises:
+        CatalogMissing: `read_only` and there is no file, or it holds no tables yet.
+        CatalogTooNew: written by a newer release.
+        CatalogError: the file is not a catalog.
+    """
+    if read_only and not path.exists():
+        raise CatalogMissing(f"There is no catalog at {path} yet. Run `python -m app init` first.")
+    if not read_only:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(
+            uri, uri=True, check_same_thread=False, timeout=BUSY_MILLISECONDS / 1000
+        ),
+        poolclass=QueuePool,
+        pool_size=4,
+        max_overflow=28,
+    )
+    event.listen(engine, "connect", _set_read_pragmas if read_only else _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    try:
+        _check_schema(engine, path, read_only=read_only)
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        engine.dispose()
+        raise CatalogError(
+            f"{path} cannot be opened as a catalog ({error}). Restore it from a backup."
+        ) from error
+    except CatalogError:
+        engine.dispose()
+        raise
+    return engine
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Runs a block as one write transaction: all of it is recorded, or nothing.
+
+    Raises:
+        CatalogFull: the disk has no room.
+        CatalogError: the catalog was opened read-only, or another process holds it for too long.
+    """
+    try:
+        with engine.execution_options(**{WRITE: True}).begin() as connection:
+            yield connection
+    except OperationalError as error:
+        if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            raise CatalogFull(
+                f"Writing to the catalog failed ({error.orig}); nothing was recorded. "
+                "Free some disk space and try again."
+            ) from error
+        raise CatalogError(
+            f"The catalog could not be written ({error.orig}); nothing was recorded."
+        ) from error
+
+
+def _set_read_pragmas(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # transactions are begun by `_begin`, not guessed by the driver
+    connection.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
+
+
+def _set_pragmas(connection: sqlite3.Connection, entry: ConnectionPoolEntry) -> None:
+    _set_read_pragmas(connection, entry)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin(connection: Connection) -> None:
+    # A writer takes its lock first: upgrading a read transaction would fail when another writer came between.
+    writing = connection.get_execution_options().get(WRITE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
+    with engine.connect() as connection:
+        found = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    if found == 0 and read_only:
+        raise CatalogMissing(f"The catalog at {path} is empty. Run `python -m app init` first.")
+    if found == 0:
+        found = _create(engine)
+    if found > SCHEMA:
+        raise CatalogTooNew(
+            f"The catalog at {path} has schema {found}; this Perennial reads up to {SCHEMA}. "
+            "Install a newer release."
+        )
+
+
+def _create(engine: Engine) -> int:
+    with writing(engine) as connection:
+        found = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+        if found:  # another process made the tables while this one waited for the lock
+            return found
+        metadata.create_all(connection, checkfirst=False)
+        for statement in _FULL_TEXT:
+            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+    return SCHEMA
