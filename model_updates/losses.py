@@ -96,9 +96,9 @@ def ckc(h_stack: Tensor, z_stack: Tensor, scale: Tensor | float) -> Tensor:
     """Returns C-CLIP's contrastive knowledge consolidation, eq. (5) with the batch stacked along rows.
 
     `H` holds the projected features of the model in training, images first, then texts; `Z` the old model's
-    raw features in the same order. `½[CE(s·HZᵀ, arange) + CE(s·ZHᵀ, arange)]`: a feature's positive is its own
-    old self, and the paired item of the other modality is a negative. The printed sum, without the half, is
-    twice this.
+    raw features in the same order. `½[CE(s·HZᵀ, arange) + CE(s·ZHᵀ, arange)]`: a feature's positive is its
+    own old self, and the paired item of the other modality is a negative. The printed sum, without the half,
+    is twice this.
 
     Args:
         h_stack: `(2b, dim)`, normalised here.

@@ -1,0 +1,334 @@
+"""Recall and forgetting: pure functions of similarity matrices and of ranks.
+
+A rank is 0-based and pessimistic: everything that ties with the right answer counts as ahead of it, so an
+encoder that maps all inputs to one vector scores 0 instead of the 100 % that a stable sort could give it.
+
+`a[j][i]` is the score on task i after learning task j (the formulas' 1-based order), so row j of a matrix has
+at least its first j + 1 entries; what lies right of them is never read. Where a formula divides by nothing
+the value is None.
+
+Sources: recall and R_m after CTP (its table's mean of six recalls), AR and F after CLL-CLIP, BWT after
+IncCLIP and in its usual form, PD after C-CLIP.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+RECALL_DEPTHS = (1, 5, 10)
+QUERY_METRICS = ("t2i_r1", "t2i_r5", "t2i_r10", "t2i_mean")
+
+# Two equal vectors need not get equal dot products: a matrix product may sum in another order at its edges.
+# Float32 cosines differ by a few 1e-7 there, so what is closer than this counts as a tie.
+TIE_TOLERANCE = 1e-6
+
+
+def caption_ranks(similarities: NDArray[Any], caption_image: IntArray, *, tolerance: float = 0.0) -> IntArray:
+    """Returns the rank of each caption's own image among all images.
+
+    Args:
+        similarities: `(n_captions, n_images)`.
+        caption_image: `(n_captions,)`, the column of each caption's image.
+        tolerance: others this much below the right image still count as tied with it.
+
+    Returns:
+        `(n_captions,)`; 0 means that the right image is alone in front.
+
+    Raises:
+        ValueError: on NaN, or when the shapes do not fit.
+    """
+    _check_similarities(similarities, caption_image)
+    own = similarities[np.arange(len(caption_image)), caption_image]
+    ahead_or_tied = np.count_nonzero(similarities >= (own - tolerance)[:, None], axis=1)
+    return np.asarray(ahead_or_tied - 1, dtype=np.int64)
+
+
+def image_ranks(
+    similarities: NDArray[Any], caption_image: IntArray, *, tolerance: float = 0.0
+) -> tuple[IntArray, IntArray]:
+    """Returns the best rank that any caption of an image reaches among all captions.
+
+    Captions of the same image never push one another back: an image is found as soon as one of them is.
+
+    Args:
+        similarities: `(n_captions, n_images)`.
+        caption_image: `(n_captions,)`, the column of each caption's image.
+        tolerance: captions this much below the best right one still count as tied with it.
+
+    Returns:
+        The ranks and the columns they belong to, both `(n_images_with_captions,)`, columns ascending.
+
+    Raises:
+        ValueError: on NaN, or when the shapes do not fit.
+    """
+    _check_similarities(similarities, caption_image)
+    images = np.unique(caption_image)
+    return _best_caption_ranks(similarities[:, images].T, caption_image, images, tolerance), images
+
+
+def _best_caption_ranks(
+    rows: NDArray[Any], caption_image: IntArray, images: IntArray, tolerance: float
+) -> IntArray:
+    """Ranks for `rows`, `(n, n_captions)`: the similarities of `images` (n,) to every caption."""
+    is_own = caption_image[None, :] == images[:, None]
+    best_own = np.where(is_own, rows, -np.inf).max(axis=1)
+    others = (rows >= (best_own - tolerance)[:, None]) & ~is_own
+    return np.asarray(np.count_nonzero(others, axis=1), dtype=np.int64)
+
+
+def _check_similarities(similarities: NDArray[Any], caption_image: IntArray) -> None:
+    if similarities.ndim != 2 or similarities.shape[0] != len(caption_image):
+        raise ValueError(
+            f"Similarities must have one row for each of the {len(caption_image)} captions; "
+            f"found shape {similarities.shape}."
+        )
+    _check_positions(caption_image, similarities.shape[1])
+    if np.isnan(similarities).any():
+        raise ValueError(
+            "Similarities contain NaN, so no rank is meaningful. The encoder that made them is broken; "
+            "do not measure it."
+        )
+
+
+def _check_positions(caption_image: IntArray, n_images: int) -> None:
+    if len(caption_image) == 0:
+        raise ValueError("A slice without a single caption cannot be measured.")
+    if caption_image.min() < 0 or caption_image.max() >= n_images:
+        raise ValueError(
+            f"Captions point at image positions {caption_image.min()} to {caption_image.max()}, "
+            f"but the gallery has {n_images} images."
+        )
+
+
+def rank_slice(
+    image_vectors: NDArray[np.float32],
+    text_vectors: NDArray[np.float32],
+    caption_image: IntArray,
+    *,
+    chunk: int = 1024,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Ranks a slice in both directions without ever holding the whole similarity matrix.
+
+    Args:
+        image_vectors: `(n_images, dim)` unit rows, the measuring gallery.
+        text_vectors: `(n_captions, dim)` unit rows.
+        caption_image: `(n_captions,)`, the position of each caption's image.
+        chunk: queries per block; memory is about `chunk * max(n_images, n_captions) * 10` bytes.
+
+    Returns:
+        Text ranks `(n_captions,)`; image ranks and their images' positions, both `(n_images_with_captions,)`.
+
+    Raises:
+        ValueError: on NaN in the vectors, or when the shapes do not fit.
+    """
+    caption_image = np.asarray(caption_image, dtype=np.int64)
+    if text_vectors.ndim != 2 or image_vectors.ndim != 2 or text_vectors.shape[1] != image_vectors.shape[1]:
+        raise ValueError(
+            f"Image and text vectors must be two tables of one width; found shapes {image_vectors.shape} "
+            f"and {text_vectors.shape}. Were they made by one encoder?"
+        )
+    if len(text_vectors) != len(caption_image):
+        raise ValueError(f"{len(text_vectors)} text vectors were given for {len(caption_image)} captions.")
+    _check_positions(caption_image, len(image_vectors))
+    images = np.unique(caption_image)
+    text_ranks = [
+        caption_ranks(
+            text_vectors[start : start + chunk] @ image_vectors.T,
+            caption_image[start : start + chunk],
+            tolerance=TIE_TOLERANCE,
+        )
+        for start in range(0, len(caption_image), chunk)
+    ]
+    ranks_of_images = []
+    for start in range(0, len(images), chunk):
+        block = images[start : start + chunk]
+        rows = image_vectors[block] @ text_vectors.T
+        ranks_of_images.append(_best_caption_ranks(rows, caption_image, block, TIE_TOLERANCE))
+    return np.concatenate(text_ranks), np.concatenate(ranks_of_images), images
+
+
+@dataclass(frozen=True, eq=False)
+class SliceResult:
+    """How one encoder ranks the held-out pairs of one language in one domain.
+
+    Attributes:
+        language: BCP-47 tag.
+        domain: the pictures' domain.
+        image_ids: the measuring gallery, all held-out images of the domain.
+        caption_image: `(n_captions,)`, the position of each caption's image in `image_ids`.
+        text_ranks: `(n_captions,)`, rank of the right image for each caption as the query.
+        image_ranks: `(n_images_with_captions,)`, best rank of an own caption for each image as the query.
+        image_rank_image: `(n_images_with_captions,)`, which image each of `image_ranks` belongs to.
+    """
+
+    language: str
+    domain: str
+    image_ids: tuple[str, ...]
+    caption_image: IntArray
+    text_ranks: IntArray
+    image_ranks: IntArray
+    image_rank_image: IntArray
+
+    def __post_init__(self) -> None:
+        _check_positions(self.caption_image, len(self.image_ids))
+        if len(self.text_ranks) != len(self.caption_image) or len(self.image_ranks) != len(
+            self.image_rank_image
+        ):
+            raise ValueError(
+                f"Slice {self.language}/{self.domain} has {len(self.caption_image)} captions but "
+                f"{len(self.text_ranks)} text ranks, and {len(self.image_ranks)} image ranks for "
+                f"{len(self.image_rank_image)} images."
+            )
+
+    @property
+    def captioned_images(self) -> int:
+        """Number of images that have a caption here: the independent observations of the slice."""
+        return len(self.image_rank_image)
+
+    def recalls(self) -> dict[str, float]:
+        """Returns R@1, 5 and 10 both ways (`t2i_r1`, …, `i2t_r10`) and `mean_recall`, in percent.
+
+        A gallery smaller than the depth makes that recall 100: compare such slices with care.
+        """
+        recalls = {
+            f"{direction}_r{depth}": 100.0 * float(np.mean(ranks < depth))
+            for direction, ranks in (("t2i", self.text_ranks), ("i2t", self.image_ranks))
+            for depth in RECALL_DEPTHS
+        }
+        return {**recalls, "mean_recall": mean_recall(list(recalls.values()))}
+
+    def query_scores(self, metric: str) -> FloatArray:
+        """Returns each caption's score in [0, 1], `(n_captions,)`; its mean is the metric as a fraction.
+
+        Args:
+            metric: one of `QUERY_METRICS`; `t2i_mean` is the mean of the three indicators.
+        """
+        depths = {"t2i_r1": (1,), "t2i_r5": (5,), "t2i_r10": (10,), "t2i_mean": RECALL_DEPTHS}.get(metric)
+        if depths is None:
+            raise ValueError(
+                f"There is no per-query metric {metric!r}; choose one of {', '.join(QUERY_METRICS)}."
+            )
+        hits = np.array([self.text_ranks < depth for depth in depths], dtype=np.float64)
+        return np.asarray(hits.mean(axis=0))
+
+    def chance(self, metric: str) -> float:
+        """Returns the score in [0, 1] that guessing would reach on this gallery."""
+        depths = RECALL_DEPTHS if metric == "t2i_mean" else (int(metric.removeprefix("t2i_r")),)
+        return float(np.mean([min(depth, len(self.image_ids)) for depth in depths])) / len(self.image_ids)
+
+    def to_json(self) -> dict[str, object]:
+        """Returns plain lists, numbers and strings, ready for `json.dumps`."""
+        arrays = ("caption_image", "text_ranks", "image_ranks", "image_rank_image")
+        return {
+            "language": self.language,
+            "domain": self.domain,
+            "image_ids": list(self.image_ids),
+            **{name: getattr(self, name).tolist() for name in arrays},
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "SliceResult":
+        """Rebuilds what `to_json` wrote."""
+        return cls(
+            language=document["language"],
+            domain=document["domain"],
+            image_ids=tuple(document["image_ids"]),
+            caption_image=np.array(document["caption_image"], dtype=np.int64),
+            text_ranks=np.array(document["text_ranks"], dtype=np.int64),
+            image_ranks=np.array(document["image_ranks"], dtype=np.int64),
+            image_rank_image=np.array(document["image_rank_image"], dtype=np.int64),
+        )
+
+
+def mean_recall(recalls: Sequence[float]) -> float:
+    """Returns R_m, the mean of R@1, 5 and 10 in both directions."""
+    if len(recalls) != 2 * len(RECALL_DEPTHS):
+        raise ValueError(f"R_m is the mean of six recalls; {len(recalls)} were given.")
+    return math.fsum(recalls) / len(recalls)
+
+
+def average_recall(matrix: Sequence[Sequence[float]]) -> float:
+    """Returns `AR_T = mean_{i<=T} a_{T,i}`, the average over all tasks after the last one."""
+    last = len(matrix) - 1
+    return math.fsum(matrix[last][: last + 1]) / (last + 1)
+
+
+def forgetting(matrix: Sequence[Sequence[float]]) -> float | None:
+    """Returns `F_T = 1/(T-1) sum_{i<T} max_{k in [i, T-1]} (a_{k,i} - a_{T,i})`; None for one task.
+
+    The maximum starts at k = i, where the task was learned; the printed formula starts at 1, where `a_{k,i}`
+    does not exist. Negative when old tasks gained.
+    """
+    last = len(matrix) - 1
+    if last < 1:
+        return None
+    losses = [max(matrix[k][i] for k in range(i, last)) - matrix[last][i] for i in range(last)]
+    return math.fsum(losses) / last
+
+
+def bwt(matrix: Sequence[Sequence[float]]) -> float | None:
+    """Returns backward transfer `1/(T-1) sum_{i<T} (a_{T,i} - a_{i,i})`; None for one task."""
+    last = len(matrix) - 1
+    if last < 1:
+        return None
+    return math.fsum(matrix[last][i] - matrix[i][i] for i in range(last)) / last
+
+
+def bwt_incclip(matrix: Sequence[Sequence[float]]) -> float | None:
+    """Returns IncCLIP's form, `1/(T-1) sum_{i=2..T} 1/i sum_{j<=i} (a_{i,j} - a_{j,j})`; None for one task.
+
+    The terms with j = i are zero and yet counted in 1/i, so its size is smaller than that of `bwt`.
+    """
+    last = len(matrix) - 1
+    if last < 1:
+        return None
+    means = [
+        math.fsum(matrix[i][j] - matrix[j][j] for j in range(i + 1)) / (i + 1) for i in range(1, last + 1)
+    ]
+    return math.fsum(means) / last
+
+
+def pd(before: float, after: float) -> float:
+    """Returns C-CLIP's performance drop on a data set never trained on; lower is better."""
+    return before - after
+
+
+def average_precision_at_n(
+    relevance: Sequence[bool], n: int, *, relevant_in_gallery: int | None = None
+) -> float:
+    """Returns CTP's average precision, which divides by the hits found, not by all that are relevant.
+
+    `N' = min(n, relevant, length)`, `AP = 1/m sum_{k<=N'} P(k) rel_k` with m hits in the first N'; 0
+    without a hit.
+
+    Args:
+        relevance: whether each result is relevant, best first, the query itself removed.
+        n: the depth.
+        relevant_in_gallery: how many relevant items there are at all; None when at least `n`.
+    """
+    depth = min(n, len(relevance), n if relevant_in_gallery is None else relevant_in_gallery)
+    hit_positions = [k for k in range(depth) if relevance[k]]
+    if not hit_positions:
+        return 0.0
+    return math.fsum((hits + 1) / (k + 1) for hits, k in enumerate(hit_positions)) / len(hit_positions)
+
+
+def map_at_n(
+    relevances: Sequence[Sequence[bool]], n: int, *, relevant_in_gallery: Sequence[int] | None = None
+) -> float | None:
+    """Returns the mean of `average_precision_at_n` over the queries; None without a query."""
+    if not relevances:
+        return None
+    totals: Sequence[int | None] = relevant_in_gallery or [None] * len(relevances)
+    precisions = [
+        average_precision_at_n(relevance, n, relevant_in_gallery=total)
+        for relevance, total in zip(relevances, totals, strict=True)
+    ]
+    return math.fsum(precisions) / len(precisions)
