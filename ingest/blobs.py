@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 from PIL import Image
 
@@ -15,7 +14,8 @@ from ingest.storage import Store
 
 _ORIGINAL = b"i"
 _THUMBNAIL = b"t"
-_GROUP = 256  # images per existence check
+_GROUP = 256  # images written together, unless their bytes come to more first
+_GROUP_BYTES = 32 * 1024**2
 
 # What is stored has passed the limits of its own upload; today's defaults must not hide it.
 _STORED = Limits(image_bytes=2**62, image_pixels=2**62, shortest_side=1, aspect=2**62, allow_flat=True)
@@ -40,11 +40,10 @@ class BlobStore:
     def put(self, items: Iterable[tuple[ImageId, bytes, bytes]]) -> int:
         """Stores `(id, original bytes, thumbnail bytes)` durably and returns how many images are new."""
         new = 0
-        remaining = iter(items)
-        while group := list(islice(remaining, _GROUP)):
-            known = self._store.contains_many([_key(_ORIGINAL, image_id) for image_id, _, _ in group])
-            new += len({image_id for (image_id, _, _), seen in zip(group, known, strict=True) if not seen})
+        for group in _groups(items):
+            known = self.contains(list(group))
             self._store.put_many(_records(group))
+            new += len(group) - sum(known)
         return new
 
     def contains(self, image_ids: Sequence[ImageId]) -> list[bool]:
@@ -82,8 +81,21 @@ class BlobStore:
         return found
 
 
-def _records(group: Sequence[tuple[ImageId, bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    for image_id, original, thumbnail in group:
+def _groups(items: Iterable[tuple[ImageId, bytes, bytes]]) -> Iterator[dict[ImageId, tuple[bytes, bytes]]]:
+    group: dict[ImageId, tuple[bytes, bytes]] = {}
+    size = 0
+    for image_id, original, thumbnail in items:
+        group[image_id] = (original, thumbnail)
+        size += len(original) + len(thumbnail)
+        if len(group) >= _GROUP or size >= _GROUP_BYTES:
+            yield group
+            group, size = {}, 0
+    if group:
+        yield group
+
+
+def _records(group: dict[ImageId, tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    for image_id, (original, thumbnail) in group.items():
         # The thumbnail first: an original in the store then always has its thumbnail.
         yield _key(_THUMBNAIL, image_id), thumbnail
         yield _key(_ORIGINAL, image_id), original

@@ -8,7 +8,7 @@ which are harmless and are reused when the chunk comes again.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from sqlalchemy import (
     column,
     distinct,
     func,
-    insert,
     literal_column,
     select,
     table,
@@ -29,9 +28,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.errors import UnknownChunk
-from ingest.jobs import JobTable, now
+from ingest.jobs import JobTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
-from ingest.recording import chunk_record, grouped, record_captions, record_images
+from ingest.recording import chunk_record, grouped, insert_chunk, record_captions, record_images
 from ingest.records import ChunkRecord, ImageRecord, JobRecord, NewChunk, Pin, Recorded
 from ingest.schema import captions, chunk_captions, chunks, images, open_engine, pins, writing
 
@@ -255,10 +254,17 @@ class Catalog:
             row = connection.execute(select(chunks).where(chunks.c.seq == seq)).one()
             return chunk_record(connection, row._asdict())
 
-    def record_chunk(self, chunk: NewChunk) -> Recorded:
+    def record_chunk(
+        self, chunk: NewChunk, report_of: Callable[[Recorded], dict[str, Any]] | None = None
+    ) -> Recorded:
         """Records a chunk's images and captions in one transaction; its blobs must be stored already.
 
-        An image that is known keeps its domain and split, whatever `chunk` says.
+        An image that is known keeps its domain and split, whatever `chunk` says. A chunk that is known keeps
+        its first report.
+
+        Args:
+            chunk: what to record.
+            report_of: makes the report to keep, from what is new; called inside the transaction.
 
         Raises:
             CatalogFull: the disk has no room; nothing was recorded.
@@ -267,41 +273,15 @@ class Catalog:
             present = connection.execute(
                 select(chunks.c.seq).where(chunks.c.id == chunk.id)
             ).scalar_one_or_none()
-            if present is None:
-                values = {
-                    "id": chunk.id,
-                    "name": chunk.name,
-                    "created": now(),
-                    "in_gallery": chunk.in_gallery,
-                }
-                statement = insert(chunks).values(new_pairs=0, new_images=0, report=chunk.report, **values)
-                seq = int(connection.execute(statement.returning(chunks.c.seq)).scalar_one())
-            else:
-                seq = int(present)
+            seq = int(present) if present is not None else insert_chunk(connection, chunk)
             new_images, image_seqs = record_images(connection, chunk, seq)
             new_pairs = record_captions(connection, chunk, seq, image_seqs)
+            recorded = Recorded(new_images, new_pairs, known_chunk=present is not None)
             if present is None:
-                connection.execute(
-                    update(chunks)
-                    .where(chunks.c.seq == seq)
-                    .values(new_pairs=new_pairs, new_images=new_images)
-                )
-        return Recorded(new_images, new_pairs, known_chunk=present is not None)
-
-    def known_captions(self, ids: Collection[ImageId]) -> set[tuple[ImageId, str, str]]:
-        """Returns `(image id, language, text)` of all captions of these images."""
-        query = select(images.c.id, captions.c.language, captions.c.text).select_from(_JOINED)
-        found: set[tuple[ImageId, str, str]] = set()
-        with self._engine.connect() as connection:
-            for group in grouped(ids):
-                found.update(tuple(row) for row in connection.execute(query.where(images.c.id.in_(group))))
-        return found
-
-    def set_report(self, chunk_id: str, report: dict[str, Any]) -> None:
-        """Replaces the report that is kept with a chunk."""
-        seq = self._chunk_seq(chunk_id)
-        with writing(self._engine) as connection:
-            connection.execute(update(chunks).where(chunks.c.seq == seq).values(report=report))
+                report = report_of(recorded) if report_of is not None else {}
+                counts = {"new_pairs": new_pairs, "new_images": new_images}
+                connection.execute(update(chunks).where(chunks.c.seq == seq).values(report=report, **counts))
+        return recorded
 
     # Jobs and pins
 

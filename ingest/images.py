@@ -86,7 +86,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
     opened = _open(data, limits)
     try:
         _check_size(opened, limits)
-        notes = ["animated or of several pages: only the first is used"] if _has_more_frames(opened) else []
+        notes = ["animated or of several pages, only the first is used"] if _has_more_frames(opened) else []
         source_format = "JPEG" if opened.format == "MPO" else str(opened.format)
         picture = _upright(_load(opened), notes)
         rgb = _to_rgb(picture)
@@ -168,7 +168,7 @@ def _upright(image: Image.Image, notes: list[str]) -> Image.Image:
     try:
         return ImageOps.exif_transpose(image)
     except _DECODER_ERRORS:
-        notes.append("its orientation could not be read and was ignored")
+        notes.append("turned in a way that could not be read; it was left as it is")
         return image
 
 

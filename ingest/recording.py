@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.records import ChunkRecord, NewChunk
-from ingest.schema import captions, chunk_captions, chunk_images, images
+from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
 
 T = TypeVar("T")
 
@@ -22,6 +23,13 @@ def grouped(values: Iterable[T]) -> Iterator[list[T]]:
     ordered = list(values)
     for start in range(0, len(ordered), _GROUP):
         yield ordered[start : start + _GROUP]
+
+
+def insert_chunk(connection: Connection, chunk: NewChunk) -> int:
+    """Inserts a chunk's own row, counts and report still empty, and returns its row number."""
+    values = {"id": chunk.id, "name": chunk.name, "created": now(), "in_gallery": chunk.in_gallery}
+    statement = insert(chunks).values(new_pairs=0, new_images=0, report={}, **values).returning(chunks.c.seq)
+    return int(connection.execute(statement).scalar_one())
 
 
 def record_images(connection: Connection, chunk: NewChunk, seq: int) -> tuple[int, dict[ImageId, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ingest.pair import ImageId, Split
@@ -93,7 +93,6 @@ class NewChunk:
     in_gallery: bool
     images: Sequence[NewImage]
     captions: Sequence[tuple[ImageId, str, str]]
-    report: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

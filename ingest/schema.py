@@ -154,8 +154,9 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
         _check_schema(engine, path, read_only=read_only)
     except (DatabaseError, sqlite3.DatabaseError) as error:
         engine.dispose()
+        cause = getattr(error, "orig", error)
         raise CatalogError(
-            f"{path} cannot be opened as a catalog ({error}). Restore it from a backup."
+            f"{path} cannot be opened as a catalog ({cause}). Restore it from a backup."
         ) from error
     except CatalogError:
         engine.dispose()

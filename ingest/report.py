@@ -1,0 +1,97 @@
+"""What became of each thing in an upload: the report a person reads and downloads."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Outcome = Literal["accepted", "held", "rejected"]
+
+KEPT_ROWS = 20_000  # rows kept in the catalog; plain accepted ones are only counted there
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One pair or picture: where it stood, what became of it, a stable reason code and a sentence."""
+
+    where: str
+    outcome: Outcome
+    code: str = "ok"
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class IntakeReport:
+    """The result of one intake.
+
+    Attributes:
+        chunk_id: 12 hexadecimal characters; the same content gives the same id.
+        name: what the upload is called.
+        new_pairs: pairs that no earlier chunk had.
+        known_pairs: pairs of this chunk that were known already.
+        new_images: pictures that no earlier chunk had.
+        held: how many rows wait for a person.
+        rejected: how many rows cannot be used.
+        per_slice: by "language/domain", how many of the chunk's pairs are train, validation and test.
+        english_share: of the pairs in other languages, the share whose picture has an English caption; None
+            when there are no such pairs.
+        notes: remarks on the whole upload.
+        rows: every row.
+    """
+
+    chunk_id: str
+    name: str
+    new_pairs: int
+    known_pairs: int
+    new_images: int
+    held: int
+    rejected: int
+    per_slice: Mapping[str, Mapping[str, int]]
+    english_share: float | None
+    notes: Sequence[str]
+    rows: Sequence[ReportRow]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the report as JSON values, with the rows that have something to say (at most 20,000)."""
+        telling = [row for row in self.rows if row.code != "ok" or row.sentence]
+        return {
+            "chunk_id": self.chunk_id,
+            "name": self.name,
+            "new_pairs": self.new_pairs,
+            "known_pairs": self.known_pairs,
+            "new_images": self.new_images,
+            "held": self.held,
+            "rejected": self.rejected,
+            "per_slice": {key: dict(counts) for key, counts in self.per_slice.items()},
+            "english_share": self.english_share,
+            "notes": list(self.notes),
+            "reasons": dict(Counter(row.code for row in self.rows).most_common()),
+            "rows": [asdict(row) for row in telling[:KEPT_ROWS]],
+            "rows_left_out": max(0, len(telling) - KEPT_ROWS),
+        }
+
+    def write_csv(self, path: Path) -> None:
+        """Writes every row as CSV; cells that a spreadsheet would run as a formula get an apostrophe."""
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("where", "outcome", "code", "sentence"))
+            for row in self.rows:
+                writer.writerow(guarded(cell) for cell in (row.where, row.outcome, row.code, row.sentence))
+
+
+def guarded(cell: str) -> str:
+    """Returns a cell that no spreadsheet takes for a formula."""
+    return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
+
+
+def top_reasons(rows: Sequence[ReportRow], *, limit: int = 3) -> str:
+    """Returns the most frequent reasons with an example sentence each, for one message."""
+    unused = [row for row in rows if row.outcome != "accepted"]
+    examples = {row.code: row.sentence for row in reversed(unused)}
+    counts = Counter(row.code for row in unused).most_common(limit)
+    return " ".join(f"{count} x {code}: {examples[code]}" for code, count in counts)

@@ -1,0 +1,55 @@
+"""Which images are trained on, which pick a checkpoint, and which are held out for measuring."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ingest.errors import BadRow
+from ingest.pair import ImageId, Split
+
+TRAIN_SHARE, VALIDATION_SHARE = 0.80, 0.05  # the remaining 15 % are held out
+
+_COLUMN_VALUES = {
+    "train": Split.TRAIN,
+    "training": Split.TRAIN,
+    "val": Split.VALIDATION,
+    "valid": Split.VALIDATION,
+    "validation": Split.VALIDATION,
+    "dev": Split.VALIDATION,
+    "test": Split.TEST,
+    "testing": Split.TEST,
+}
+
+
+def parse_split(value: str) -> Split:
+    """Reads a value of a `split` column.
+
+    Raises:
+        BadRow: not one of train, validation (val, dev) or test.
+    """
+    found = _COLUMN_VALUES.get(value.strip().casefold())
+    if found is None:
+        raise BadRow(
+            "split_unknown", f"{value[:40]!r} is no split; use train, validation (val, dev) or test."
+        )
+    return found
+
+
+def assign_split(image_id: ImageId, *, column: str | None = None, group: str | None = None) -> Split:
+    """Returns the split of an image that has none yet: its column, else a hash of its group, else of its id.
+
+    The hash makes the choice independent of order, chunk and machine. Pictures of one thing share a group, so
+    that none of them is held out while its twin is trained on.
+
+    Raises:
+        BadRow: `column` is no known split name.
+    """
+    if column is not None and column.strip():
+        return parse_split(column)
+    has_group = group is not None and group.strip() != ""
+    key = f"group:{(group or '').strip()}" if has_group else f"image:{image_id}"
+    # 8 bytes of sha256 as a number in [0, 1)
+    share = int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64
+    if share < TRAIN_SHARE:
+        return Split.TRAIN
+    return Split.VALIDATION if share < TRAIN_SHARE + VALIDATION_SHARE else Split.TEST
