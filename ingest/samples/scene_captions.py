@@ -1,0 +1,100 @@
+"""Captions of scenes in eight languages, whole or partial."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ingest.samples import scene_words as words
+from ingest.samples.scene_grammar import Things, ja_counted, name, seen
+from ingest.samples.scene_grid import ATTRIBUTES, PLACES, TIMES, Scene
+
+LANGUAGES: tuple[str, ...] = ("en", "de", "fr", "ru", "hi", "ja", "ar", "zh")
+VARIANTS = 3
+# Per language: noun phrase first; time first; a whole sentence. T = time, P = place, N = things, V = verb.
+# A capital letter starts the variants that read as sentences.
+_TEMPLATES: dict[str, tuple[str, str, str]] = {
+    "en": ("{N} {P} {T}", "{T}, {N} {P}", "there {V} {N} {P} {T}."),
+    "de": ("{N} {P} {T}", "{T} {P}: {N}", "{P} {V} {T} {N} zu sehen."),
+    "fr": ("{N} {P}, {T}", "{T}, {N} {P}", "{P}, {T}, on voit {N}."),
+    "ru": ("{N} {P} {T}", "{T} {P} — {N}", "{P} {T} {V} {N}."),
+    "hi": ("{T} {P} {N}", "{P} {N}, {T}", "{P} {T} {N} {V}।"),
+    "ja": ("{T}の{P}に{C}", "{T}の{P}にいる{N}", "{T}の{P}に{C}{V}。"),
+    "ar": ("{N} {P} {T}", "{T}، {N} {P}", "هناك {N} {P} {T}."),
+    "zh": ("{T}的{P}有{N}", "{T}，{N}在{P}", "{T}，{P}可以看到{N}。"),
+}
+
+
+def caption(scene: Scene, language: str, *, variant: int = 0) -> str:
+    """Name all five attributes of a scene.
+
+    Args:
+        scene: what the picture shows.
+        language: one of `LANGUAGES`.
+        variant: 0 is a plain phrase, 1 another word order, 2 a whole sentence.
+
+    Raises:
+        ValueError: unknown language or variant.
+    """
+    _require_language(language)
+    if not 0 <= variant < VARIANTS:
+        raise ValueError(f"captions have variants 0 to {VARIANTS - 1}; {variant} was asked for")
+    things = Things(scene.subject, scene.count, scene.colour)
+    parts = {
+        "N": name(things, language),
+        "P": words.PLACE_WORDS[language][PLACES.index(scene.place)],
+        "T": words.TIME_WORDS[language][TIMES.index(scene.time)],
+        "V": _verb(things, language),
+        "C": ja_counted(things),
+    }
+    template = _TEMPLATES[language][variant]
+    if language == "ja":
+        being = words.JA_NOUNS[scene.subject][2]
+        template = template.replace("いる", being)
+    text = template.format(**parts)
+    return text[0].upper() + text[1:] if variant else text
+
+
+def partial_caption(scene: Scene, language: str, keep: Collection[str]) -> str:
+    """Name only some attributes: "a red boat", "drei Boote am Strand", "at night".
+
+    Args:
+        scene: what the picture shows.
+        language: one of `LANGUAGES`.
+        keep: names out of `ATTRIBUTES`; colour and count need the subject they belong to. Without the count,
+            several things are a plain plural ("red boats"; in Arabic two are the dual).
+
+    Raises:
+        ValueError: unknown language or attribute, nothing kept, or a colour or count without its subject.
+    """
+    _require_language(language)
+    unknown = sorted(set(keep) - set(ATTRIBUTES))
+    if unknown or not keep:
+        raise ValueError(f"keep some of {', '.join(ATTRIBUTES)}; got {', '.join(unknown) or 'nothing'}")
+    if "subject" not in keep and {"colour", "count"} & set(keep):
+        raise ValueError("a colour or a count cannot be named without its subject; keep the subject as well")
+    named = ""
+    if "subject" in keep:
+        colour = scene.colour if "colour" in keep else None
+        named = name(Things(scene.subject, scene.count, colour, "count" in keep), language)
+    place = words.PLACE_WORDS[language][PLACES.index(scene.place)] if "place" in keep else ""
+    time = words.TIME_WORDS[language][TIMES.index(scene.time)] if "time" in keep else ""
+    if language == "ja":
+        return "の".join(part for part in (time, place, named) if part)
+    if language == "zh":
+        setting = "的".join(part for part in (time, place) if part)
+        return f"{setting}的{named}" if setting and named else setting + named
+    order = (time, place, named) if language == "hi" else (named, place, time)
+    return " ".join(part for part in order if part)
+
+
+def _verb(things: Things, language: str) -> str:
+    if language == "en":
+        return "are" if things.plural else "is"
+    if language == "ja":
+        return "います" if words.JA_NOUNS[things.subject][2] == "いる" else "あります"
+    return seen(things, language) if language in {"de", "ru", "hi"} else ""
+
+
+def _require_language(language: str) -> None:
+    if language not in LANGUAGES:
+        raise ValueError(f"scenes have no captions in {language!r}; choose one of {', '.join(LANGUAGES)}")

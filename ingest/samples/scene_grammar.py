@@ -1,0 +1,132 @@
+"""Put the words of a scene together: agreement of gender, number and case, counters, word order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ingest.samples import scene_words as words
+
+
+@dataclass(frozen=True, slots=True)
+class Things:
+    """What is to be named: a subject, with or without its colour and its number.
+
+    Attributes:
+        subject: one of `SUBJECTS`.
+        count: how many there are, for agreement.
+        colour: one of `COLOURS`, or None when the caption leaves it out.
+        counted: whether the caption says the number.
+    """
+
+    subject: str
+    count: int
+    colour: str | None = None
+    counted: bool = True
+
+    @property
+    def plural(self) -> bool:
+        """More than one."""
+        return self.count > 1
+
+
+def _spaced(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _en(things: Things) -> str:
+    noun = words.EN_NOUNS[things.subject][things.plural]
+    named = _spaced(things.colour or "", noun)
+    if things.plural:
+        return _spaced(("", "two", "three")[things.count - 1] if things.counted else "", named)
+    return f"{'an' if named[0] in 'aeiou' else 'a'} {named}"
+
+
+def _de(things: Things) -> str:
+    gender, singular, plural = words.DE_NOUNS[things.subject]
+    form = 3 if things.plural else "mfn".index(gender)
+    colour = words.DE_COLOURS[things.colour][form] if things.colour else ""
+    if things.plural:
+        return _spaced(("", "zwei", "drei")[things.count - 1] if things.counted else "", colour, plural)
+    return _spaced("eine" if gender == "f" else "ein", colour, singular)
+
+
+def _fr(things: Things) -> str:
+    gender, singular, plural = words.FR_NOUNS[things.subject]
+    form = "mf".index(gender) + 2 * things.plural
+    colour = words.FR_COLOURS[things.colour][form] if things.colour else ""
+    if things.plural:
+        return _spaced(("", "deux", "trois")[things.count - 1] if things.counted else "des", plural, colour)
+    return _spaced("une" if gender == "f" else "un", singular, colour)
+
+
+def _ru(things: Things) -> str:
+    gender, singular, genitive, plural = words.RU_NOUNS[things.subject]
+    forms = words.RU_COLOURS[things.colour] if things.colour else ("",) * 5
+    place = "mfn".index(gender)
+    if not things.plural:
+        return _spaced(("один", "одна", "одно")[place] if things.counted else "", forms[place], singular)
+    if not things.counted:
+        return _spaced(forms[3], plural)
+    number = "три" if things.count == 3 else "две" if gender == "f" else "два"
+    return _spaced(number, forms[3] if gender == "f" else forms[4], genitive)
+
+
+def _hi(things: Things) -> str:
+    gender, singular, plural = words.HI_NOUNS[things.subject]
+    form = 2 if gender == "f" else int(things.plural)
+    colour = words.HI_COLOURS[things.colour][form] if things.colour else ""
+    number = ("एक", "दो", "तीन")[things.count - 1] if things.counted else ""
+    return _spaced(number, colour, plural if things.plural else singular)
+
+
+def _ar(things: Things) -> str:
+    gender, singular, dual, plural = words.AR_NOUNS[things.subject]
+    feminine = gender == "f"
+    forms = words.AR_COLOURS[things.colour] if things.colour else ("",) * 4
+    if not things.plural:
+        return _spaced(singular, forms[feminine])
+    if things.count == 2:  # the dual is a form of its own: two things are never a plural
+        return _spaced(dual, forms[2 + feminine])
+    # Three to ten take the gender opposite to the noun's; plurals of things and animals take
+    # feminine singular adjectives.
+    number = ("ثلاث" if feminine else "ثلاثة") if things.counted else ""
+    return _spaced(number, plural, forms[1])
+
+
+def _ja(things: Things) -> str:
+    noun, counter, _ = words.JA_NOUNS[things.subject]
+    number = f"{'一二三'[things.count - 1]}{counter}の" if things.counted else ""
+    return number + (words.JA_COLOURS[things.colour][0] if things.colour else "") + noun
+
+
+def _zh(things: Things) -> str:
+    noun, measure = words.ZH_NOUNS[things.subject]
+    number = f"{'一两三'[things.count - 1]}{measure}" if things.counted else ""
+    return number + (words.ZH_COLOURS[things.colour][0] if things.colour else "") + noun
+
+
+_NAMERS = {"en": _en, "de": _de, "fr": _fr, "ru": _ru, "hi": _hi, "ja": _ja, "ar": _ar, "zh": _zh}
+
+
+def name(things: Things, language: str) -> str:
+    """The noun phrase, nominative: "two red boats", "два красных кота", "قاربان أحمران"."""
+    return _NAMERS[language](things)
+
+
+def ja_counted(things: Things) -> str:
+    """Japanese with the counter behind, as in an existential sentence: 赤い船が三隻."""
+    noun, counter, _ = words.JA_NOUNS[things.subject]
+    colour = words.JA_COLOURS[things.colour][0] if things.colour else ""
+    return f"{colour}{noun}が{'一二三'[things.count - 1]}{counter}"
+
+
+def seen(things: Things, language: str) -> str:
+    """The words for "can be seen", agreeing with the things, for German, Russian and Hindi sentences."""
+    if language == "de":
+        return "sind" if things.plural else "ist"
+    if language == "ru":
+        gender = words.RU_NOUNS[things.subject][0]
+        return "видны" if things.plural else {"m": "виден", "f": "видна", "n": "видно"}[gender]
+    gender = words.HI_NOUNS[things.subject][0]
+    verb = "रही" if gender == "f" else "रहे" if things.plural else "रहा"
+    return f"दिख {verb} {'हैं' if things.plural else 'है'}"

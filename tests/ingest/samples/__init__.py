@@ -1,0 +1,1 @@
+"""Tests of the drawn and rendered samples."""
