@@ -102,7 +102,7 @@ class ReleaseStore:
             UpdateRunning: Somebody else is at it; the sentence names who and since when.
         """
         with lock.hold(self._home.lock, what):
-            self._is_locked = True
+            self._locked_by = threading.get_ident()
             try:
                 yield
             finally:
