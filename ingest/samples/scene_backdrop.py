@@ -12,18 +12,8 @@ import numpy as np
 from numpy.random import Generator
 
 from ingest.samples.scene_grid import Scene
-from ingest.samples.scene_shapes import (
-    FLOATING,
-    XY,
-    Points,
-    Shape,
-    blob,
-    box,
-    oval,
-    poly,
-    stroke,
-    subject_shapes,
-)
+from ingest.samples.scene_shapes import XY, Points, Shape, blob, box, oval, poly, stroke
+from ingest.samples.scene_subjects import FLOATING, subject_shapes
 
 WIDTHS = {1: 0.50, 2: 0.39, 3: 0.31}
 
@@ -179,9 +169,8 @@ def _beach(horizon: float, sun_right: bool, rng: Generator) -> list[Shape]:
     shapes = [box(-0.01, horizon, 1.01, 1.02, "sea")]
     for x, y in rng.uniform((0.0, horizon + 0.015), (0.9, shore - 0.03), (12, 2)):
         shapes.append(stroke([(x, y), (x + 0.05, y - 0.006), (x + 0.1, y)], "foam", 0.007, plain=True))
-    foam, sand = _ridge(shore, 0.03, 7.0, "foam", rng), None
-    sand = Shape(foam.points + (0.0, 0.022), "sand")
-    shapes += [Shape(foam.points, "foam", plain=True), sand]
+    foam = _ridge(shore, 0.03, 7.0, "foam", rng)
+    shapes += [Shape(foam.points, "foam", plain=True), Shape(foam.points + (0.0, 0.022), "sand")]
     x = 0.07 if sun_right else 0.93
     lean = 0.07 if sun_right else -0.07
     top = (x + lean, horizon - 0.26)

@@ -6,9 +6,12 @@ import numpy as np
 from PIL import Image
 
 from ingest.samples.scene_backdrop import compose
-from ingest.samples.scene_brushes import BRUSHES, Canvas
+from ingest.samples.scene_brush import Brush, Canvas
 from ingest.samples.scene_grid import Scene, stable_number
+from ingest.samples.scene_line_brushes import Chalk, Ink
+from ingest.samples.scene_paint_brushes import Flat, Gouache
 
+BRUSHES: dict[str, type[Brush]] = {"gouache": Gouache, "flat": Flat, "ink": Ink, "chalk": Chalk}
 STYLES: tuple[str, ...] = tuple(BRUSHES)
 
 

@@ -78,7 +78,7 @@ PLACE_LIGHT: dict[str, tuple[float, float, float]] = {
 SUBJECT_LIGHT: dict[str, tuple[float, float, float]] = {
     "day": (1.0, 1.0, 1.0),
     "sunset": (1.0, 0.93, 0.90),
-    "night": (0.84, 0.85, 0.94),
+    "night": (0.90, 0.91, 0.98),
 }
 # These shine by themselves, or are lit from within at night.
 _SHINING = frozenset({"sun", "moon", "star", "dusk cloud"})

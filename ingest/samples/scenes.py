@@ -2,9 +2,9 @@
 
     draw(Scene("boat", "red", 3, "beach", "sunset"), "gouache").save("boats.png")
 
-A scene has five attributes, so every picture has distractors that differ from it in exactly one of them. Pictures
-are drawn in four styles (the domains of the samples); captions come from tables of forms in eight languages
-and six writing systems. Everything is deterministic in its arguments.
+A scene has five attributes, so every picture has distractors that differ from it in exactly one of them.
+Pictures are drawn in four styles (the domains of the samples); captions come from tables of forms in eight
+languages and six writing systems. Everything is deterministic in its arguments.
 """
 
 from __future__ import annotations

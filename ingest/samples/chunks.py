@@ -1,0 +1,113 @@
+"""Sample chunks as ordinary uploads: a zip with pictures and a captions table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from ingest.samples.scene_captions import caption
+from ingest.samples.scene_grid import Scene
+from ingest.samples.scene_painting import draw
+
+COLUMNS = ("image", "caption", "language", "domain", "split", "group")
+PICTURE_SIZE = 256
+# Styles that look alike enough to be one domain; every other style is a domain of its own name.
+_SCENE_STYLES = frozenset({"gouache", "flat"})
+_FIXED_TIME = (2020, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    file: str
+    scene: Scene
+    style: str
+    seed: int
+
+
+def domain_of(style: str) -> str:
+    """The domain that pictures of a style belong to: ``scenes``, or the style's own name."""
+    return "scenes" if style in _SCENE_STYLES else style
+
+
+def write_chunk(
+    path_zip: Path,
+    *,
+    scenes: Sequence[tuple[Scene, str, int]],
+    languages: Sequence[str],
+    shuffle_captions: bool = False,
+    seed: int = 0,
+) -> None:
+    """Write a chunk ready for upload: ``images/*.webp`` and ``captions.csv`` with `COLUMNS`.
+
+    The same arguments give the same bytes. The split column stays empty, so ingest assigns it from the group,
+    which is the scene: all pictures of one scene stay on the same side.
+
+    Args:
+        path_zip: where to write; an existing file is replaced.
+        scenes: pictures as (scene, style, seed).
+        languages: every picture gets one caption in each.
+        shuffle_captions: give each picture the captions of another one: a chunk for the gate to reject.
+        seed: chooses caption variants and the shuffling.
+
+    Raises:
+        ValueError: no scenes, no languages, the same picture twice, or an unknown language or style.
+    """
+    if not scenes or not languages:
+        raise ValueError(
+            f"a chunk needs scenes and languages; got {len(scenes)} scenes and {len(languages)} languages"
+        )
+    pictures = [_Picture(f"images/{s.identity}-{style}-{n}.webp", s, style, n) for s, style, n in scenes]
+    if len({picture.file for picture in pictures}) < len(pictures):
+        raise ValueError("the same scene, style and seed is listed twice; list each picture once")
+    table = _captions_table(pictures, languages, shuffle_captions, np.random.default_rng(seed))
+    with zipfile.ZipFile(path_zip, "w") as archive:
+        _add(archive, "captions.csv", table)
+        for picture in pictures:
+            drawn = draw(picture.scene, picture.style, size=PICTURE_SIZE, seed=picture.seed)
+            _add(archive, picture.file, _encoded(drawn))
+
+
+def _captions_table(
+    pictures: Sequence[_Picture], languages: Sequence[str], shuffled: bool, rng: np.random.Generator
+) -> bytes:
+    described = [picture.scene for picture in pictures]
+    if shuffled:
+        described = _strangers(described, rng)
+    text = io.StringIO(newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for picture, scene in zip(pictures, described, strict=True):
+        for language in languages:
+            words = caption(scene, language, variant=int(rng.integers(3)))
+            group = picture.scene.identity
+            rows.writerow((picture.file, words, language, domain_of(picture.style), "", group))
+    return text.getvalue().encode()
+
+
+def _strangers(scenes: list[Scene], rng: np.random.Generator) -> list[Scene]:
+    """The same scenes in an order that gives (nearly) every picture the caption of another one."""
+    order = rng.permutation(len(scenes))
+    following = np.empty_like(order)
+    following[order] = np.roll(order, -1)  # one cycle through all pictures: no picture keeps its place
+    return [scenes[int(position)] for position in following]
+
+
+def _encoded(picture: Image.Image) -> bytes:
+    data = io.BytesIO()
+    picture.save(data, "WEBP", quality=88, method=2)
+    return data.getvalue()
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    entry = zipfile.ZipInfo(name, date_time=_FIXED_TIME)
+    packed = name.endswith(".csv")  # pictures are compressed already
+    entry.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    entry.external_attr = 0o644 << 16
+    archive.writestr(entry, data)
