@@ -62,6 +62,10 @@ def build(vectors: NDArray[np.float32], factory: str = "Flat") -> FaissIndex:
     if isinstance(index, faiss.IndexHNSW):
         index.hnsw.efSearch = HNSW_SEARCH_WIDTH
     index.add(vectors)
+    if isinstance(index, faiss.IndexIVF):
+        # Rows are found by position through this map; it is written with the index. Made here and not on
+        # demand, because two searching threads may demand it at once.
+        index.make_direct_map()
     return index
 
 
@@ -127,9 +131,6 @@ def reconstruct(index: FaissIndex, positions: NDArray[np.int64]) -> NDArray[np.f
     """
     if len(positions) == 0:
         return np.empty((0, index.d), dtype=np.float32)
-    if isinstance(index, faiss.IndexIVF):
-        # IVF needs a map from position to list; making it again is a no-op.
-        index.make_direct_map()
     rows: NDArray[np.float32] = index.reconstruct_batch(np.ascontiguousarray(positions, dtype=np.int64))
     return rows
 
@@ -164,7 +165,8 @@ def read(path: Path) -> FaissIndex:
 def clone_to_gpu(index: FaissIndex) -> FaissIndex | None:
     """Copies an index to the first GPU, or returns None where faiss or the machine has none.
 
-    HNSW has no GPU form; it also gives None. The caller keeps the CPU index for filters and rows.
+    HNSW has no GPU form; it also gives None. The caller keeps the CPU index for filters and rows, and lets
+    one thread at a time search the copy: FAISS's GPU indexes are not thread-safe, even for reading.
     """
     if isinstance(index, faiss.IndexHNSW) or faiss.get_num_gpus() == 0:
         return None

@@ -7,6 +7,7 @@ manifest is not a generation.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -66,6 +67,7 @@ class Generation:
     index: faiss_index.FaissIndex
     gpu_index: faiss_index.FaissIndex | None = None
     manifest: Manifest = field(default_factory=dict)
+    _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -163,18 +165,19 @@ class Generation:
         """Fetches past the last place until its score drops, so that ties there are settled by id too."""
         fetched = min(available, wanted + TIE_MARGIN)
         while True:
-            scores, positions = faiss_index.search(
-                self._index_for(fetched, allowed), queries, fetched, allowed=allowed
-            )
+            scores, positions = self._search_once(queries, fetched, allowed)
             tied = (scores[:, wanted - 1] == scores[:, -1]) & (positions[:, -1] >= 0)
             if fetched == available or not tied.any():
                 return scores, positions
             fetched = min(available, fetched * 4)
 
-    def _index_for(self, neighbours: int, allowed: NDArray[np.int64] | None) -> faiss_index.FaissIndex:
-        if self.gpu_index is None or allowed is not None or neighbours > faiss_index.GPU_MOST_NEIGHBOURS:
-            return self.index
-        return self.gpu_index
+    def _search_once(
+        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        if self.gpu_index is None or allowed is not None or k > faiss_index.GPU_MOST_NEIGHBOURS:
+            return faiss_index.search(self.index, queries, k, allowed=allowed)
+        with self._gpu_turn:
+            return faiss_index.search(self.gpu_index, queries, k)
 
     def _in_stable_order(
         self, scores: NDArray[np.float32], positions: NDArray[np.int64], wanted: int
