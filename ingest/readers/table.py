@@ -195,9 +195,8 @@ def _json_lines(
         columns = used if set(record) <= set(used) else {**used, **_further(record, used)}
         yield where, {ours: record[column] for column, ours in columns.items() if column in record}
     if repeated:
-        notes.append(
-            f"{shown(name)}: keys that stand twice in a line, the last counts: {shown(', '.join(sorted(repeated)))}"
-        )
+        keys = shown(", ".join(sorted(repeated)))
+        notes.append(f"{shown(name)}: a key stands twice in a line, the last value counts: {keys}")
 
 
 def _further(record: Mapping[str, Any], used: Mapping[str, str]) -> dict[str, str]:

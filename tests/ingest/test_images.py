@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageCms
+
+from ingest.errors import BadImage
+from ingest.images import decode, thumbnail
+from ingest.limits import Limits
+from tests.ingest.material import encoded, picture
+
+
+def _halves(left: object, right: object, mode: str = "RGB", size: tuple[int, int] = (32, 32)) -> Image.Image:
+    image = Image.new(mode, size, left)  # type: ignore[arg-type]
+    image.paste(right, (size[0] // 2, 0, *size))  # type: ignore[arg-type]
+    return image
+
+
+def _colours(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    pixels = np.asarray(decode(data).image)
+    return tuple(map(int, pixels[8, 8])), tuple(map(int, pixels[8, 24]))
+
+
+def _png_header(width: int, height: int) -> bytes:
+    def part(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    head = part(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + part(b"IDAT", zlib.compress(b"\0")) + part(b"IEND", b"")
+
+
+@pytest.mark.parametrize("format_name", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
+def test_each_allowed_format_is_decoded_to_rgb(format_name: str) -> None:
+    decoded = decode(encoded(_halves("black", "white", size=(40, 20)), format_name))
+    assert (decoded.image.mode, decoded.width, decoded.height, decoded.format) == ("RGB", 40, 20, format_name)
+
+
+@pytest.mark.parametrize(
+    ("image", "left", "right"),
+    [
+        (_halves((255, 0, 0, 0), (0, 0, 255, 255), "RGBA"), (255, 255, 255), (0, 0, 255)),
+        (_halves((0, 0), (100, 255), "LA"), (255, 255, 255), (100, 100, 100)),
+        (_halves(0, 1, "1"), (0, 0, 0), (255, 255, 255)),
+        (_halves(10, 200, "L"), (10, 10, 10), (200, 200, 200)),
+        (_halves("red", "blue").convert("P"), (255, 0, 0), (0, 0, 255)),
+    ],
+    ids=["RGBA", "LA", "1", "L", "P"],
+)
+def test_modes_become_the_colours_a_viewer_shows(image: Image.Image, left: object, right: object) -> None:
+    assert _colours(encoded(image)) == (left, right)
+
+
+def test_palette_transparency_is_shown_on_white() -> None:
+    image = _halves("red", "blue").convert("P", palette=Image.Palette.ADAPTIVE, colors=4)
+    transparent = image.getpixel((0, 0))
+    assert _colours(encoded(image, transparency=transparent))[0] == (255, 255, 255)
+
+
+def test_cmyk_keeps_its_colours() -> None:
+    left, right = _colours(encoded(_halves((0, 255, 255, 0), (255, 0, 255, 0), "CMYK"), "TIFF"))
+    assert left == (255, 0, 0)
+    assert right == (0, 255, 0)
+
+
+def test_lab_keeps_its_colours() -> None:
+    rgb = _halves((200, 40, 40), (40, 40, 200))
+    lab = ImageCms.profileToProfile(
+        rgb, ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), outputMode="LAB"
+    )
+    assert lab is not None
+    found = _colours(encoded(lab, "TIFF"))
+    assert np.abs(np.array(found) - [(200, 40, 40), (40, 40, 200)]).max() <= 6
+
+
+@pytest.mark.parametrize("format_name", ["PNG", "TIFF"])
+def test_sixteen_bit_grey_is_scaled_not_clipped(format_name: str) -> None:
+    levels = np.zeros((32, 32), dtype=np.uint16)
+    levels[:, 16:] = 32768
+    assert _colours(encoded(Image.fromarray(levels), format_name)) == ((0, 0, 0), (127, 127, 127))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_thirty_two_bit_pictures_are_refused(dtype: type) -> None:
+    data = encoded(Image.fromarray(np.arange(1024).reshape(32, 32).astype(dtype)), "TIFF")
+    with pytest.raises(BadImage) as caught:
+        decode(data)
+    assert caught.value.code == "image_depth"
+
+
+@pytest.mark.parametrize("orientation", [1, 2, 3, 4, 5, 6, 7, 8, 99])
+def test_exif_orientation_is_applied_and_nonsense_ignored(orientation: int) -> None:
+    upright = _halves("black", "white", size=(40, 20))
+    stored = {3: upright.rotate(180), 6: upright.rotate(90, expand=True), 8: upright.rotate(270, expand=True)}
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = encoded(stored.get(orientation, upright), "JPEG", exif=exif, quality=95)
+    decoded = decode(data)
+    if orientation in (1, 3, 6, 8, 99):
+        assert decoded.image.size == (40, 20)
+        assert decoded.image.getpixel((2, 10)) < (40, 40, 40)  # type: ignore[operator]
+    elif orientation in (5, 7):
+        assert decoded.image.size == (20, 40)
+
+
+def test_no_metadata_survives_in_picture_or_thumbnail() -> None:
+    exif = Image.Exif()
+    exif[0x010E] = "secret place"
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    data = encoded(_halves("black", "white"), "JPEG", exif=exif, icc_profile=profile)
+    image = decode(data).image
+    small = thumbnail(image)
+    assert image.info == {}
+    assert b"EXIF" not in small
+    assert b"ICCP" not in small
+    assert b"secret" not in small
+
+
+def test_a_broken_colour_profile_is_ignored() -> None:
+    assert decode(encoded(_halves("red", "blue"), icc_profile=b"nonsense" * 40)).image.size == (32, 32)
+
+
+def test_a_thumbnail_is_webp_of_at_most_256_pixels() -> None:
+    with Image.open(io.BytesIO(thumbnail(Image.new("RGB", (1000, 500), "red")))) as small:
+        assert (small.format, small.size) == ("WEBP", (256, 128))
+
+
+@pytest.mark.parametrize("format_name", ["GIF", "WEBP", "PNG", "TIFF"])
+def test_of_several_frames_the_first_is_used_with_a_note(format_name: str) -> None:
+    first, second = _halves("black", "white"), _halves("white", "black")
+    decoded = decode(encoded(first, format_name, save_all=True, append_images=[second]))
+    assert np.asarray(decoded.image)[8, 8].max() < 60
+    assert "only the first" in decoded.notes[0]
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        (b"", "image_empty", "empty"),
+        (b"<!DOCTYPE html><html></html>", "image_unsupported", "looks like HTML"),
+        (b'<?xml version="1.0"?><svg xmlns="x"/>', "image_unsupported", "looks like SVG"),
+        (b"%PDF-1.7 ...", "image_unsupported", "looks like a PDF"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0", "image_unsupported", "EPS"),
+        (b"PK\x03\x04rest", "image_unsupported", "zip"),
+        (b"just words", "image_unsupported", "looks like text"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "image_unsupported", "git lfs pull"),
+        (b"\0\0\0\x18ftypheic....", "image_unsupported", "HEIC"),
+        (_png_header(13_300, 13_300), "image_too_many_pixels", "177 megapixels; the limit is 40"),
+        (_png_header(30_000, 30_000), "image_too_many_pixels", "900 megapixels"),
+        (_png_header(2**31 - 1, 1), "image_too_many_pixels", "limit is 40"),
+        (_png_header(9_000, 9_000), "image_too_many_pixels", "81 megapixels"),
+        (_png_header(1, 1), "image_too_small", "16 pixels"),
+        (_png_header(16, 10_000), "image_too_long", "50:1"),
+        (b"GIF89a\x10\0\x10\0\0\0\0;", "image_", ""),
+        (encoded(Image.new("RGB", (32, 32), "red")), "image_flat", "flat colour"),
+        (encoded(Image.effect_noise((64, 64), 90), "JPEG")[:1500], "image_truncated", "ends early"),
+        (encoded(Image.effect_noise((64, 64), 90))[:1500], "image_truncated", "ends early"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_unusable_picture_is_refused_with_its_reason(data: bytes, code: str, words: str) -> None:
+    with pytest.raises(BadImage) as caught:
+        decode(data)
+    assert caught.value.code.startswith(code)
+    assert words in caught.value.sentence
+
+
+def test_the_size_of_a_bomb_is_reported_even_where_warnings_are_errors() -> None:
+    with pytest.raises(BadImage, match="177 megapixels"):
+        decode(_png_header(13_300, 13_300))
+
+
+def test_a_file_beyond_the_byte_limit_is_not_decoded() -> None:
+    with pytest.raises(BadImage, match="limit is 0 MB"):
+        decode(picture(), Limits(image_bytes=10))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("format_name", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    damage=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=12),
+    cut=st.floats(0.3, 1),
+)
+def test_a_damaged_file_is_decoded_or_refused_and_nothing_else(
+    format_name: str, damage: list[tuple[float, int]], cut: float
+) -> None:
+    data = bytearray(encoded(_halves("red", "blue"), format_name))
+    for position, value in damage:
+        data[int(position * (len(data) - 1))] = value
+    try:
+        mode = decode(bytes(data[: int(len(data) * cut)])).image.mode
+    except BadImage:
+        return
+    assert mode == "RGB"
