@@ -1,1 +1,28 @@
-"""One paper's continual-learning method per file."""
+"""One continual-learning method per file; this registry is the one line to add for a new one."""
+
+from model_updates.errors import UnknownStrategy
+from model_updates.strategies.c_clip import CClip
+from model_updates.strategies.cll_clip import CllClip
+from model_updates.strategies.finetune import Finetune
+from model_updates.strategies.language_tables import LanguageTables
+from model_updates.strategies.teir import Teir
+from model_updates.strategy import Strategy
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    Finetune.name: Finetune,
+    CllClip.name: CllClip,
+    Teir.name: Teir,
+    LanguageTables.name: LanguageTables,
+    CClip.name: CClip,
+}
+
+
+def strategy_named(name: str) -> type[Strategy]:
+    """Returns a registered strategy.
+
+    Raises:
+        UnknownStrategy: no strategy of that name; the text lists those there are.
+    """
+    if name not in STRATEGIES:
+        raise UnknownStrategy(f"there is no strategy {name!r}; choose one of: {', '.join(STRATEGIES)}")
+    return STRATEGIES[name]

@@ -1,0 +1,55 @@
+"""What can go wrong while encoding and learning.
+
+::
+
+    ModelUpdateError
+    ├── UnsafeWeights         a weights file that could run code when opened (pickle)
+    ├── WeightsMismatch       weights that do not fit the architecture they were offered for
+    ├── UnknownModel          no such open_clip architecture or pretrained tag
+    ├── ForeignTokenizer      a strategy wants to grow a vocabulary that is not ours to grow
+    ├── UnknownStrategy       no strategy of that name
+    ├── BadStrategyOption     an option the strategy does not have, or a value it cannot take
+    ├── NothingToLearn        no training pair is left for the strategy
+    ├── TrainingDiverged      a loss or a weight stopped being finite
+    └── VersionDamaged        a version folder whose files do not match its manifest
+"""
+
+
+class ModelUpdateError(Exception):
+    """Base of every error that model_updates raises on purpose; its text is meant for people."""
+
+
+class UnsafeWeights(ModelUpdateError):
+    """Raised for weights in a pickled format, which can run code when opened."""
+
+
+class WeightsMismatch(ModelUpdateError):
+    """Raised when a weights file lacks tensors of the architecture or has others."""
+
+
+class UnknownModel(ModelUpdateError):
+    """Raised for an architecture or pretrained tag that open_clip does not have."""
+
+
+class ForeignTokenizer(ModelUpdateError):
+    """Raised when a strategy must grow a vocabulary but the tower brings a tokenizer of its own."""
+
+
+class UnknownStrategy(ModelUpdateError):
+    """Raised for a strategy name that is not registered; the text lists the registered ones."""
+
+
+class BadStrategyOption(ModelUpdateError):
+    """Raised for an unknown strategy option or a value out of its range."""
+
+
+class NothingToLearn(ModelUpdateError):
+    """Raised when an update has no training pair that its strategy can use."""
+
+
+class TrainingDiverged(ModelUpdateError):
+    """Raised when a loss is not finite; the update stops before it saves anything."""
+
+
+class VersionDamaged(ModelUpdateError):
+    """Raised when a version folder is incomplete or a file differs from its manifest."""

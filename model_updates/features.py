@@ -1,0 +1,114 @@
+"""Features that are computed once: the protocol of a feature cache, and how encoders fill it.
+
+A feature is a raw float32 row (not normalised) under (fingerprint, kind, content id). `app` hands in a cache that
+lives in LMDB; without one, `NoCache` computes everything each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from model_updates.encoder import Encoder
+
+Rows = NDArray[np.float32]
+LoadImage = Callable[[str], Image.Image]
+
+IMAGE = "image"
+TEXT = "text"
+CHUNK = 512  # pictures decoded before their features are stored: bounds memory, keeps what a crash would lose small
+
+
+class FeatureCache(Protocol):
+    """Where raw features are kept between runs."""
+
+    def get(
+        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        """Returns the known rows (m, dim) in the order asked, and a mask (n,) saying which were known."""
+        ...
+
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows) -> None:
+        """Keeps rows (n, dim) under their ids."""
+        ...
+
+
+class NoCache:
+    """A cache that knows nothing."""
+
+    def get(
+        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        """Returns no row."""
+        return np.empty((0, dim), dtype=np.float32), np.zeros(len(content_ids), dtype=np.bool_)
+
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows) -> None:
+        """Forgets the rows."""
+
+
+def text_id(text: str) -> str:
+    """Returns the content id of a text: the sha256 of its UTF-8 bytes."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def image_features(
+    encoder: Encoder,
+    image_ids: Sequence[str],
+    load: LoadImage,
+    cache: FeatureCache,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Rows:
+    """Returns raw (n, dim) float32 features of pictures; only those the cache lacks are decoded and encoded."""
+    return _cached(
+        list(image_ids),
+        encoder.dim,
+        get=lambda ids: cache.get(encoder.image_fingerprint, IMAGE, ids, encoder.dim),
+        put=lambda ids, rows: cache.put(encoder.image_fingerprint, IMAGE, ids, rows),
+        compute=lambda ids: encoder.image_features([load(image_id) for image_id in ids]),
+        progress=progress,
+    )
+
+
+def text_features(encoder: Encoder, texts: Sequence[str], language: str, cache: FeatureCache) -> Rows:
+    """Returns raw (n, dim) float32 features of texts in one language, through the cache."""
+    by_id = {text_id(text): text for text in texts}
+    fingerprint = encoder.text_fingerprint(language)
+    return _cached(
+        [text_id(text) for text in texts],
+        encoder.dim,
+        get=lambda ids: cache.get(fingerprint, TEXT, ids, encoder.dim),
+        put=lambda ids, rows: cache.put(fingerprint, TEXT, ids, rows),
+        compute=lambda ids: encoder.text_features([by_id[i] for i in ids], language),
+        progress=None,
+    )
+
+
+def _cached(
+    ids: list[str],
+    dim: int,
+    *,
+    get: Callable[[list[str]], tuple[Rows, NDArray[np.bool_]]],
+    put: Callable[[list[str], Rows], None],
+    compute: Callable[[list[str]], Rows],
+    progress: Callable[[int, int], None] | None,
+) -> Rows:
+    unique = list(dict.fromkeys(ids))
+    known_rows, known = get(unique)
+    rows = np.empty((len(unique), dim), dtype=np.float32)
+    rows[known] = known_rows
+    missing = np.flatnonzero(~known)
+    for start in range(0, len(missing), CHUNK):
+        part = missing[start : start + CHUNK]
+        chosen = [unique[int(i)] for i in part]
+        rows[part] = compute(chosen)
+        put(chosen, rows[part])
+        if progress is not None:
+            progress(min(start + CHUNK, len(missing)), len(missing))
+    position = {content_id: n for n, content_id in enumerate(unique)}
+    return rows[[position[content_id] for content_id in ids]] if ids else rows

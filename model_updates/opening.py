@@ -1,0 +1,193 @@
+"""Opens an encoder: the embedded one, an open_clip architecture with a tag, or one with a local safetensors file.
+
+`open_clip.create_model` does the building and, for tags, the downloading; the trained parameters of a local file are
+read by `safetensors` alone. Pickled files (.pt, .pth, .bin, .ckpt, .pkl) are refused: opening one can run code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import open_clip
+import torch
+from open_clip.tokenizer import default_bpe
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from model_updates.encoder import Encoder, Preprocessing, is_expandable, token_table
+from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
+from model_updates.vocabulary import Vocabulary
+
+EMBEDDED = "perennial-tiny"
+CLIP_ROWS = 49408
+
+
+def open_encoder(model: str = EMBEDDED, pretrained: str | None = None) -> Encoder:
+    """Opens an encoder in eval mode on the CPU.
+
+    Args:
+        model: `perennial-tiny`, or any architecture of open_clip such as `ViT-B-16`.
+        pretrained: a pretrained tag of that architecture, or the path of a local ``.safetensors`` file; the embedded
+            encoder has its own weights and takes none.
+
+    Raises:
+        UnknownModel: no such architecture or tag.
+        UnsafeWeights: the file is in a pickled format.
+        WeightsMismatch: the file does not fit the architecture.
+    """
+    if model == EMBEDDED and pretrained is None:
+        return open_embedded()
+    if pretrained is None:
+        raise UnknownModel(
+            f"{model!r} needs weights: name a pretrained tag ({_some_tags(model)}) or a local .safetensors file"
+        )
+    local = Path(pretrained)
+    if local.suffix or local.exists():
+        refuse_pickle(local)
+        built = build_model(model)
+        load_weights(built, local)
+    else:
+        built = _download(model, pretrained)
+    return wrap(built, model)
+
+
+def open_embedded(folder: Path | None = None) -> Encoder:
+    """Opens `perennial-tiny` from the package (or from a folder of the same shape), checking its SHA-256."""
+    home = folder or embedded_folder()
+    manifest = json.loads((home / "manifest.json").read_text(encoding="utf-8"))
+    weights = home / "weights.safetensors"
+    found = hashlib.sha256(weights.read_bytes()).hexdigest()
+    if found != manifest["weights_sha256"]:
+        raise WeightsMismatch(
+            f"the embedded weights are damaged: sha256 {found[:12]}…, expected {manifest['weights_sha256'][:12]}…; "
+            "reinstall the package"
+        )
+    vocabulary = Vocabulary.from_json(json.loads((home / "vocabulary.json").read_text(encoding="utf-8")))
+    model = build_model(EMBEDDED, rows=vocabulary.size)
+    load_weights(model, weights)
+    return wrap(model, EMBEDDED, vocabulary)
+
+
+def embedded_folder() -> Path:
+    """Returns the folder of the embedded encoder's files."""
+    return Path(str(resources.files("model_updates") / "assets" / EMBEDDED))
+
+
+def build_model(model: str, *, rows: int | None = None) -> nn.Module:
+    """Builds an architecture with random weights; `rows` sets the token rows of the embedded one."""
+    if model == EMBEDDED:
+        config = json.loads((embedded_folder() / "config.json").read_text(encoding="utf-8"))
+        text = config["text_cfg"] | ({} if rows is None else {"vocab_size": rows})
+        tiny = open_clip.CLIP(embed_dim=config["embed_dim"], vision_cfg=config["vision_cfg"], text_cfg=text)
+        return tiny.eval()
+    if open_clip.get_model_config(model) is None:
+        near = [name for name in open_clip.list_models() if model.lower()[:5] in name.lower()][:6]
+        hint = f"; similar: {', '.join(near)}" if near else ""
+        raise UnknownModel(f"open_clip has no architecture {model!r}{hint}")
+    built: nn.Module = open_clip.create_model(model, load_weights=False, pretrained_text=False)
+    return built.eval()
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Loads a local safetensors file into a model; fp16 is widened to the model's float32.
+
+    Raises:
+        UnsafeWeights: not a safetensors file.
+        WeightsMismatch: missing, unexpected or differently shaped tensors.
+    """
+    refuse_pickle(path)
+    if not path.is_file():
+        raise WeightsMismatch(f"there is no weights file {path.name!r} at {str(path)!r}")
+    try:
+        state: dict[str, Tensor] = load_file(path)
+    except SafetensorError as error:
+        raise WeightsMismatch(
+            f"{path.name} is not a readable safetensors file ({error}); fetch it again"
+        ) from error
+    wanted = model.state_dict()
+    missing, extra = sorted(wanted.keys() - state.keys()), sorted(state.keys() - wanted.keys())
+    shapes = [k for k in wanted.keys() & state.keys() if wanted[k].shape != state[k].shape]
+    if missing or extra or shapes:
+        raise WeightsMismatch(
+            f"{path.name} does not fit this architecture: {len(missing)} tensors are missing "
+            f"{missing[:2]}, {len(extra)} are unknown {extra[:2]}, {len(shapes)} have another shape {shapes[:2]}"
+        )
+    model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in state.items()})
+
+
+def refuse_pickle(path: Path) -> None:
+    """Refuses every weights format but safetensors.
+
+    Raises:
+        UnsafeWeights: always, unless the name ends in .safetensors.
+    """
+    if path.suffix.lower() != ".safetensors":
+        raise UnsafeWeights(
+            f"{path.name} is not a .safetensors file. Pickled weights can run code when opened and are never "
+            "loaded; convert them to safetensors on a machine you trust"
+        )
+
+
+def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = None) -> Encoder:
+    """Makes an encoder of a built model: CLIP's vocabulary for the causal tower, else open_clip's own tokenizer."""
+    preprocessing = _preprocessing(architecture, model)
+    foreign = None
+    if vocabulary is None:
+        if is_expandable(model) and _rows(model) == CLIP_ROWS:
+            context = int(model.context_length)  # type: ignore[arg-type]
+            vocabulary = Vocabulary.clip(Path(default_bpe()), context_length=context)
+        else:
+            foreign = open_clip.get_tokenizer(architecture)
+    return Encoder(
+        model,
+        architecture=architecture,
+        preprocessing=preprocessing,
+        vocabulary=vocabulary,
+        foreign_tokenizer=foreign,
+    )
+
+
+def _preprocessing(architecture: str, model: nn.Module) -> Preprocessing:
+    config: dict[str, Any] = dict(getattr(model.visual, "preprocess_cfg", None) or {})
+    size = config.get("size", getattr(model.visual, "image_size", 224))
+    defaults = open_clip.transform.PreprocessCfg()
+    return Preprocessing(
+        size=int(size[0] if isinstance(size, tuple | list) else size),
+        mean=tuple(config.get("mean", defaults.mean)),
+        std=tuple(config.get("std", defaults.std)),
+        interpolation=config.get("interpolation", defaults.interpolation),
+        resize_mode=config.get("resize_mode", defaults.resize_mode),
+    )
+
+
+def _rows(model: nn.Module) -> int:
+    table = token_table(model)
+    return 0 if table is None else int(table.shape[0])
+
+
+def _some_tags(model: str) -> str:
+    tags = open_clip.list_pretrained_tags_by_model(model)
+    return ", ".join(tags[:4]) if tags else "none known for it"
+
+
+def _download(model: str, tag: str) -> nn.Module:
+    build_model_names = open_clip.list_models()
+    if model not in build_model_names:
+        build_model(model)  # raises UnknownModel with similar names
+    tags = open_clip.list_pretrained_tags_by_model(model)
+    if tag not in tags:
+        raise UnknownModel(f"{model} has no pretrained tag {tag!r}; it has: {', '.join(tags) or 'none'}")
+    try:
+        with torch.no_grad():
+            built: nn.Module = open_clip.create_model(model, pretrained=tag, weights_only=True)
+    except (OSError, RuntimeError) as error:
+        raise UnknownModel(
+            f"the weights {tag!r} of {model} could not be fetched ({error}); "
+            "download them elsewhere and pass the path of the .safetensors file"
+        ) from error
+    return built.eval()

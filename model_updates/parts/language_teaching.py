@@ -1,0 +1,215 @@
+"""Teaching a language through the token table alone: what cll-clip, teir and language-tables share.
+
+Both towers stay frozen; pictures and English captions come as cached features, so a step costs one text forward. The
+losses are CLL-CLIP's (AAAI 2024, section 3; METHODS.md B.1): ``L = g1 * L_cm + g2 * L_cl`` with L_cm the contrastive
+loss between picture and text under a learned temperature that starts anew at 0.07, and L_cl the mean over all elements
+of the squared difference to the English caption's raw feature.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from model_updates.encoder import Encoder, causal_text_features, resize_token_table, token_table
+from model_updates.errors import BadStrategyOption, ForeignTokenizer
+from model_updates.losses import element_mse, multi_positive_info_nce
+from model_updates.parts.token_table import ScaledRows, start_new_rows
+from model_updates.strategy import BASE_LANGUAGE, Batch, ParameterGroup, Schedule, Strategy, UpdateContext
+from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges, resegmented_share
+
+FIRST_TEMPERATURE = 0.07
+TEMPERATURES = (0.001, 0.5)
+
+
+@dataclass(frozen=True)
+class TeachingOptions:
+    """Options of every strategy that trains the token table.
+
+    Attributes:
+        epochs: passes over the chunk. The paper takes 3 on 616,767 captions; small chunks need more.
+        batch_size: pairs per step (paper: 128).
+        learning_rate: 0 means the default for the encoder's size (5e-5 in the paper for ViT-B/16).
+        weight_decay: on rows that may move (paper: 0.05).
+        cross_modal: weight of the picture-text term (paper: 0.01).
+        cross_lingual: weight of the term towards the English caption (paper: 1).
+        vocabulary: BPE entries learned on a language's captions (paper: 10,000).
+    """
+
+    epochs: int = 15
+    batch_size: int = 128
+    learning_rate: float = 0.0
+    weight_decay: float = 0.05
+    cross_modal: float = 0.01
+    cross_lingual: float = 1.0
+    vocabulary: int = 10_000
+
+    def __post_init__(self) -> None:
+        if self.cross_modal < 0 or self.cross_lingual < 0 or self.cross_modal + self.cross_lingual == 0:
+            raise BadStrategyOption(
+                "cross_modal and cross_lingual are weights: not negative, and at least one above zero; got "
+                f"{self.cross_modal} and {self.cross_lingual}"
+            )
+        if self.vocabulary <= 512:
+            raise BadStrategyOption(f"vocabulary counts the 512 byte symbols too; got {self.vocabulary}")
+
+
+class LanguageTeaching(Strategy):
+    """Base of the strategies that train rows of the token table and nothing else."""
+
+    Options = TeachingOptions
+    options: TeachingOptions
+
+    @property
+    def touches_image(self) -> bool:
+        """Never: the image tower is frozen, the generation stays valid."""
+        return False
+
+    @property
+    def touches_text(self) -> bool:
+        """Always: token rows move."""
+        return True
+
+    # ------------------------------------------------------- what subclasses say
+
+    @abstractmethod
+    def grow(
+        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
+    ) -> Growth:
+        """Grows the vocabulary by each language's merges and says where the new rows start from."""
+
+    @abstractmethod
+    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Returns the gradient and decay scale of each row, (rows,) float32 each."""
+
+    def first_values(self, table: Tensor) -> tuple[float, float]:
+        """Returns mean and standard deviation of rows that start from nothing (CLL-CLIP: 0 and 0.02)."""
+        return 0.0, 0.02
+
+    @property
+    def apply_to(self) -> str:
+        """Whether row scales act on the gradient or on the step."""
+        return "grad"
+
+    # ------------------------------------------------------------------- hooks
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Freezes the towers, grows vocabulary and table, and decides how far each row may move."""
+        encoder, vocabulary = context.encoder, context.encoder.vocabulary
+        if vocabulary is None:
+            raise ForeignTokenizer(
+                f"{self.name} grows the vocabulary, but the text tower of {encoder.architecture} brings a tokenizer "
+                "of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+            )
+        self._encoder = encoder
+        encoder.model.requires_grad_(False)
+        before = token_table(encoder.model)
+        if before is None:
+            raise ForeignTokenizer(f"{encoder.architecture} has no token table to train")
+        mean, std = self.first_values(before)
+        merges = {
+            language: learn_merges(sorted(texts), size=self.options.vocabulary)
+            for language, texts in sorted(context.texts_by_language().items())
+        }
+        growth = self.grow(vocabulary, merges, context)
+        table = resize_token_table(encoder.model, vocabulary.size)
+        generator = torch.Generator().manual_seed(context.seed)
+        start_new_rows(table, growth, mean=mean, std=std, generator=generator)
+        encoder.forget_fingerprints()
+        table.requires_grad_(True)
+        self._table, self.new_rows = table, len(growth.new_rows)
+        self._scale = nn.Parameter(torch.tensor(math.log(1 / FIRST_TEMPERATURE), device=table.device))
+        gradient_scale, decay_scale = self.row_scales(vocabulary.size)
+        self._rows = ScaledRows(
+            table,
+            gradient_scale=gradient_scale,
+            decay_scale=decay_scale,
+            weight_decay=self.options.weight_decay,
+            apply_to=self.apply_to,
+        )
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns the table (its decay is applied row by row) and the temperature of this update."""
+        return [
+            ParameterGroup([self._table], weight_decay=0.0),
+            ParameterGroup([self._scale], weight_decay=0.0),
+        ]
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns a constant rate after warm-up (paper); small encoders take a larger rate."""
+        small = encoder.dim < 256
+        return Schedule(
+            epochs=self.options.epochs,
+            batch_size=self.options.batch_size,
+            learning_rate=self.options.learning_rate or (2e-3 if small else 5e-5),
+            weight_decay=self.options.weight_decay,
+        )
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the cross-modal term and, where English captions are known, the cross-lingual one."""
+        vocabulary = self._encoder.vocabulary
+        end_row = 0 if vocabulary is None else vocabulary.end_row
+        text = causal_text_features(self._encoder.model, batch.tokens, end_row).float()
+        similarities = normalize(batch.image_features, dim=-1) @ normalize(text, dim=-1).T
+        contrast = multi_positive_info_nce(
+            similarities, self._scale.exp(), batch.image_index, batch.image_index
+        )
+        terms = {"cross-modal": self.options.cross_modal * contrast}
+        if (
+            batch.english_features is not None
+            and batch.has_english is not None
+            and bool(batch.has_english.any())
+        ):
+            distance = element_mse(text, batch.english_features, batch.has_english)
+            terms["cross-lingual"] = self.options.cross_lingual * distance
+        return terms
+
+    def after_backward(self) -> None:
+        """Scales gradients and decay row by row."""
+        self._rows.after_backward(self.learning_rate)
+
+    def after_step(self) -> None:
+        """Scales the step where asked, and keeps the temperature in its range."""
+        self._rows.after_step()
+        with torch.no_grad():
+            self._scale.clamp_(math.log(1 / TEMPERATURES[1]), math.log(1 / TEMPERATURES[0]))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Returns the temperature, which an interrupted update needs and the next one resets."""
+        return {"log_scale": self._scale.detach().clone()} if hasattr(self, "_scale") else {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Takes the temperature back, once `before_update` has made it."""
+        if "log_scale" in state and hasattr(self, "_scale"):
+            with torch.no_grad():
+                self._scale.copy_(state["log_scale"])
+
+
+def merge_into_shared(
+    vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
+) -> tuple[Growth, str]:
+    """Appends each language's merges to the shared table, as CLL-CLIP does.
+
+    Returns:
+        The rows that are new, and a sentence on how much of the catalogued English text is now segmented otherwise:
+        forgetting that no row scale can prevent (METHODS.md B.1).
+    """
+    before = vocabulary.copy()
+    growths = [vocabulary.grow_shared(merges[language]) for language in sorted(merges)]
+    english = sorted({pair.english for pair in context.pairs if pair.english is not None})
+    share = resegmented_share(before, vocabulary, english, BASE_LANGUAGE)
+    growth = Growth(
+        np.concatenate([growth.new_rows for growth in growths]),
+        np.concatenate([growth.start_from for growth in growths]),
+    )
+    return (
+        growth,
+        f"{100 * share:.1f} % of {len(english)} known English captions are segmented otherwise than before.",
+    )

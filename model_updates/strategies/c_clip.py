@@ -1,0 +1,207 @@
+"""C-CLIP: low-rank adapters in the towers, contrastive knowledge consolidation, interpolated merge.
+
+Idea: learn a new domain in LoRA adapters; make the projected new features contrast with the old model's, so that the
+old space stays readable; at the end move only part of the way to the merged weights.
+
+Formula: ``L = L_CLIP + L_CKC``. CKC stacks image and text features along the batch, 2B rows: new features through a
+projector h (Linear, BatchNorm, ReLU, Linear; fresh in every update), old ones as they are; cross-entropy both ways
+under the model's own temperature, averaged. Then ``theta_t = theta_old + alpha * (theta_merged - theta_old)`` for
+every parameter. Source: C-CLIP (ICLR 2025), eq. 2, 5 and 6, resolved in METHODS.md B.12.
+
+Where we differ: adapters sit on attention and MLP (``targets=qkvo+mlp``; ``mlp`` is what the paper's parameter counts
+imply), and what lies outside the blocks is frozen by default (``train_outer``). ``towers=image`` leaves the text tower
+alone: moving it would disturb every language learned on it, so it is the default once there are such languages.
+
+Kept between updates: nothing but the encoder itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from model_updates.encoder import Encoder, image_tower
+from model_updates.errors import BadStrategyOption
+from model_updates.losses import ckc, multi_positive_info_nce
+from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora, trainable
+from model_updates.strategy import BASE_LANGUAGE, Batch, ParameterGroup, Schedule, Strategy, UpdateContext
+
+OUTER_IMAGE = ("class_embedding", "positional_embedding", "ln_pre", "ln_post", "proj")
+OUTER_TEXT = ("token_embedding", "positional_embedding", "ln_final", "text_projection")
+
+
+@dataclass(frozen=True)
+class CClipOptions:
+    """Options of `c-clip`.
+
+    Attributes:
+        towers: "both", "image", or "auto": image once languages beyond the base's are learned, else both.
+        rank: of the adapters (paper: 16); alpha is twice the rank.
+        dropout: on the adapters' input (paper: 0.1).
+        targets: "qkvo+mlp" or "mlp".
+        train_outer: also train embeddings, norms and projections outside the blocks, as the paper's counts imply.
+        merge: how far to move towards the merged weights (paper: 0.5).
+        consolidation: weight of the CKC term (paper: 1).
+        text_rate: learning-rate factor of the text tower (paper: 10).
+        learning_rate: 0 means the default for the encoder's size (3e-5 in the paper).
+    """
+
+    towers: str = "auto"
+    rank: int = 16
+    dropout: float = 0.1
+    targets: str = "qkvo+mlp"
+    train_outer: bool = False
+    merge: float = 0.5
+    consolidation: float = 1.0
+    text_rate: float = 1.0
+    epochs: int = 20
+    batch_size: int = 128
+    learning_rate: float = 0.0
+    weight_decay: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.towers not in {"auto", "both", "image"}:
+            raise BadStrategyOption(f"towers is 'auto', 'both' or 'image', got {self.towers!r}")
+        if self.targets not in TARGETS:
+            raise BadStrategyOption(f"targets is one of {', '.join(TARGETS)}, got {self.targets!r}")
+        if not 0 < self.merge <= 1:
+            raise BadStrategyOption(f"merge is above 0 and at most 1, got {self.merge}")
+
+
+class CClip(Strategy):
+    """LoRA, knowledge consolidation and an interpolated merge."""
+
+    name = "c-clip"
+    summary = (
+        "Learns a new domain in small adapters and keeps close to the old model; pictures are embedded again."
+    )
+    paper = "C-CLIP, ICLR 2025, eq. 2, 5 and 6"
+    Options = CClipOptions
+    needs = frozenset({"text_features"})
+    options: CClipOptions
+    _trains_text = False
+
+    @property
+    def touches_image(self) -> bool:
+        """Always: the image tower is adapted."""
+        return True
+
+    @property
+    def touches_text(self) -> bool:
+        """Only with both towers."""
+        return self._trains_text
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Keeps the old weights, inserts adapters and makes a fresh projector."""
+        encoder, options = context.encoder, self.options
+        beyond_base = context.learned_languages - {BASE_LANGUAGE}
+        self._trains_text = options.towers == "both" or (options.towers == "auto" and not beyond_base)
+        self._encoder = encoder
+        self._old = {name: value.detach().clone() for name, value in encoder.model.state_dict().items()}
+        encoder.model.requires_grad_(False)
+        torch.manual_seed(context.seed)  # peft and nn.Linear draw from the global generator
+        towers: list[nn.Module] = [image_tower(encoder.model)]
+        if self._trains_text:
+            towers.append(encoder.model.transformer)  # type: ignore[arg-type]
+        for tower in towers:
+            insert_lora(
+                tower,
+                rank=options.rank,
+                alpha=2 * options.rank,
+                dropout=options.dropout,
+                targets=options.targets,
+            )
+        encoder.model.to(encoder.device)
+        self._towers = towers
+        dim = encoder.dim
+        self._projector = nn.Sequential(
+            nn.Linear(dim, 2048), nn.BatchNorm1d(2048), nn.ReLU(), nn.Linear(2048, dim)
+        ).to(encoder.device)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns the image adapters, the text adapters at their own rate, the projector and the temperature."""
+        scale: nn.Parameter = self._encoder.model.logit_scale  # type: ignore[assignment]
+        groups = [
+            ParameterGroup(trainable(lora_parameters(self._towers[0]) + self._outer(OUTER_IMAGE, "visual."))),
+            ParameterGroup(list(self._projector.parameters())),
+            ParameterGroup(trainable([scale]), weight_decay=0.0),
+        ]
+        if self._trains_text:
+            text = lora_parameters(self._towers[1]) + self._outer(OUTER_TEXT, "")
+            groups.append(ParameterGroup(trainable(text), rate_factor=self.options.text_rate))
+        return groups
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns the paper's warm-up and cosine; small encoders take a larger rate."""
+        small = encoder.dim < 256
+        return Schedule(
+            epochs=self.options.epochs,
+            batch_size=self.options.batch_size,
+            learning_rate=self.options.learning_rate or (1e-3 if small else 3e-5),
+            weight_decay=self.options.weight_decay,
+            betas=(0.9, 0.99),
+            decay="cosine",
+        )
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive and the consolidation term."""
+        if batch.images is None or batch.text_features is None:
+            raise ValueError("c-clip needs pictures and the old model's text features in its batches")
+        image = self._encoder.forward_images(batch.images).float()
+        text = (
+            self._encoder.forward_tokens(batch.tokens).float() if self._trains_text else batch.text_features
+        )
+        scale: Tensor = self._encoder.model.logit_scale.exp()  # type: ignore[operator]
+        similarities = normalize(image, dim=-1) @ normalize(text, dim=-1).T
+        contrast = multi_positive_info_nce(similarities, scale, batch.image_index, batch.image_index)
+        new = normalize(torch.cat([self._projector(image), self._projector(text)]), dim=-1)
+        old = normalize(torch.cat([batch.image_features, batch.text_features]), dim=-1)
+        return {"contrastive": contrast, "consolidation": self.options.consolidation * ckc(new, old, scale)}
+
+    def after_step(self) -> None:
+        """Keeps the temperature in CLIP's range."""
+        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
+        with torch.no_grad():
+            scale.clamp_(0, math.log(100))
+
+    def after_update(self, context: UpdateContext) -> None:
+        """Merges the adapters and moves every parameter part of the way from the old to the merged weights."""
+        for tower in self._towers:
+            merge_lora(tower)
+        model = self._encoder.model
+        with torch.no_grad():
+            merged = model.state_dict()
+            for name, old in self._old.items():
+                if not torch.equal(old, merged[name]):
+                    merged[name].copy_(old + self.options.merge * (merged[name] - old))
+        self._encoder.forget_fingerprints()
+
+    def notes(self) -> list[str]:
+        """Says which towers were adapted."""
+        return ["Adapters in both towers." if self._trains_text else "Adapters in the image tower only."]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Returns the projector, which an interrupted update needs and the next one makes afresh."""
+        if not hasattr(self, "_projector"):
+            return {}
+        return {f"projector.{name}": value for name, value in self._projector.state_dict().items()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:  # type: ignore[override]
+        """Takes the projector back, once `before_update` has made it."""
+        if hasattr(self, "_projector"):
+            prefix = "projector."
+            own = {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
+            self._projector.load_state_dict(own or self._projector.state_dict())
+
+    def _outer(self, names: tuple[str, ...], prefix: str) -> list[nn.Parameter]:
+        if not self.options.train_outer:
+            return []
+        return [
+            parameter
+            for name, parameter in self._encoder.model.named_parameters()
+            if any(name.startswith(prefix + wanted) for wanted in names) and "lora_" not in name
+        ]

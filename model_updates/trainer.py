@@ -1,0 +1,272 @@
+"""The one training loop; it knows no strategy by name.
+
+A fresh optimizer and a fresh schedule in every update; bf16 autocast on CUDA; the terms of each step summed and logged
+by name; the epoch that scores best on the chunk's validation pairs is kept (the last one when there are none);
+a checkpoint after every epoch, from which an interrupted update goes on to the same weights.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model_updates import checkpoint
+from model_updates.batches import Batches, PairSet, UpdateData
+from model_updates.checkpoint import Progressed
+from model_updates.encoder import Encoder, training, unit
+from model_updates.errors import TrainingDiverged
+from model_updates.evaluation import rank_slice
+from model_updates.features import LoadImage
+from model_updates.strategy import Schedule, Strategy, UpdateContext
+
+VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """Where an update is, for people: rate and time left included."""
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    terms: dict[str, float]
+    pairs_per_second: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """What an update did: its losses by epoch, the epoch chosen, and what it cost."""
+
+    history: tuple[dict[str, float], ...]
+    best_epoch: int
+    validation: float | None
+    seconds: float
+    image_forwards: int
+    training_pairs: int
+    english_share: float
+    notes: tuple[str, ...]
+
+
+def run_update(
+    strategy: Strategy,
+    context: UpdateContext,
+    make_data: Callable[[], UpdateData],
+    *,
+    checkpoints: Path | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
+) -> TrainingReport:
+    """Runs one update on `context.encoder` in place.
+
+    Args:
+        strategy: with its state from earlier updates loaded.
+        context: the candidate and what the strategy may look at.
+        make_data: collects the data; called before the strategy changes the encoder, so that features of frozen
+            towers are those before this update.
+        checkpoints: folder for the checkpoint; an existing one is resumed.
+        progress: called about once a second and after each epoch.
+
+    Raises:
+        TrainingDiverged: a loss is not finite.
+        NothingToLearn: no pair to train on.
+    """
+    started = time.monotonic()
+    encoder = context.encoder
+    forwards = encoder.image_forwards
+    data = make_data()
+    torch.manual_seed(context.seed)
+    strategy.before_update(context)
+    loop = _Loop(strategy, encoder, data, context.seed, progress)
+    with training(encoder):
+        loop.run(checkpoints)
+    strategy.after_update(context)
+    encoder.model.requires_grad_(False)
+    encoder.forget_fingerprints()
+    return TrainingReport(
+        history=tuple(loop.progressed.history),
+        best_epoch=loop.progressed.best_epoch,
+        validation=loop.progressed.best_score,
+        seconds=time.monotonic() - started,
+        image_forwards=encoder.image_forwards - forwards,
+        training_pairs=len(data.train.pairs),
+        english_share=data.train.english_share,
+        notes=tuple(strategy.notes()),
+    )
+
+
+class _Loop:
+    """Optimizer, schedule and counters of one update."""
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        encoder: Encoder,
+        data: UpdateData,
+        seed: int,
+        progress: Callable[[TrainingProgress], None] | None,
+    ) -> None:
+        self.strategy, self.encoder, self.data, self.seed = strategy, encoder, data, seed
+        self.schedule = strategy.schedule(encoder)
+        load = data.load_image if strategy.touches_image else None
+        self.batches = Batches(data.train, encoder, size=self.schedule.batch_size, load_image=load)
+        self.optimizer = _optimizer(strategy, self.schedule)
+        self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self.progressed = Progressed()
+        self.best: dict[str, Tensor] = {}
+        self.report_progress = progress or (lambda _: None)
+
+    def run(self, checkpoints: Path | None) -> None:
+        """Trains the epochs that are left and loads the best one."""
+        if checkpoints is not None:
+            self._resume(checkpoints)
+        for epoch in range(self.progressed.epoch, self.schedule.epochs):
+            terms = self._epoch(epoch)
+            score = validation_score(self.encoder, self.data.validation, self.strategy, self.data.load_image)
+            self.encoder.model.train()
+            self._remember(epoch, terms, score)
+            if checkpoints is not None:
+                checkpoint.save(
+                    checkpoints,
+                    self.progressed,
+                    weights=self._weights(),
+                    best=self.best,
+                    strategy=self.strategy.state_dict(),
+                    optimizer=self.optimizer,
+                )
+        self.encoder.model.load_state_dict(self.best, strict=False)
+
+    def _epoch(self, epoch: int) -> dict[str, float]:
+        totals: dict[str, float] = {}
+        steps, done = len(self.batches), 0
+        began = shown = time.monotonic()
+        for batch in self.batches.epoch(self.seed * 1_000 + epoch):
+            terms = self._step(batch, epoch * steps + done)
+            done += 1
+            for name, value in terms.items():
+                totals[name] = totals.get(name, 0.0) + value
+            now = time.monotonic()
+            if now - shown > 1 or done == steps:
+                shown = now
+                left = steps * (self.schedule.epochs - epoch) - done
+                per_step = (now - began) / done
+                self.report_progress(
+                    TrainingProgress(
+                        epoch=epoch + 1,
+                        epochs=self.schedule.epochs,
+                        step=done,
+                        steps=steps,
+                        terms={name: total / done for name, total in totals.items()},
+                        pairs_per_second=self.schedule.batch_size / per_step,
+                        seconds_left=left * per_step,
+                    )
+                )
+        return {name: total / max(1, done) for name, total in totals.items()}
+
+    def _step(self, batch: object, step: int) -> dict[str, float]:
+        strategy, device = self.strategy, self.encoder.device
+        rate = learning_rate(self.schedule, step, len(self.batches) * self.schedule.epochs)
+        strategy.learning_rate = rate
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["rate_factor"]
+        prepared = strategy.prepare_batch(batch.to(device))  # type: ignore[attr-defined]
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            terms = strategy.terms(prepared)
+        loss = torch.stack(list(terms.values())).sum()
+        if not bool(torch.isfinite(loss)):
+            raise TrainingDiverged(
+                f"the loss became {float(loss)} at step {step} ({', '.join(terms)}); lower learning_rate "
+                f"(now {rate:.2g}) and start again. Nothing was saved"
+            )
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm)
+        strategy.after_backward()
+        self.optimizer.step()
+        strategy.after_step()
+        return {name: float(value.detach()) for name, value in terms.items()}
+
+    def _remember(self, epoch: int, terms: dict[str, float], score: float | None) -> None:
+        kept = self.progressed
+        kept.epoch = epoch + 1
+        kept.history.append(terms | ({} if score is None else {"validation": score}))
+        if score is None or kept.best_score is None or score > kept.best_score:
+            kept.best_score, kept.best_epoch = score, epoch + 1
+            self.best = {name: value.clone() for name, value in self._weights().items()}
+
+    def _weights(self) -> dict[str, Tensor]:
+        """The part of the model's state that may have changed: what trains, and buffers."""
+        trained = {id(parameter) for parameter in self.trained}
+        frozen = {name for name, p in self.encoder.model.named_parameters() if id(p) not in trained}
+        return {k: v.detach() for k, v in self.encoder.model.state_dict().items() if k not in frozen}
+
+    def _resume(self, folder: Path) -> None:
+        loaded = checkpoint.load(folder)
+        if loaded is None:
+            return
+        self.encoder.model.load_state_dict(loaded.weights, strict=False)
+        self.strategy.load_state_dict(loaded.strategy)
+        loaded.restore_optimizer(self.optimizer)
+        self.best, self.progressed = loaded.best, loaded.progressed
+        torch.set_rng_state(loaded.random)
+
+
+def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
+    """Returns the rate of a step: linear warm-up, then constant or cosine to zero."""
+    warmup = max(1, round(steps * schedule.warmup))
+    if step < warmup:
+        return schedule.learning_rate * (step + 1) / warmup
+    if schedule.decay == "constant":
+        return schedule.learning_rate
+    return schedule.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+
+
+def validation_score(
+    encoder: Encoder, pairs: PairSet, strategy: Strategy, load_image: LoadImage
+) -> float | None:
+    """Returns the mean text-to-image R@1, 5, 10 (percent) on validation pairs; None without any."""
+    if not pairs.pairs:
+        return None
+    encoder.model.eval()
+    ids = list(dict.fromkeys(pair.image_id for pair in pairs.pairs))[:VALIDATION_IMAGES]
+    place = {image_id: n for n, image_id in enumerate(ids)}
+    chosen = [n for n, pair in enumerate(pairs.pairs) if pair.image_id in place]
+    if strategy.touches_image:
+        images = encoder.image_features([load_image(image_id) for image_id in ids])
+    else:
+        first = {pairs.pairs[n].image_id: n for n in reversed(chosen)}
+        images = pairs.image_features[[first[image_id] for image_id in ids]].numpy()
+    texts = np.zeros((len(chosen), images.shape[1]), dtype=np.float32)
+    for language in sorted({pairs.pairs[n].language for n in chosen}):
+        mine = [k for k, n in enumerate(chosen) if pairs.pairs[n].language == language]
+        texts[mine] = encoder.text_features([pairs.pairs[chosen[k]].text for k in mine], language)
+    caption_image = np.asarray([place[pairs.pairs[n].image_id] for n in chosen])
+    ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
+    return float(np.mean([100 * (ranks < k).mean() for k in (1, 5, 10)]))
+
+
+def _optimizer(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimizer:
+    groups = [
+        {
+            "params": group.parameters,
+            "rate_factor": group.rate_factor,
+            "weight_decay": schedule.weight_decay if group.weight_decay is None else group.weight_decay,
+        }
+        for group in strategy.parameter_groups()
+        if group.parameters
+    ]
+    return torch.optim.AdamW(
+        groups,
+        lr=schedule.learning_rate,
+        betas=schedule.betas,
+        eps=schedule.eps,
+        weight_decay=schedule.weight_decay,
+    )

@@ -1,0 +1,303 @@
+"""The expandable byte-level BPE vocabulary: token strings, merges and the embedding rows they use.
+
+A vocabulary holds one or more *token tables*. A table is a segmentation (merges) with the embedding row of each of
+its tokens. The shared table (name ``""``) serves every language that has no table of its own; `grow_shared` appends
+to it as CLL-CLIP does (METHODS.md B.1), `grow_table` gives a language rows of its own. All tables index one
+embedding matrix, and the start, end and padding rows are common to all and never reassigned.
+
+The pre-tokeniser is CLIP's (lower case, contractions, runs of letters, single digits, runs of the rest), with one
+change: combining marks count as letters, else every Hindi vowel sign would end a word. Texts without such marks get
+exactly the ids of open_clip's tokenizer (tested). Merging itself is done by the `tokenizers` library.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+SHARED = ""
+END_OF_WORD = "</w>"
+WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}\p{M}]+|\p{N}|[^\s\p{L}\p{M}\p{N}]+"
+
+Merge = tuple[str, str]
+
+
+def byte_symbols() -> list[str]:
+    """Returns the 512 symbols that every table starts with: each byte inside and at the end of a word.
+
+    The order is that of CLIP's vocabulary (printable Latin-1 first), so that its ids come out the same.
+    """
+    printable = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
+    shifted = [chr(256 + n) for n in range(256 - len(printable))]
+    symbols = [chr(byte) for byte in printable] + shifted
+    return symbols + [symbol + END_OF_WORD for symbol in symbols]
+
+
+def _pipeline(model: models.BPE) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFC(),
+            normalizers.Replace(Regex(r"\s+"), " "),
+            normalizers.Strip(),
+            normalizers.Lowercase(),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(WORDS), behavior="removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    return tokenizer
+
+
+def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int = 2) -> tuple[Merge, ...]:
+    """Trains a byte-level BPE on texts.
+
+    Args:
+        texts: captions of one language.
+        size: vocabulary entries wanted, the 512 byte symbols included (METHODS.md B.1 takes 10,000).
+        min_frequency: a pair seen less often is not merged.
+
+    Returns:
+        The merges in the order they were learned; fewer than asked when the texts are few.
+    """
+    tokenizer = _pipeline(models.BPE(end_of_word_suffix=END_OF_WORD))
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=min_frequency,
+        show_progress=False,
+        special_tokens=[],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        end_of_word_suffix=END_OF_WORD,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    merges = json.loads(tokenizer.to_str())["model"]["merges"]
+    return tuple((first, second) for first, second in merges)
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """One segmentation and the embedding rows of its tokens."""
+
+    merges: tuple[Merge, ...]
+    rows: dict[str, int]
+
+    def tokens(self) -> list[str]:
+        """Returns the token strings in the order of their rows."""
+        return sorted(self.rows, key=self.rows.__getitem__)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What growing a vocabulary did: the new rows, and for each the old row to start from (-1: none)."""
+
+    new_rows: NDArray[np.int64]
+    start_from: NDArray[np.int64]
+
+
+class Vocabulary:
+    """Texts in, embedding rows out; grows without ever moving a row.
+
+    Attributes:
+        size: number of embedding rows in use.
+        pad_row: row that fills up shorter texts.
+        start_row: row before each text.
+        end_row: row after each text; the text tower pools there.
+        context_length: most rows a text may have, start and end included.
+    """
+
+    def __init__(
+        self,
+        tables: dict[str, TokenTable],
+        *,
+        size: int,
+        pad_row: int,
+        start_row: int,
+        end_row: int,
+        context_length: int,
+    ) -> None:
+        self.tables = dict(tables)
+        self.size = size
+        self.pad_row = pad_row
+        self.start_row = start_row
+        self.end_row = end_row
+        self.context_length = context_length
+        self._tokenizers: dict[str, tuple[Tokenizer, NDArray[np.int64]]] = {}
+
+    @classmethod
+    def from_merges(cls, merges: Sequence[Merge], *, context_length: int) -> Vocabulary:
+        """Makes a fresh vocabulary: padding, start and end first, then byte symbols, then merged tokens."""
+        tokens = list(dict.fromkeys([*byte_symbols(), *(first + second for first, second in merges)]))
+        rows = {token: row for row, token in enumerate(tokens, start=3)}
+        table = TokenTable(tuple(merges), rows)
+        return cls(
+            {SHARED: table},
+            size=3 + len(rows),
+            pad_row=0,
+            start_row=1,
+            end_row=2,
+            context_length=context_length,
+        )
+
+    @classmethod
+    def clip(cls, merges_file: Path, *, context_length: int = 77) -> Vocabulary:
+        """Reads the vocabulary of OpenAI's CLIP (49,408 rows) from the merges file that open_clip installs."""
+        lines = gzip.decompress(merges_file.read_bytes()).decode("utf-8").split("\n")
+        merges = []
+        for line in lines[1 : 49152 - 256 - 2 + 1]:
+            first, second = line.split()
+            merges.append((first, second))
+        tokens = [*byte_symbols(), *(first + second for first, second in merges)]
+        rows = {token: row for row, token in enumerate(tokens)}
+        start = len(tokens)
+        return cls(
+            {SHARED: TokenTable(tuple(merges), rows)},
+            size=start + 2,
+            pad_row=0,
+            start_row=start,
+            end_row=start + 1,
+            context_length=context_length,
+        )
+
+    @property
+    def special_rows(self) -> tuple[int, int]:
+        """The rows that no strategy ever trains after the base encoder: start and end."""
+        return (self.start_row, self.end_row)
+
+    def table_name(self, language: str) -> str:
+        """Returns the name of the table that serves a language: its own, or the shared one."""
+        return language if language in self.tables else SHARED
+
+    def encode(self, texts: Sequence[str], language: str = SHARED) -> list[list[int]]:
+        """Returns each text's embedding rows, start and end included, cut to the context length."""
+        name = self.table_name(language)
+        if name not in self._tokenizers:
+            self._tokenizers[name] = self._tokenizer(self.tables[name])
+        tokenizer, rows = self._tokenizers[name]
+        room = self.context_length - 2
+        encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [[self.start_row, *rows[item.ids[:room]].tolist(), self.end_row] for item in encoded]
+
+    def pad(self, sequences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+        """Returns (n, longest) int64 rows, shorter texts filled with the padding row at the end."""
+        longest = max((len(sequence) for sequence in sequences), default=2)
+        padded = np.full((len(sequences), longest), self.pad_row, dtype=np.int64)
+        for position, sequence in enumerate(sequences):
+            padded[position, : len(sequence)] = sequence
+        return padded
+
+    def grow_shared(self, merges: Sequence[Merge]) -> Growth:
+        """Appends another BPE to the shared table, as CLL-CLIP merges vocabularies (METHODS.md B.1).
+
+        Every old row keeps its token; unseen token strings are appended in their own order; the merges are the old
+        ones, then the new ones that were not there. Later merges still fire on old-language text: measure that with
+        `resegmented_share`.
+        """
+        old = self.tables[SHARED]
+        known = set(old.merges)
+        appended = [merge for merge in merges if merge not in known]
+        fresh = [t for t in dict.fromkeys(a + b for a, b in appended) if t not in old.rows]
+        rows = dict(old.rows) | {token: self.size + n for n, token in enumerate(fresh)}
+        self.tables[SHARED] = TokenTable((*old.merges, *appended), rows)
+        return self._grown(SHARED, [-1] * len(fresh))
+
+    def grow_table(self, language: str, merges: Sequence[Merge], texts: Sequence[str]) -> Growth:
+        """Gives a language a table of its own (or more tokens in it); no other language's rows change.
+
+        Every token that the texts use gets a row that belongs to this language, starting from the row it overlaps
+        in the shared table (-1: none). Tokens the texts do not use keep pointing at the shared row when there is
+        one, so that an unusual query can still be spelled.
+        """
+        shared = self.tables[SHARED].rows
+        old = self.tables.get(language, TokenTable((), {}))
+        known = set(old.merges)
+        table_merges = (*old.merges, *(merge for merge in merges if merge not in known))
+        tokens = list(dict.fromkeys([*byte_symbols(), *(a + b for a, b in table_merges)]))
+        used = _used_tokens(table_merges, tokens, texts)
+        own = {token for token, row in old.rows.items() if shared.get(token) != row}
+        rows, start_from = dict(old.rows), []
+        for token in tokens:
+            if token not in own and (token in used or token not in shared):
+                rows[token] = self.size + len(start_from)
+                start_from.append(shared.get(token, -1))
+            elif token not in rows:
+                rows[token] = shared[token]
+        self.tables[language] = TokenTable(table_merges, rows)
+        return self._grown(language, start_from)
+
+    def copy(self) -> Vocabulary:
+        """Returns an independent copy, so that growing it leaves this one as it is."""
+        return Vocabulary.from_json(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns a plain description that `from_json` reads back without loss."""
+        return {
+            "size": self.size,
+            "pad_row": self.pad_row,
+            "start_row": self.start_row,
+            "end_row": self.end_row,
+            "context_length": self.context_length,
+            "tables": {
+                name: {"merges": [list(merge) for merge in table.merges], "rows": table.rows}
+                for name, table in self.tables.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Vocabulary:
+        """Reads what `to_json` wrote."""
+        tables = {
+            name: TokenTable(tuple((a, b) for a, b in table["merges"]), dict(table["rows"]))
+            for name, table in data["tables"].items()
+        }
+        return cls(
+            tables,
+            size=data["size"],
+            pad_row=data["pad_row"],
+            start_row=data["start_row"],
+            end_row=data["end_row"],
+            context_length=data["context_length"],
+        )
+
+    def _grown(self, table: str, start_from: Sequence[int]) -> Growth:
+        self._tokenizers.pop(table, None)
+        first, self.size = self.size, self.size + len(start_from)
+        return Growth(np.arange(first, self.size, dtype=np.int64), np.asarray(start_from, dtype=np.int64))
+
+    @staticmethod
+    def _tokenizer(table: TokenTable) -> tuple[Tokenizer, NDArray[np.int64]]:
+        tokens = table.tokens()
+        rows = np.asarray([table.rows[token] for token in tokens], dtype=np.int64)
+        return _segmenter(table.merges, tokens), rows
+
+
+def _segmenter(merges: Sequence[Merge], tokens: Sequence[str]) -> Tokenizer:
+    local = {token: position for position, token in enumerate(tokens)}
+    return _pipeline(models.BPE(vocab=local, merges=list(merges), end_of_word_suffix=END_OF_WORD))
+
+
+def _used_tokens(merges: Sequence[Merge], tokens: Sequence[str], texts: Sequence[str]) -> set[str]:
+    encoded = _segmenter(merges, tokens).encode_batch_fast(list(texts), add_special_tokens=False)
+    return {tokens[position] for position in {position for item in encoded for position in item.ids}}
+
+
+def resegmented_share(before: Vocabulary, after: Vocabulary, texts: Sequence[str], language: str) -> float:
+    """Returns the share of texts whose rows changed although their words did not (forgetting no mask can stop)."""
+    if not texts:
+        return 0.0
+    pairs = zip(before.encode(texts, language), after.encode(texts, language), strict=True)
+    return sum(old != new for old, new in pairs) / len(texts)
