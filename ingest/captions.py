@@ -64,9 +64,13 @@ def normalise_caption(raw: str, limits: Limits = DEFAULT_LIMITS) -> CleanCaption
             "caption_too_long",
             f"The caption has {len(raw):,} characters; the limit is {limits.caption_characters:,}.",
         )
-    if any("\ud800" <= character <= "\udfff" for character in raw):
-        raise BadCaption("caption_not_text", "The caption is not valid text: save the file as UTF-8.")
-    if len(raw.encode()) > limits.caption_bytes:
+    try:
+        size = len(raw.encode())
+    except UnicodeEncodeError:  # a lone surrogate
+        raise BadCaption(
+            "caption_not_text", "The caption is not valid text: save the file as UTF-8."
+        ) from None
+    if size > limits.caption_bytes:
         raise BadCaption("caption_too_long", f"The caption is longer than {limits.caption_bytes:,} bytes.")
     notes: list[str] = []
     text = _stripped(unicodedata.normalize("NFC", raw), notes)
@@ -100,6 +104,8 @@ def normalise_language(tag: str) -> str:
 
 
 def _stripped(text: str, notes: list[str]) -> str:
+    if text.isprintable():  # all that is removed below is unprintable; most captions end here
+        return text
     kept: list[str] = []
     removed: set[str] = set()
     for position, character in enumerate(text):

@@ -12,6 +12,7 @@ import re
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
@@ -209,8 +210,8 @@ def _without_metadata(image: Image.Image) -> Image.Image:
 
 
 def _is_flat(rgb: Image.Image) -> bool:
-    pixels = np.asarray(rgb)
-    return bool((pixels.min(axis=(0, 1)) == pixels.max(axis=(0, 1))).all())
+    bands = cast(tuple[tuple[int, int], ...], rgb.getextrema())
+    return all(low == high for low, high in bands)
 
 
 def _unsupported_sentence(data: bytes) -> str:

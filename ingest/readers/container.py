@@ -169,7 +169,11 @@ def inside_name(cell: str, table_name: str) -> list[str]:
 
 def shown(name: str) -> str:
     """Returns a name fit for a report: printable and of bounded length."""
-    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    printable = (
+        name
+        if name.isprintable()
+        else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    )
     return printable if len(printable) <= _NAME_SHOWN else "…" + printable[1 - _NAME_SHOWN :]
 
 

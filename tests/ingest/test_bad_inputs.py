@@ -15,9 +15,12 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from ingest.errors import BadUpload
@@ -515,3 +518,41 @@ def test_a_decomposed_file_name_is_found(place: Place, tmp_path: Path) -> None:
         tmp_path / "a.zip", {"cafe\u0301.png": picture(1), "t.jsonl": _record("caf\u00e9.png", "x")}
     )
     assert place.ingest(source).new_pairs == 1
+
+
+_SEEDS: dict[str, bytes | str] = {
+    "a.png": picture(1),
+    "a.txt": "one\ntwo",
+    "b.jpg": encoded(Image.effect_noise((40, 40), 90), "JPEG"),
+    "t.csv": 'image,caption,language\na.png,x,de\nb.jpg,"y",fr\n',
+    "u.jsonl": '{"image": "a.png", "caption": "zz"}\n{"image": "b.jpg", "caption": ["q", "w"]}\n',
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz", "csv"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damage=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=6), cut=st.floats(0.1, 1))
+def test_a_damaged_upload_gives_a_report_or_a_reason_and_nothing_else(
+    place: Place, tmp_path: Path, kind: str, damage: list[tuple[float, bytes]], cut: float
+) -> None:
+    seed = tmp_path / "seed"
+    if not seed.exists():
+        makers: dict[str, Callable[[Path, dict[str, bytes | str]], Path]] = {
+            "zip": zip_of,
+            "tar": tar_of,
+            "tar.gz": partial(tar_of, mode="w:gz"),
+        }
+        folder_of(tmp_path, _SEEDS)
+        made = makers[kind](tmp_path / "made", _SEEDS) if kind in makers else tmp_path / "t.csv"
+        seed.write_bytes(made.read_bytes())
+    data = bytearray(seed.read_bytes())
+    for position, content in damage:
+        start = int(position * len(data))
+        data[start : start + len(content)] = content
+    (tmp_path / "damaged").write_bytes(data[: int(len(data) * cut)])
+    try:
+        report = place.ingest(tmp_path / "damaged")
+    except BadUpload:
+        return
+    assert report.chunk_id

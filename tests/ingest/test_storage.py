@@ -3,6 +3,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,6 +140,31 @@ def test_a_forked_child_is_refused(tmp_path: Path) -> None:
         os.close(writing)
         with os.fdopen(reading, "rb") as answer:
             assert answer.read() == b"refused"
+
+
+_FILL = """
+import os, sys
+from pathlib import Path
+from ingest.storage import Store, StoreFull
+with Store.open(Path(sys.argv[1]) / "s") as store:
+    store.put_many([(b"kept", bytes(1000))])
+    try:
+        store.put_many((b"%d" % n, os.urandom(100_000)) for n in range(100))
+    except StoreFull as error:
+        sys.stdout.write(f"{error} kept={len(store.get(b'kept') or b'')}")
+"""
+
+
+def test_a_full_disk_is_named_and_what_was_stored_stays(tmp_path: Path) -> None:
+    script = 'mount -t tmpfs -o size=4m none "$1" && shift && exec "$@"'
+    mounted = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(tmp_path)]
+    if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not allow mounting a small disk without root")
+    child = [sys.executable, "-c", _FILL, str(tmp_path)]
+    root = Path(__file__).parents[2]
+    answer = subprocess.run([*mounted, *child], capture_output=True, text=True, check=True, cwd=root)
+    assert "MB are free" in answer.stdout
+    assert answer.stdout.endswith("kept=1000")
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
