@@ -1,0 +1,54 @@
+"""The one place where logging is set up."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import time
+from pathlib import Path
+
+LOG_FILE = "perennial.log"
+_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
+# Three files of this size hold weeks of one server.
+_LOG_BYTES = 5_000_000
+_LOG_FILES = 3
+
+
+def log_file(home: Path) -> Path:
+    """Where a home's log lies; the file may not exist yet."""
+    return home / LOG_FILE
+
+
+def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool = False) -> None:
+    """Sends log lines to the home's file, to standard error, or nowhere; calling it again replaces that.
+
+    Args:
+        level: The least important level written.
+        home: An existing home folder; without one nothing is written to a file.
+        to_stderr: Also write to standard error, as servers and workers do. Commands do not: what a person
+            needs to know they say themselves.
+    """
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if getattr(handler, "perennial", False):
+            root.removeHandler(handler)
+            handler.close()
+    handlers: list[logging.Handler] = []
+    if home is not None and home.is_dir():
+        handlers.append(
+            logging.handlers.RotatingFileHandler(
+                log_file(home), maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8", delay=True
+            )
+        )
+    if to_stderr:
+        handlers.append(logging.StreamHandler())
+    for handler in handlers or [logging.NullHandler()]:
+        formatter = logging.Formatter(_FORMAT)
+        formatter.converter = time.gmtime
+        handler.setFormatter(formatter)
+        handler.perennial = True  # type: ignore[attr-defined]
+        root.addHandler(handler)
+    root.setLevel(level)
+    # Pillow and PyTorch tell at INFO and below what only their own developers want.
+    for name in ("PIL", "matplotlib", "httpx", "asyncio"):
+        logging.getLogger(name).setLevel(logging.WARNING)
