@@ -2,6 +2,7 @@
 
 AppError                   exit code 1 unless a leaf says otherwise
 ├── UsageProblem           2: what was asked makes no sense as asked
+├── BadQuery               2: a query that cannot be searched for
 ├── NoHome                 there is no Perennial home at this place
 ├── NewerFormat            the home was written by a newer Perennial
 ├── NoRelease              nothing has been released yet, or nothing released can be trusted
@@ -36,6 +37,12 @@ class AppError(Exception):
 
 class UsageProblem(AppError):  # noqa: N818 - the leaves are named for what happened
     """What was asked makes no sense as asked."""
+
+    default_exit_code = 2
+
+
+class BadQuery(AppError):  # noqa: N818
+    """A query is empty, too long or no text."""
 
     default_exit_code = 2
 

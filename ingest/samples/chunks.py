@@ -43,11 +43,13 @@ def write_chunk(
     languages: Sequence[str],
     shuffle_captions: bool = False,
     seed: int = 0,
+    domain: str | None = None,
+    split: str = "",
 ) -> None:
     """Write a chunk ready for upload: ``images/*.webp`` and ``captions.csv`` with `COLUMNS`.
 
-    The same arguments give the same bytes. The split column stays empty, so ingest assigns it from the group,
-    which is the scene: all pictures of one scene stay on the same side.
+    The same arguments give the same bytes. The split column stays empty unless one is given, so ingest assigns it
+    from the group, which is the scene: all pictures of one scene stay on the same side.
 
     Args:
         path_zip: where to write; an existing file is replaced.
@@ -55,6 +57,8 @@ def write_chunk(
         languages: every picture gets one caption in each.
         shuffle_captions: give each picture the captions of another one: a chunk for the gate to reject.
         seed: chooses caption variants and the shuffling.
+        domain: of all pictures; each style's own domain when None.
+        split: of all pictures.
 
     Raises:
         ValueError: no scenes, no languages, the same picture twice, or an unknown language or style.
@@ -66,28 +70,34 @@ def write_chunk(
     pictures = [_Picture(f"images/{s.identity}-{style}-{n}.webp", s, style, n) for s, style, n in scenes]
     if len({picture.file for picture in pictures}) < len(pictures):
         raise ValueError("the same scene, style and seed is listed twice; list each picture once")
-    table = _captions_table(pictures, languages, shuffle_captions, np.random.default_rng(seed))
+    spread = np.random.default_rng(seed)
+    described = [picture.scene for picture in pictures]
+    if shuffle_captions:
+        described = _strangers(described, spread)
+    rows = [
+        (
+            picture.file,
+            caption(scene, language, variant=int(spread.integers(3))),
+            language,
+            domain or domain_of(picture.style),
+            split,
+            picture.scene.identity,
+        )
+        for picture, scene in zip(pictures, described, strict=True)
+        for language in languages
+    ]
     with zipfile.ZipFile(path_zip, "w") as archive:
-        _add(archive, "captions.csv", table)
+        _add(archive, "captions.csv", _table(rows))
         for picture in pictures:
             drawn = draw(picture.scene, picture.style, size=PICTURE_SIZE, seed=picture.seed)
             _add(archive, picture.file, _encoded(drawn))
 
 
-def _captions_table(
-    pictures: Sequence[_Picture], languages: Sequence[str], shuffled: bool, rng: np.random.Generator
-) -> bytes:
-    described = [picture.scene for picture in pictures]
-    if shuffled:
-        described = _strangers(described, rng)
+def _table(rows: Sequence[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    for picture, scene in zip(pictures, described, strict=True):
-        for language in languages:
-            words = caption(scene, language, variant=int(rng.integers(3)))
-            group = picture.scene.identity
-            rows.writerow((picture.file, words, language, domain_of(picture.style), "", group))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(rows)
     return text.getvalue().encode()
 
 

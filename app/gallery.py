@@ -1,0 +1,98 @@
+"""From a gallery of pictures to a published generation, and the checks that one must pass.
+
+An image tower that did not change keeps its generation (mode *none*). New pictures under the same tower are a *delta*:
+only they are embedded. A changed tower embeds all (*full*); pictures it has embedded before come from the feature
+store either way.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.errors import ReleaseDamaged
+from app.workspace import Workspace
+from index.agreement import agreement
+from index.generation import Generation, write_generation
+from index.vectors import unit_rows
+from model_updates.encoder import Encoder
+from model_updates.features import image_features
+
+PROBES = 64
+WORST_AGREEMENT = 0.99
+SLOWEST_QUERY_SECONDS = 1.0
+
+Tell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A published generation and what making it cost."""
+
+    generation: str
+    mode: str
+    images_embedded: int
+
+
+def embed_gallery(
+    workspace: Workspace, encoder: Encoder, *, previous: Generation | None, tell: Tell | None = None
+) -> Embedded:
+    """Publishes the generation of today's gallery under an encoder, doing no work twice."""
+    ids = workspace.catalog.gallery_ids()
+    same_tower = previous is not None and previous.fingerprint == encoder.image_fingerprint
+    if previous is not None and same_tower and list(previous.ids) == ids:
+        return Embedded(previous.id, "none", 0)
+    forwards = encoder.image_forwards
+    raw = image_features(encoder, ids, workspace.load_image, workspace.features, progress=tell)
+    mode = "delta" if same_tower else "full"
+    staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
+    try:
+        write_generation(staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=unit_rows(raw), mode=mode)
+        generation = workspace.releases.publish_generation(staged)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return Embedded(generation, mode, encoder.image_forwards - forwards)
+
+
+def require_sound(generation: Generation, encoder: Encoder, wanted: Sequence[str]) -> dict[str, float]:
+    """Runs the integrity gate on a generation loaded cold and returns its figures.
+
+    Raises:
+        ReleaseDamaged: another tower made it, pictures are missing, it disagrees with exact search, or is too slow.
+    """
+    generation.require_fingerprint(encoder.image_fingerprint)
+    missing = set(wanted) - set(generation.ids)
+    if missing:
+        raise ReleaseDamaged(
+            f"generation {generation.id} lacks {len(missing)} of {len(wanted)} gallery pictures; build it again"
+        )
+    if not len(generation):
+        return {"coverage": 1.0, "agreement": 1.0, "query_seconds": 0.0}
+    queries = probe_queries(generation)
+    vectors = generation.vectors(generation.ids)
+    agreed = agreement(generation.index, vectors, queries, 10)
+    if agreed < WORST_AGREEMENT:
+        raise ReleaseDamaged(
+            f"generation {generation.id} agrees with exact search on {100 * agreed:.1f} % of answers; "
+            f"at least {100 * WORST_AGREEMENT:.0f} % are needed"
+        )
+    started = time.monotonic()
+    for query in queries:
+        generation.search(query[None], 10)
+    seconds = (time.monotonic() - started) / len(queries)
+    if seconds > SLOWEST_QUERY_SECONDS:
+        raise ReleaseDamaged(f"generation {generation.id} takes {seconds:.2f} s a query; that is too slow to serve")
+    return {"coverage": 1.0, "agreement": agreed, "query_seconds": seconds}
+
+
+def probe_queries(generation: Generation) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Returns up to 64 fixed unit queries, (q, dim) float32: pictures of the gallery, a little disturbed."""
+    rng = np.random.default_rng(0)
+    chosen = rng.choice(len(generation), size=min(PROBES, len(generation)), replace=False)
+    vectors = generation.vectors([generation.ids[int(n)] for n in np.sort(chosen)])
+    return unit_rows(vectors + 0.02 * rng.standard_normal(vectors.shape).astype(np.float32))

@@ -1,0 +1,224 @@
+"""Search: one snapshot of release, encoder and generation, and the queries on it.
+
+A request takes the snapshot once, so that its query encoder and its index always belong together. `LiveSnapshot` loads
+the next one beside the old and swaps with a single assignment.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.errors import AppError, BadQuery, NoRelease
+from app.gallery import require_sound
+from app.languages import Guess, candidates, detect, warm_up
+from app.releases import ReleaseRecord
+from app.workspace import Workspace
+from index.errors import IndexingError
+from index.generation import Generation
+from ingest.captions import normalise_caption
+from ingest.errors import BadCaption
+from model_updates.encoder import Encoder
+from model_updates.errors import ModelUpdateError
+
+logger = logging.getLogger(__name__)
+
+AUTO = "auto"
+MOST_RESULTS = 500
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything one answer needs, of one release."""
+
+    release: ReleaseRecord
+    commit: int
+    encoder: Encoder
+    generation: Generation
+    languages: tuple[str, ...]
+
+    @classmethod
+    def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
+        """Loads a release (the live one without a name), verified and probed.
+
+        Raises:
+            NoRelease: nothing is live yet.
+            UnknownRelease, ReleaseDamaged: the release cannot be served.
+        """
+        commit = workspace.releases.current()
+        if commit is None:
+            raise NoRelease("This home has no live release yet. Run `python -m app init`.")
+        record = workspace.releases.release(release_id or commit.release)
+        encoder = workspace.open_encoder(record.version)
+        generation = workspace.open_generation(record.generation)
+        require_sound(generation, encoder, [])
+        languages = record.manifest.get("languages")
+        learned = tuple(str(tag) for tag in languages) if isinstance(languages, list) else ("en",)
+        warm_up(learned)
+        number = commit.number if record.id == commit.release else 0
+        return cls(record, number, encoder, generation, learned)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One picture found: cosine of query and picture, and its place from 1."""
+
+    image_id: str
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query found, in which release, read as which language."""
+
+    release: str
+    commit: int
+    query: str
+    language: str
+    detected: tuple[Guess, ...]
+    note: str
+    hits: tuple[Hit, ...]
+    encode_seconds: float
+    index_seconds: float
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where a picture stands in two answers; None where it was not found."""
+
+    image_id: str
+    rank_a: int | None
+    rank_b: int | None
+
+
+@dataclass(frozen=True)
+class CompareAnswer:
+    """One query in two releases; `overlap` is the share of hits they have in common."""
+
+    a: Answer
+    b: Answer
+    moves: tuple[Move, ...]
+    overlap: float
+
+
+def search_text(
+    snapshot: Snapshot,
+    query: str,
+    *,
+    language: str = AUTO,
+    k: int = 20,
+    allowed_ids: Collection[str] | None = None,
+    longest: int = 500,
+) -> Answer:
+    """Finds the pictures nearest to a text.
+
+    Args:
+        snapshot: taken once for the whole request.
+        query: what is looked for.
+        language: a learned language, or "auto"; when detection is unsure the two likeliest are searched and each
+            picture keeps its better score.
+        k: how many, clipped to 1 … 500.
+        allowed_ids: only these pictures.
+        longest: characters a query may have.
+
+    Raises:
+        BadQuery: empty, too long, or not a text.
+    """
+    if len(query) > longest:
+        raise BadQuery(f"The query has {len(query)} characters; at most {longest} are read. Shorten it.")
+    try:
+        text = normalise_caption(query).text
+    except BadCaption as error:
+        raise BadQuery("There is nothing to look for. Type what the picture shows, such as: two red boats.") from error
+    k = max(1, min(k, MOST_RESULTS))
+    tables, guesses, note = _read_as(snapshot, text, language)
+    started = time.perf_counter()
+    vectors = np.concatenate([snapshot.encoder.encode_texts([text], tag) for tag in tables])
+    if not np.isfinite(vectors).all():
+        raise BadQuery("This query could not be encoded; try other words.")
+    encoded = time.perf_counter()
+    scores, ids = snapshot.generation.search(vectors, k, allowed_ids=allowed_ids)
+    hits = _fuse(scores, ids, k)
+    return Answer(
+        release=snapshot.release.id,
+        commit=snapshot.commit,
+        query=text,
+        language=" + ".join(tables),
+        detected=guesses,
+        note=note,
+        hits=hits,
+        encode_seconds=encoded - started,
+        index_seconds=time.perf_counter() - encoded,
+    )
+
+
+def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> CompareAnswer:
+    """Asks two releases the same and says how pictures moved between them."""
+    first = search_text(a, query, language=language, k=k)
+    second = search_text(b, query, language=language, k=k)
+    rank_a = {hit.image_id: hit.rank for hit in first.hits}
+    rank_b = {hit.image_id: hit.rank for hit in second.hits}
+    union = list(dict.fromkeys([*rank_b, *rank_a]))
+    moves = tuple(Move(image_id, rank_a.get(image_id), rank_b.get(image_id)) for image_id in union)
+    common = len(rank_a.keys() & rank_b.keys())
+    return CompareAnswer(first, second, moves, common / max(1, min(len(rank_a), len(rank_b))))
+
+
+class LiveSnapshot:
+    """The one reference that a server answers from."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._refreshing = threading.Lock()
+        self.problem: str | None = None
+        self.current = Snapshot.load(workspace)
+
+    def refresh(self) -> bool:
+        """Swaps to the newest release if there is one; keeps the old one, and says why, when it cannot be loaded."""
+        with self._refreshing:
+            try:
+                commit = self._workspace.releases.current()
+                if commit is None or commit.number == self.current.commit:
+                    return False
+                fresh = Snapshot.load(self._workspace)
+            except (AppError, IndexingError, ModelUpdateError, OSError) as error:
+                self.problem = f"A newer release cannot be served: {error}"
+                logger.warning("%s; still serving %s", self.problem, self.current.release.id)
+                return False
+            self.current = fresh  # the swap: one assignment
+            self.problem = None
+            logger.info("serving release %s (commit %d)", fresh.release.id, fresh.commit)
+            return True
+
+
+def _read_as(snapshot: Snapshot, text: str, language: str) -> tuple[tuple[str, ...], tuple[Guess, ...], str]:
+    """Decides which token tables read the query; languages that share a table are read once."""
+    if language != AUTO:
+        if language in snapshot.languages:
+            return (language,), ((language, 1.0),), ""
+        note = f"{language} is not learned yet; the words are read as they are. Learned: {', '.join(snapshot.languages)}."
+        return (language,), ((language, 1.0),), note
+    guesses = detect(text, snapshot.languages)
+    chosen = candidates(guesses)
+    vocabulary = snapshot.encoder.vocabulary
+    if vocabulary is not None:
+        chosen = tuple({vocabulary.table_name(tag): tag for tag in reversed(chosen)}.values())[::-1]
+    note = f"unsure between {' and '.join(chosen)}; both were searched" if len(chosen) > 1 else ""
+    return chosen, guesses, note
+
+
+def _fuse(scores: np.ndarray[tuple[int, ...], np.dtype[np.float32]], ids: Sequence[Sequence[str]], k: int) -> tuple[Hit, ...]:
+    best: dict[str, float] = {}
+    for row, found in enumerate(ids):
+        for column, image_id in enumerate(found):
+            score = float(scores[row, column])
+            if score > best.get(image_id, -2.0):
+                best[image_id] = score
+    ordered = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
+    return tuple(Hit(image_id, score, rank) for rank, (image_id, score) in enumerate(ordered, start=1))

@@ -1,0 +1,104 @@
+"""One opened home: its catalog, stores, releases and the encoders and generations read from it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from PIL import Image
+
+from app.home import Home
+from app.releases import ReleaseStore
+from app.settings import Settings
+from index.generation import Generation, load_generation
+from index.vector_store import VectorStore
+from ingest.blobs import BlobStore
+from ingest.catalog import Catalog
+from ingest.storage import Store
+from model_updates.encoder import Encoder
+from model_updates.versions import Version, load_version, read_manifest
+
+KEPT_VERSIONS = 3  # live, candidate's parent and a best-ever one: what a gate looks at together
+
+
+@dataclass
+class Workspace:
+    """What every verb works on. Open it once a process; close it at the end."""
+
+    settings: Settings
+    home: Home
+    catalog: Catalog
+    blobs: BlobStore
+    features: VectorStore
+    releases: ReleaseStore
+    _stores: tuple[Store, ...] = ()
+    _versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def open(cls, settings: Settings, *, read_only: bool = False) -> Workspace:
+        """Opens an existing home.
+
+        Args:
+            settings: where it is.
+            read_only: open catalog and stores without the right to write, as a server's queries need.
+
+        Raises:
+            NoHome: there is none; the sentence says how to make one.
+        """
+        home = Home.open(settings.home)
+        return cls._on(settings, home, read_only=read_only)
+
+    @classmethod
+    def create(cls, settings: Settings) -> Workspace:
+        """Makes a home's folders and opens it; nothing is live yet."""
+        return cls._on(settings, Home.create(settings.home), read_only=False)
+
+    @classmethod
+    def _on(cls, settings: Settings, home: Home, *, read_only: bool) -> Workspace:
+        blobs, vectors = (Store.open(path, read_only=read_only) for path in (home.blobs, home.vectors))
+        return cls(
+            settings=settings,
+            home=home,
+            catalog=Catalog.open(home.catalog, read_only=read_only),
+            blobs=BlobStore(blobs),
+            features=VectorStore(vectors),
+            releases=ReleaseStore(home),
+            _stores=(blobs, vectors),
+        )
+
+    def close(self) -> None:
+        """Closes catalog and stores."""
+        self.catalog.close()
+        for store in self._stores:
+            store.close()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open_version(self, version_id: str) -> Version:
+        """Loads a version, every byte checked; the last few stay in memory. Do not train the encoder you get."""
+        if version_id not in self._versions:
+            self._versions[version_id] = load_version(self.home.versions / version_id)
+            while len(self._versions) > KEPT_VERSIONS:
+                self._versions.popitem(last=False)
+        self._versions.move_to_end(version_id)
+        return self._versions[version_id]
+
+    def open_encoder(self, version_id: str) -> Encoder:
+        """Loads a version's encoder (see `open_version`)."""
+        return self.open_version(version_id).encoder
+
+    def open_generation(self, generation_id: str) -> Generation:
+        """Loads a generation, every byte checked."""
+        return load_generation(self.home.generations / generation_id)
+
+    def version_manifest(self, version_id: str) -> dict[str, object]:
+        """Reads what a version's manifest says, without its weights."""
+        return read_manifest(self.home.versions / version_id)
+
+    def load_image(self, image_id: str) -> Image.Image:
+        """Returns a stored picture, decoded, upright, RGB."""
+        return self.blobs.image(image_id)
