@@ -1,0 +1,218 @@
+"""What people read in a terminal: errors as sentences, reports and tables.
+
+Everything from outside (captions, file names, labels) passes through `plain`, so that nothing in it is taken
+for markup or steers the terminal.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.errors import AppError
+from index.errors import IndexingError
+from ingest.errors import BadOption, IngestError, UnknownLanguage
+from model_updates.errors import (
+    BadStrategyOption,
+    ForeignTokenizer,
+    ModelUpdateError,
+    UnknownModel,
+    UnknownStrategy,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+# Wide enough for a table when nobody's window says how wide it is.
+_WIDE = 160
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Asked for wrongly, rather than failed.
+_USAGE = (BadOption, UnknownLanguage, UnknownStrategy, BadStrategyOption, ForeignTokenizer, UnknownModel)
+RECALLS = (("t2i_r1", "R@1"), ("t2i_r5", "R@5"), ("t2i_r10", "R@10"))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as people and programs get to see it.
+
+    Attributes:
+        sentence: What was asked, what was found, what to do.
+        code: The error's name, stable.
+        exit_code: Of the process.
+    """
+
+    sentence: str
+    code: str
+    exit_code: int
+
+
+def explain(error: BaseException) -> Problem | None:
+    """Says what an error means for the person who caused it.
+
+    Args:
+        error: Anything raised.
+
+    Returns:
+        The problem, or None for an error that nobody foresaw.
+    """
+    name = type(error).__name__
+    if isinstance(error, AppError):
+        return Problem(error.message, name, error.exit_code)
+    if isinstance(error, (IngestError, IndexingError, ModelUpdateError)):
+        return Problem(_as_sentence(str(error)), name, 2 if isinstance(error, _USAGE) else 1)
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return Problem(
+            "The disk is full; nothing live has changed. Free some space and try again.", "NoSpace", 1
+        )
+    if isinstance(error, OSError) and error.filename is not None:
+        return Problem(f"{error.filename}: {error.strerror or error}.", name, 1)
+    return None
+
+
+def plain(text: object) -> str:
+    """Returns a text without line breaks, escape sequences or other characters that steer a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Returns where to write; wide when it is a file or a pipe."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _WIDE
+    return Console(
+        stderr=stderr, width=width, highlight=False, emoji=False, markup=False, soft_wrap=width is not None
+    )
+
+
+def as_json(document: object) -> str:
+    """Returns JSON for machines; text stays readable."""
+    return json.dumps(document, ensure_ascii=False, indent=2, default=str)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
+    """Builds a table; numbers go right.
+
+    Args:
+        header: Column names.
+        rows: Cells, turned into text.
+        title: Above the table.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    listed = [list(row) for row in rows]
+    built = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for position, name in enumerate(header):
+        is_number = bool(listed) and all(isinstance(row[position], (int, float)) for row in listed)
+        built.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in listed:
+        built.add_row(*(Text(plain(_cell(value))) for value in row))
+    return built
+
+
+def intake(report: Mapping[str, Any]) -> list[str]:
+    """Says what became of an upload.
+
+    Args:
+        report: `IntakeReport.to_json()`.
+    """
+    lines = [
+        f"Chunk {report['chunk_id']} ({report['name']}): {report['new_pairs']} new pairs, "
+        f"{report['known_pairs']} known, {report['new_images']} new pictures, {report['held']} held, "
+        f"{report['rejected']} rejected."
+    ]
+    for key, counts in report["per_slice"].items():
+        lines.append(f"  {key}: " + ", ".join(f"{count} {split}" for split, count in counts.items() if count))
+    if report["english_share"] is not None:
+        lines.append(
+            f"  {100 * report['english_share']:.0f} % of the other-language pairs have an English caption."
+        )
+    lines += [f"  Note: {note}" for note in report["notes"]]
+    examples: dict[str, str] = {}
+    for row in report["rows"]:
+        if row["outcome"] != "accepted":
+            examples.setdefault(row["code"], f"{row['where']}: {row['sentence']}")
+    for code, example in examples.items():
+        lines.append(f"  {report['reasons'][code]} x {code}, such as {example}")
+    return [plain(line) if not line.startswith("  ") else "  " + plain(line[2:]) for line in lines]
+
+
+def outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[str]:
+    """Says how an update ended.
+
+    Args:
+        job_id: Whose.
+        state: Of the job.
+        result: `UpdateOutcome.to_json()`.
+    """
+    lines = [f"{job_id}: {result['sentence']}"]
+    if result.get("release"):
+        live = f"live since commit {result['commit']}" if result.get("commit") else "not live"
+        lines.append(f"Release {result['release']} ({live}), version {result['version']}.")
+    lines.append(f"It took {result['seconds']:.0f} s; {result['images_embedded']} pictures embedded again.")
+    if state == "review":
+        lines.append(
+            f"Look at it with `python -m app gate {result['release']}`, then "
+            f"`python -m app promote {result['release']} --force` or leave it."
+        )
+    return [plain(line) for line in lines]
+
+
+def gate_table(gate: Mapping[str, Any]) -> tuple[list[str], Table]:
+    """Turns a stored gate report into its reasons and its table of slices."""
+    from model_updates.gate_report import GateReport
+
+    report = GateReport.from_json(gate)
+    header, *rows = report.table()
+    lines = [f"Verdict: {report.verdict}", *(f"  - {plain(reason)}" for reason in report.reasons)]
+    return lines, table(header, rows)
+
+
+def slices_table(slices: Iterable[Mapping[str, Any]], *, title: str | None = None) -> Table:
+    """Shows the recall per slice.
+
+    Args:
+        slices: As in a release's manifest: language, domain, images, captions, recalls.
+        title: Above the table.
+    """
+    rows = [
+        (
+            part["language"],
+            part["domain"],
+            part["images"],
+            part["captions"],
+            *(round(float(part["recalls"][name]), 1) for name, _ in RECALLS),
+        )
+        for part in slices
+    ]
+    return table(
+        ("language", "domain", "pictures", "captions", *(label for _, label in RECALLS)), rows, title=title
+    )
+
+
+def size(count: float) -> str:
+    """Returns a number of bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _as_sentence(text: str) -> str:
+    """Starts with a capital and ends with a stop."""
+    text = text.strip() or "It failed and did not say why"
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
