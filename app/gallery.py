@@ -52,7 +52,9 @@ def embed_gallery(
     mode = "delta" if same_tower else "full"
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:
-        write_generation(staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=unit_rows(raw), mode=mode)
+        write_generation(
+            staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=unit_rows(raw), mode=mode
+        )
         generation = workspace.releases.publish_generation(staged)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
@@ -86,7 +88,9 @@ def require_sound(generation: Generation, encoder: Encoder, wanted: Sequence[str
         generation.search(query[None], 10)
     seconds = (time.monotonic() - started) / len(queries)
     if seconds > SLOWEST_QUERY_SECONDS:
-        raise ReleaseDamaged(f"generation {generation.id} takes {seconds:.2f} s a query; that is too slow to serve")
+        raise ReleaseDamaged(
+            f"generation {generation.id} takes {seconds:.2f} s a query; that is too slow to serve"
+        )
     return {"coverage": 1.0, "agreement": agreed, "query_seconds": seconds}
 
 

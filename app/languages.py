@@ -31,7 +31,9 @@ def detect(text: str, learned: Sequence[str]) -> tuple[Guess, ...]:
     if len(known) == 1:
         return tuple((tag, 1.0 if tag == next(iter(known.values())) else 0.0) for tag in learned)
     detector = _detector(frozenset(language for language in known if language is not None))
-    values = {known[value.language]: value.value for value in detector.compute_language_confidence_values(text)}
+    values = {
+        known[value.language]: value.value for value in detector.compute_language_confidence_values(text)
+    }
     if _only_han(text):
         shared = [tag for tag in values if Tag.get(tag).language in {"zh", "ja"}]
         values = {tag: (1 / len(shared) if tag in shared else 0.0) for tag in values} if shared else values

@@ -11,12 +11,13 @@ from app.errors import UsageProblem
 from app.outcomes import Stage, UpdateRequest
 from app.releases import ReleaseRecord
 from app.workspace import Workspace
+from index.generation import Generation
 from ingest.pair import Pair, SliceKey, Split
 from ingest.records import ChunkRecord
 from model_updates.batches import UpdateData, gather
-from model_updates.encoder import Encoder
+from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import SliceResult
-from model_updates.features import FeatureCache
+from model_updates.features import image_features
 from model_updates.gate import GateReport
 from model_updates.measurement import HeldOut
 from model_updates.strategies import strategy_named
@@ -70,9 +71,15 @@ def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
     learned = {BASE_LANGUAGE} if commit is None else _learned(workspace.releases.release(commit.release))
     new = sorted(set(record.languages) - learned)
     if new:
-        return "language-tables", f"{', '.join(new)} is new: it gets word rows of its own, so nothing known can be forgotten."
+        return (
+            "language-tables",
+            f"{', '.join(new)} is new: it gets word rows of its own, so nothing known can be forgotten.",
+        )
     domains = ", ".join(sorted(record.domains))
-    return "c-clip", f"the languages are known, so this teaches how {domains} pictures look; the gallery is embedded again."
+    return (
+        "c-clip",
+        f"the languages are known, so this teaches how {domains} pictures look; the gallery is embedded again.",
+    )
 
 
 def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) -> Lesson:
@@ -92,8 +99,8 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     train = _pairs(workspace, chunk, Split.TRAIN)
     if not train:
         raise UsageProblem(
-            f"Chunk {chunk.id} has no captioned picture to train on ({chunk.images} pictures, {chunk.pairs} pairs, none of "
-            "them in the training split). Its pictures are searchable all the same."
+            f"Chunk {chunk.id} has no captioned picture to train on ({chunk.images} pictures, {chunk.pairs} pairs, "
+            "none of them in the training split). Its pictures are searchable all the same."
         )
     counts: dict[str, int] = {}
     for pair in train:
@@ -113,7 +120,9 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     )
 
 
-def learn(workspace: Workspace, lesson: Lesson, *, scratch: Path, progress: Tell) -> tuple[Encoder, TrainingReport]:
+def learn(
+    workspace: Workspace, lesson: Lesson, *, scratch: Path, progress: Tell
+) -> tuple[Encoder, TrainingReport]:
     """Trains a copy of the live encoder on a lesson; checkpoints in `scratch` make an interrupted one go on."""
     version = workspace.open_version(lesson.parent.version)
     candidate = version.encoder.copy().to(_device(workspace.settings.device))
@@ -127,17 +136,20 @@ def learn(workspace: Workspace, lesson: Lesson, *, scratch: Path, progress: Tell
         seed=lesson.seed,
         update_number=1 + len(_values(lesson.parent, "chunks")),
     )
-    cache: FeatureCache = workspace.features  # type: ignore[assignment]
 
     def data() -> UpdateData:
-        progress(Stage("features", f"{len(lesson.train)} pairs to learn from, {len(lesson.validation)} to validate"))
+        progress(
+            Stage(
+                "features", f"{len(lesson.train)} pairs to learn from, {len(lesson.validation)} to validate"
+            )
+        )
         return gather(
             lesson.train,
             lesson.validation,
             strategy=lesson.strategy,
             context=context,
             load_image=workspace.load_image,
-            cache=cache,
+            cache=workspace.features,
         )
 
     report = run_update(
@@ -194,18 +206,13 @@ def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> l
     pins = workspace.catalog.pins()
     if not pins:
         return []
-    from index.generation import Generation
-    from model_updates.encoder import unit
-    from model_updates.features import image_features
-
     generation: Generation = workspace.open_generation(live.generation)
     if generation.fingerprint == candidate.image_fingerprint:
         ids, vectors = list(generation.ids), generation.vectors(generation.ids)
     else:
         tests = [i for domain in workspace.catalog.domains() for i in workspace.catalog.test_images(domain)]
         ids = list(dict.fromkeys([*(pin.image_id for pin in pins), *tests]))
-        cache: FeatureCache = workspace.features  # type: ignore[assignment]
-        vectors = unit(image_features(candidate, ids, workspace.load_image, cache))
+        vectors = unit(image_features(candidate, ids, workspace.load_image, workspace.features))
     kept = []
     for pin in pins:
         query = candidate.encode_texts([pin.query], pin.language)[0]
@@ -248,7 +255,9 @@ def _pairs(workspace: Workspace, chunk: ChunkRecord, split: Split) -> tuple[Trai
         texts = english.get(pair.image_id, [])
         turn = seen.get(pair.image_id, 0)  # several captions of a picture meet its English ones in turn
         seen[pair.image_id] = turn + 1
-        beside = pair.text if pair.language == BASE_LANGUAGE else (texts[turn % len(texts)] if texts else None)
+        beside = (
+            pair.text if pair.language == BASE_LANGUAGE else (texts[turn % len(texts)] if texts else None)
+        )
         complete.append(TrainingPair(pair.image_id, pair.text, pair.language, pair.domain, beside))
     return tuple(complete)
 

@@ -135,7 +135,9 @@ def search_text(
     try:
         text = normalise_caption(query).text
     except BadCaption as error:
-        raise BadQuery("There is nothing to look for. Type what the picture shows, such as: two red boats.") from error
+        raise BadQuery(
+            "There is nothing to look for. Type what the picture shows, such as: two red boats."
+        ) from error
     k = max(1, min(k, MOST_RESULTS))
     tables, guesses, note = _read_as(snapshot, text, language)
     started = time.perf_counter()
@@ -202,7 +204,8 @@ def _read_as(snapshot: Snapshot, text: str, language: str) -> tuple[tuple[str, .
     if language != AUTO:
         if language in snapshot.languages:
             return (language,), ((language, 1.0),), ""
-        note = f"{language} is not learned yet; the words are read as they are. Learned: {', '.join(snapshot.languages)}."
+        learned = ", ".join(snapshot.languages)
+        note = f"{language} is not learned yet; the words are read as they are. Learned: {learned}."
         return (language,), ((language, 1.0),), note
     guesses = detect(text, snapshot.languages)
     chosen = candidates(guesses)
@@ -213,7 +216,9 @@ def _read_as(snapshot: Snapshot, text: str, language: str) -> tuple[tuple[str, .
     return chosen, guesses, note
 
 
-def _fuse(scores: np.ndarray[tuple[int, ...], np.dtype[np.float32]], ids: Sequence[Sequence[str]], k: int) -> tuple[Hit, ...]:
+def _fuse(
+    scores: np.ndarray[tuple[int, ...], np.dtype[np.float32]], ids: Sequence[Sequence[str]], k: int
+) -> tuple[Hit, ...]:
     best: dict[str, float] = {}
     for row, found in enumerate(ids):
         for column, image_id in enumerate(found):

@@ -45,7 +45,9 @@ ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 # ------------------------------------------------------------------------------------------------ beginning
 
 
-def initialise(settings: Settings, *, model: str = "perennial-tiny", pretrained: str | None = None) -> CommitRecord:
+def initialise(
+    settings: Settings, *, model: str = "perennial-tiny", pretrained: str | None = None
+) -> CommitRecord:
     """Makes a home: the base encoder as its first version, drawn probe slices, an empty gallery, the first release.
 
     Raises:
@@ -60,7 +62,9 @@ def initialise(settings: Settings, *, model: str = "perennial-tiny", pretrained:
         facts = _facts(workspace, strategy=None, languages=[BASE_LANGUAGE], parent=None)
         version = _publish_version(workspace, encoder, facts, {})
         embedded = gallery.embed_gallery(workspace, encoder, previous=None)
-        results = measure(encoder, lessons.held_out(workspace, {BASE_LANGUAGE}), workspace.load_image, workspace.features)
+        results = measure(
+            encoder, lessons.held_out(workspace, {BASE_LANGUAGE}), workspace.load_image, workspace.features
+        )
         release = workspace.releases.publish_release(
             {
                 "version": version,
@@ -75,7 +79,9 @@ def initialise(settings: Settings, *, model: str = "perennial-tiny", pretrained:
                 "created": _now(),
             }
         )
-        return workspace.releases.commit(release, parent=None, reason="init", why=f"base encoder {model}", by="init")
+        return workspace.releases.commit(
+            release, parent=None, reason="init", why=f"base encoder {model}", by="init"
+        )
 
 
 # --------------------------------------------------------------------------------------------------- a chunk
@@ -96,7 +102,9 @@ def add_chunk(
         NoRelease: the home has no live release to add pictures to.
     """
     live_release(workspace)
-    report = ingest_source(source, catalog=workspace.catalog, blobs=workspace.blobs, options=options, progress=progress)
+    report = ingest_source(
+        source, catalog=workspace.catalog, blobs=workspace.blobs, options=options, progress=progress
+    )
     commit, embedded = extend_gallery(workspace, why=f"chunk {report.chunk_id} ({report.name})", by=by)
     return AddOutcome(report=report, commit=commit, images_embedded=embedded)
 
@@ -124,7 +132,9 @@ def extend_gallery(workspace: Workspace, *, why: str, by: str) -> tuple[CommitRe
             }
         )
         try:
-            return workspace.releases.commit(release, parent=live.number, reason="ingest", why=why, by=by), embedded_images
+            return workspace.releases.commit(
+                release, parent=live.number, reason="ingest", why=why, by=by
+            ), embedded_images
         except ParentMoved:
             logger.info("another release went live while pictures were embedded; adding them to that one")
     raise ParentMoved(f"Other releases kept going live while {why} was being added. Try again.")
@@ -153,7 +163,9 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
         lesson = lessons.plan(workspace, request, record)
         candidate, training = lessons.learn(workspace, lesson, scratch=scratch, progress=progress)
         version = _publish_candidate(workspace, lesson, candidate, training, record)
-        outcome = UpdateOutcome(version=version, strategy=lesson.strategy.name, training=lessons.training_json(training))
+        outcome = UpdateOutcome(
+            version=version, strategy=lesson.strategy.name, training=lessons.training_json(training)
+        )
         for _ in range(ATTEMPTS):
             live, record = live_release(workspace)
             outcome = _judge_and_release(workspace, lesson, candidate, outcome, live, record, progress)
@@ -198,7 +210,9 @@ def _judge_and_release(
         workspace,
         candidate,
         previous=previous,
-        tell=lambda done, total: progress(Stage("embed", f"{done} of {total} pictures embedded", done / total)),
+        tell=lambda done, total: progress(
+            Stage("embed", f"{done} of {total} pictures embedded", done / total)
+        ),
     )
     progress(Stage("index", f"checking generation {embedded.generation}"))
     figures = _require_sound(workspace, embedded.generation, candidate)
@@ -241,10 +255,12 @@ def _gate(
 ) -> tuple[GateReport, dict[SliceKey, SliceResult]]:
     """Measures candidate, live and best-ever versions on the newest held-out pairs, and judges."""
     slices = lessons.held_out(workspace, set(lesson.languages_after))
-    progress(Stage("measure", f"{len(slices)} slices, {sum(len(s.captions) for s in slices)} held-out captions"))
+    progress(
+        Stage("measure", f"{len(slices)} slices, {sum(len(s.captions) for s in slices)} held-out captions")
+    )
     results = measure(candidate, slices, workspace.load_image, workspace.features)
     live = measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
-    best = {}
+    best: dict[SliceKey, tuple[str, SliceResult]] = {}
     for version, keys in lessons.best_versions(workspace, slices, record).items():
         chosen = [held_out for held_out in slices if held_out.key in keys]
         measured = measure(workspace.open_encoder(version), chosen, workspace.load_image, workspace.features)
@@ -263,9 +279,15 @@ def _gate(
 
 
 def _publish_candidate(
-    workspace: Workspace, lesson: lessons.Lesson, candidate: Encoder, training: TrainingReport, record: ReleaseRecord
+    workspace: Workspace,
+    lesson: lessons.Lesson,
+    candidate: Encoder,
+    training: TrainingReport,
+    record: ReleaseRecord,
 ) -> str:
-    facts = _facts(workspace, strategy=lesson.strategy.name, languages=lesson.languages_after, parent=record.version)
+    facts = _facts(
+        workspace, strategy=lesson.strategy.name, languages=lesson.languages_after, parent=record.version
+    )
     facts |= {
         "options": lesson.options,
         "seed": lesson.seed,
@@ -291,8 +313,8 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
     live = workspace.releases.current()
     if live is not None and live.release == record.id:
         raise UsageProblem(f"{record.id} is live already.")
-    verdict = (record.manifest.get("gate") or {}).get("verdict")  # type: ignore[union-attr]
-    if verdict == "review" and not force:
+    gate = record.manifest.get("gate")
+    if isinstance(gate, dict) and gate.get("verdict") == "review" and not force:
         raise UsageProblem(
             f"The gate asked a person to look at {record.id} before it goes live. Read `python -m app gate {record.id}`, "
             "then promote it with --force.",
@@ -342,7 +364,7 @@ def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:
 
 
 def _before(workspace: Workspace, live: CommitRecord) -> str:
-    """The release that was live when the live one was first promoted (gallery deltas of one version are skipped)."""
+    """Returns the release that was live before the live version came (gallery deltas of it are skipped)."""
     version = workspace.releases.release(live.release).version
     for commit in reversed(workspace.releases.history()):
         if commit.number < live.number and workspace.releases.release(commit.release).version != version:

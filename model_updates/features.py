@@ -1,7 +1,7 @@
 """Features that are computed once: the protocol of a feature cache, and how encoders fill it.
 
-A feature is a raw float32 row (not normalised) under (fingerprint, kind, content id). `app` hands in a cache that
-lives in LMDB; without one, `NoCache` computes everything each time.
+A feature is a raw float32 row (not normalised) under (fingerprint, kind, content id). `app` hands in a cache
+that lives in LMDB; without one, `NoCache` computes everything each time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ LoadImage = Callable[[str], Image.Image]
 
 IMAGE = "image"
 TEXT = "text"
-CHUNK = 512  # pictures decoded before their features are stored: bounds memory, keeps what a crash would lose small
+# Items computed before their rows are stored: bounds memory, and what a crash would lose.
+CHUNK = 512
 
 
 class FeatureCache(Protocol):
@@ -33,8 +34,8 @@ class FeatureCache(Protocol):
         """Returns the known rows (m, dim) in the order asked, and a mask (n,) saying which were known."""
         ...
 
-    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows) -> None:
-        """Keeps rows (n, dim) under their ids."""
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows, /) -> object:
+        """Keeps rows (n, dim) under their ids; what it returns does not matter."""
         ...
 
 
@@ -64,7 +65,7 @@ def image_features(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rows:
-    """Returns raw (n, dim) float32 features of pictures; only those the cache lacks are decoded and encoded."""
+    """Returns raw (n, dim) float32 features of pictures, decoding only those the cache lacks."""
     return _cached(
         list(image_ids),
         encoder.dim,
@@ -94,7 +95,7 @@ def _cached(
     dim: int,
     *,
     get: Callable[[list[str]], tuple[Rows, NDArray[np.bool_]]],
-    put: Callable[[list[str], Rows], None],
+    put: Callable[[list[str], Rows], object],
     compute: Callable[[list[str]], Rows],
     progress: Callable[[int, int], None] | None,
 ) -> Rows:

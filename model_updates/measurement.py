@@ -47,6 +47,8 @@ def _measure_slice(
     place = {image_id: position for position, image_id in enumerate(held_out.gallery)}
     caption_image = np.asarray([place[image_id] for image_id, _ in held_out.captions], dtype=np.int64)
     images = unit(image_features(encoder, held_out.gallery, load_image, cache))
-    texts = unit(text_features(encoder, [text for _, text in held_out.captions], held_out.key.language, cache))
+    texts = unit(
+        text_features(encoder, [text for _, text in held_out.captions], held_out.key.language, cache)
+    )
     ranks = rank_slice(images, texts, caption_image)
     return SliceResult(held_out.key.language, held_out.key.domain, held_out.gallery, caption_image, *ranks)

@@ -22,9 +22,10 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model_updates.encoder import Encoder, Preprocessing, resize_token_table
+from model_updates.encoder import Encoder, Preprocessing
 from model_updates.errors import VersionDamaged
 from model_updates.opening import build_model, foreign_tokenizer, load_weights
+from model_updates.towers import resize_token_table
 from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights.safetensors"
@@ -100,10 +101,10 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
     if vocabulary is not None:
         _fit_table(model, vocabulary.size)
     load_weights(model, folder / WEIGHTS)
-    values = manifest["preprocessing"]
-    preprocessing = Preprocessing(
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    )
+    values: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in manifest["preprocessing"].items()
+    }
+    preprocessing = Preprocessing(**values)
     encoder = Encoder(
         model,
         architecture=manifest["architecture"],
@@ -127,7 +128,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise VersionDamaged(f"version {folder.name} has no readable manifest ({error}); it is not complete") from error
+        raise VersionDamaged(
+            f"version {folder.name} has no readable manifest ({error}); it is not complete"
+        ) from error
     return manifest
 
 
@@ -149,7 +152,9 @@ def _verify(folder: Path, manifest: dict[str, Any]) -> None:
         if not path.is_file():
             raise VersionDamaged(f"version {folder.name} lacks {name}; roll back to another release")
         if path.stat().st_size != facts["bytes"] or _sha256(path) != facts["sha256"]:
-            raise VersionDamaged(f"{name} of version {folder.name} differs from its manifest; roll back to another release")
+            raise VersionDamaged(
+                f"{name} of version {folder.name} differs from its manifest; roll back to another release"
+            )
 
 
 def _sha256(path: Path) -> str:
