@@ -1,13 +1,15 @@
 """The expandable byte-level BPE vocabulary: token strings, merges and the embedding rows they use.
 
-A vocabulary holds one or more *token tables*. A table is a segmentation (merges) with the embedding row of each of
-its tokens. The shared table (name ``""``) serves every language that has no table of its own; `grow_shared` appends
-to it as CLL-CLIP does (METHODS.md B.1), `grow_table` gives a language rows of its own. All tables index one
-embedding matrix, and the start, end and padding rows are common to all and never reassigned.
+A vocabulary holds one or more *token tables*. A table is a segmentation (merges) with the embedding row of
+each of its tokens. The shared table (name ``""``) serves every language that has no table of its own;
+`grow_shared` appends to it as CLL-CLIP does (METHODS.md B.1), `grow_table` gives a language rows of its own.
+All tables index one embedding matrix, and the start, end and padding rows are common to all and never
+reassigned.
 
-The pre-tokeniser is CLIP's (lower case, contractions, runs of letters, single digits, runs of the rest), with one
-change: combining marks count as letters, else every Hindi vowel sign would end a word. Texts without such marks get
-exactly the ids of open_clip's tokenizer (tested). Merging itself is done by the `tokenizers` library.
+The pre-tokeniser is CLIP's (lower case, contractions, runs of letters, single digits, runs of the rest), with
+one change: combining marks count as letters, else every Hindi vowel sign would end a word. Texts without such
+marks get exactly the ids of open_clip's tokenizer (tested). Merging itself is done by the `tokenizers`
+library.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def _pipeline(model: models.BPE) -> Tokenizer:
 
 
 def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int = 2) -> tuple[Merge, ...]:
-    """Trains a byte-level BPE on texts.
+    """Trains a byte-level BPE on texts; the same texts give the same merges, in whatever order they come.
 
     Args:
         texts: captions of one language.
@@ -80,7 +82,9 @@ def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int
         vocab_size=size,
         min_frequency=min_frequency,
         show_progress=False,
-        special_tokens=[],
+        # Ties between equally frequent pairs go by token number, and symbols that end a word are numbered in
+        # the order of a hash table unless they are named here: every run would learn other merges.
+        special_tokens=[symbol for symbol in byte_symbols() if symbol.endswith(END_OF_WORD)],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         end_of_word_suffix=END_OF_WORD,
     )
@@ -155,7 +159,7 @@ class Vocabulary:
 
     @classmethod
     def clip(cls, merges_file: Path, *, context_length: int = 77) -> Vocabulary:
-        """Reads the vocabulary of OpenAI's CLIP (49,408 rows) from the merges file that open_clip installs."""
+        """Reads the vocabulary of OpenAI's CLIP (49,408 rows) from the merges file of open_clip."""
         lines = gzip.decompress(merges_file.read_bytes()).decode("utf-8").split("\n")
         merges = []
         for line in lines[1 : 49152 - 256 - 2 + 1]:
@@ -203,9 +207,9 @@ class Vocabulary:
     def grow_shared(self, merges: Sequence[Merge]) -> Growth:
         """Appends another BPE to the shared table, as CLL-CLIP merges vocabularies (METHODS.md B.1).
 
-        Every old row keeps its token; unseen token strings are appended in their own order; the merges are the old
-        ones, then the new ones that were not there. Later merges still fire on old-language text: measure that with
-        `resegmented_share`.
+        Every old row keeps its token; unseen token strings are appended in their own order; the merges are
+        the old ones, then the new ones that were not there. Later merges still fire on old-language text:
+        measure that with `resegmented_share`.
         """
         old = self.tables[SHARED]
         known = set(old.merges)
@@ -218,9 +222,9 @@ class Vocabulary:
     def grow_table(self, language: str, merges: Sequence[Merge], texts: Sequence[str]) -> Growth:
         """Gives a language a table of its own (or more tokens in it); no other language's rows change.
 
-        Every token that the texts use gets a row that belongs to this language, starting from the row it overlaps
-        in the shared table (-1: none). Tokens the texts do not use keep pointing at the shared row when there is
-        one, so that an unusual query can still be spelled.
+        Every token that the texts use gets a row that belongs to this language, starting from the row it
+        overlaps in the shared table (-1: none). Tokens the texts do not use keep pointing at the shared row
+        when there is one, so that an unusual query can still be spelled.
         """
         shared = self.tables[SHARED].rows
         old = self.tables.get(language, TokenTable((), {}))
@@ -229,7 +233,7 @@ class Vocabulary:
         tokens = list(dict.fromkeys([*byte_symbols(), *(a + b for a, b in table_merges)]))
         used = _used_tokens(table_merges, tokens, texts)
         own = {token for token, row in old.rows.items() if shared.get(token) != row}
-        rows, start_from = dict(old.rows), []
+        rows, start_from = dict(old.rows), list[int]()
         for token in tokens:
             if token not in own and (token in used or token not in shared):
                 rows[token] = self.size + len(start_from)
@@ -296,7 +300,7 @@ def _used_tokens(merges: Sequence[Merge], tokens: Sequence[str], texts: Sequence
 
 
 def resegmented_share(before: Vocabulary, after: Vocabulary, texts: Sequence[str], language: str) -> float:
-    """Returns the share of texts whose rows changed although their words did not (forgetting no mask can stop)."""
+    """Returns the share of texts that are segmented otherwise now: forgetting that no mask can stop."""
     if not texts:
         return 0.0
     pairs = zip(before.encode(texts, language), after.encode(texts, language), strict=True)
