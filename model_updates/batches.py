@@ -1,15 +1,15 @@
 """The data of an update: pairs, cached features of frozen towers, and batches of them.
 
-What a frozen tower would compute again and again is computed once (DESIGN.md 3.4): image features and English teacher
-features come through the feature cache; pictures are decoded only for a strategy that trains the image tower.
+What a frozen tower would compute again and again is computed once (DESIGN.md 3.4): image features and English
+teacher features come through the feature cache; pictures are decoded only for a strategy that trains the
+image tower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,10 +17,10 @@ from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
 from model_updates.features import FeatureCache, LoadImage, image_features, text_features
 from model_updates.strategy import BASE_LANGUAGE, Batch, Strategy, TrainingPair, UpdateContext
+from model_updates.towers import is_text_body
 
-PREPARED_BYTES = (
-    2 << 30
-)  # prepared pictures are kept in memory up to this; beyond, they are decoded in every epoch
+# Prepared pictures are kept in memory up to this; beyond it they are decoded in every epoch.
+PREPARED_BYTES = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -74,58 +74,65 @@ def gather(
     """
     if len(train) < 2:
         raise NothingToLearn(
-            f"{len(train)} training pairs are too few to learn from; a chunk needs at least 2 outside its test split"
+            f"{len(train)} training pairs are too few to learn from; "
+            "a chunk needs at least 2 outside its test split"
         )
-    numbers = {
-        image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in [*train, *validation]))
-    }
-
-    def complete(pairs: Sequence[TrainingPair]) -> PairSet:
-        return _complete(
-            pairs, numbers, strategy=strategy, context=context, load_image=load_image, cache=cache
-        )
-
-    return UpdateData(complete(train), complete(validation), load_image)
-
-
-def _complete(
-    pairs: Sequence[TrainingPair],
-    numbers: dict[str, int],
-    *,
-    strategy: Strategy,
-    context: UpdateContext,
-    load_image: LoadImage,
-    cache: FeatureCache,
-) -> PairSet:
+    everything = [*train, *validation]
+    numbers = {image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in everything))}
     previous = context.open_previous()
-    images = image_features(previous, [pair.image_id for pair in pairs], load_image, cache)
-    english = np.zeros_like(images)
+    images = image_features(previous, [pair.image_id for pair in everything], load_image, cache)
+    wants_texts = "text_features" in strategy.needs
+    learned = PairSet(
+        pairs=tuple(train),
+        image_index=_image_index(train, numbers),
+        image_features=torch.from_numpy(images[: len(train)]),
+        english_features=_english_rows(train, teacher(context.open_anchor(), previous), cache),
+        has_english=torch.tensor([pair.english is not None for pair in train], dtype=torch.bool),
+        text_features=_text_rows(previous, train, cache) if wants_texts else None,
+    )
+    # Validation ranks texts against pictures and needs no teacher.
+    checked = PairSet(
+        pairs=tuple(validation),
+        image_index=_image_index(validation, numbers),
+        image_features=torch.from_numpy(images[len(train) :]),
+        english_features=torch.zeros(len(validation), previous.dim),
+        has_english=torch.zeros(len(validation), dtype=torch.bool),
+        text_features=None,
+    )
+    return UpdateData(learned, checked, load_image)
+
+
+def teacher(anchor: Encoder, previous: Encoder) -> Encoder:
+    """Returns whose English vectors are the target: the anchor's, whose words no update has moved.
+
+    Once an update has trained the text body (finetune, or c-clip with both towers), the anchor's vectors lie
+    in a space that body and pictures have left; then it is the encoder before this update.
+    """
+    ours, theirs = previous.model.state_dict(), anchor.model.state_dict()
+    body = [name for name in ours if is_text_body(name)]
+    same = all(name in theirs and torch.equal(ours[name].cpu(), theirs[name].cpu()) for name in body)
+    return anchor if same else previous
+
+
+def _image_index(pairs: Sequence[TrainingPair], numbers: Mapping[str, int]) -> Tensor:
+    return torch.tensor([numbers[pair.image_id] for pair in pairs], dtype=torch.int64)
+
+
+def _english_rows(pairs: Sequence[TrainingPair], encoder: Encoder, cache: FeatureCache) -> Tensor:
+    rows = torch.zeros(len(pairs), encoder.dim)
     known = [n for n, pair in enumerate(pairs) if pair.english is not None]
     if known:
         texts = [pairs[n].english or "" for n in known]
-        english[known] = text_features(context.open_anchor(), texts, BASE_LANGUAGE, cache)
-    has_english = torch.zeros(len(pairs), dtype=torch.bool)
-    has_english[known] = True
-    old_texts = None
-    if "text_features" in strategy.needs:
-        old_texts = torch.from_numpy(_text_rows(previous, pairs, cache))
-    return PairSet(
-        pairs=tuple(pairs),
-        image_index=torch.tensor([numbers[pair.image_id] for pair in pairs], dtype=torch.int64),
-        image_features=torch.from_numpy(images),
-        english_features=torch.from_numpy(english),
-        has_english=has_english,
-        text_features=old_texts,
-    )
+        rows[known] = torch.from_numpy(text_features(encoder, texts, BASE_LANGUAGE, cache))
+    return rows
 
 
-def _text_rows(
-    encoder: Encoder, pairs: Sequence[TrainingPair], cache: FeatureCache
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    rows = np.zeros((len(pairs), encoder.dim), dtype=np.float32)
+def _text_rows(encoder: Encoder, pairs: Sequence[TrainingPair], cache: FeatureCache) -> Tensor:
+    rows = torch.zeros(len(pairs), encoder.dim)
     for language in sorted({pair.language for pair in pairs}):
         chosen = [n for n, pair in enumerate(pairs) if pair.language == language]
-        rows[chosen] = text_features(encoder, [pairs[n].text for n in chosen], language, cache)
+        texts = [pairs[n].text for n in chosen]
+        rows[chosen] = torch.from_numpy(text_features(encoder, texts, language, cache))
     return rows
 
 
@@ -136,7 +143,8 @@ class Batches:
         pairs: what to draw from.
         encoder: the candidate; its vocabulary must have grown already.
         load_image: decodes a picture, or None when the image tower stays frozen.
-        size: pairs per batch; a rest of one pair is dropped, since one pair has nothing to be contrasted with.
+        size: pairs per batch; a rest of one pair is dropped, since one pair has nothing to be contrasted
+            with.
     """
 
     def __init__(self, pairs: PairSet, encoder: Encoder, *, size: int, load_image: LoadImage | None) -> None:

@@ -1,23 +1,31 @@
-"""Checkpoints of an update in progress: everything an interrupted update needs to go on as if nothing happened.
+"""Checkpoints of an update in progress: what an interrupted update needs to go on as if nothing happened.
 
-One safetensors file holds the trained weights, the best epoch's weights, the strategy's state, the optimizer's moments
-and the random state; its metadata the counters. It replaces the one before by rename, so there is always a whole one.
+One safetensors file holds the trained weights, the best epoch's weights, the strategy's state, the
+optimizer's moments and the random state; its metadata the counters. It replaces the one before by rename, so
+there is always a whole one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model_updates.strategy import Strategy, UpdateContext
+from model_updates.towers import hash_tensors
+
 FILE = "checkpoint.safetensors"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -30,10 +38,27 @@ class Progressed:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
+def owner_of(strategy: Strategy, context: UpdateContext) -> str:
+    """Returns the sha256 (hex) of what makes an update what it is; call before it changes the encoder.
+
+    Strategy, options, state from earlier updates, seed, pairs and starting weights: a checkpoint of anything
+    else must not be resumed, for its weights would fit and mean something else.
+    """
+    digest = hashlib.sha256(f"{strategy.name}|{strategy.options!r}|{context.seed}".encode())
+    hash_tensors(digest, strategy.state_dict().items())
+    hash_tensors(digest, context.encoder.model.state_dict().items())
+    vocabulary = context.encoder.vocabulary
+    digest.update(json.dumps(None if vocabulary is None else vocabulary.to_json()).encode())
+    for pair in context.pairs:
+        digest.update(json.dumps(asdict(pair)).encode())
+    return digest.hexdigest()
+
+
 def save(
     folder: Path,
     progressed: Progressed,
     *,
+    owner: str,
     weights: dict[str, Tensor],
     best: dict[str, Tensor],
     strategy: dict[str, Tensor],
@@ -45,13 +70,15 @@ def save(
     tensors |= {f"strategy.{k}": v for k, v in strategy.items()}
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{k}": torch.as_tensor(v) for k, v in values.items()}
-    tensors["random"] = torch.get_rng_state()
+    tensors["random.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random.cuda"] = torch.cuda.get_rng_state()
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f".{FILE}"
     save_file(
         {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()},
         temporary,
-        metadata={"progressed": json.dumps(asdict(progressed))},
+        metadata={"progressed": json.dumps(asdict(progressed)), "owner": owner},
     )
     with temporary.open("rb") as written:
         os.fsync(written.fileno())
@@ -67,7 +94,7 @@ class Loaded:
     best: dict[str, Tensor]
     strategy: dict[str, Tensor]
     optimizer: dict[int, dict[str, Tensor]]
-    random: Tensor
+    random: dict[str, Tensor]
 
     def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Puts the moments back; hyper-parameters stay as the caller made them."""
@@ -75,24 +102,44 @@ class Loaded:
         state["state"] = self.optimizer
         optimizer.load_state_dict(state)
 
+    def restore_random(self, device: torch.device) -> None:
+        """Puts the generators back where they were."""
+        torch.set_rng_state(self.random["cpu"])
+        if device.type == "cuda" and "cuda" in self.random:
+            torch.cuda.set_rng_state(self.random["cuda"], device)
 
-def load(folder: Path) -> Loaded | None:
-    """Reads the checkpoint of a folder; None when there is none yet."""
+
+def load(folder: Path, *, owner: str) -> Loaded | None:
+    """Reads the checkpoint of an update; None when there is none that this update can go on from.
+
+    A damaged checkpoint, or one of another update, is worth a warning and a start from the beginning: it is
+    only work saved, and its update is still to be done.
+    """
     path = folder / FILE
     if not path.exists():
         return None
-    parts: dict[str, dict[str, Tensor]] = {"weights": {}, "best": {}, "strategy": {}}
+    try:
+        with safe_open(path, framework="pt") as opened:
+            metadata = opened.metadata() or {}
+            tensors = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118 - no mapping
+    except SafetensorError as error:
+        logger.warning("the checkpoint in %s is damaged (%s); the update starts again", folder.name, error)
+        return None
+    if metadata.get("owner") != owner:
+        logger.warning("the checkpoint in %s is of another update; this one starts again", folder.name)
+        return None
+    return _sorted_out(Progressed(**json.loads(metadata["progressed"])), tensors)
+
+
+def _sorted_out(progressed: Progressed, tensors: dict[str, Tensor]) -> Loaded:
+    parts: dict[str, dict[str, Tensor]] = {
+        part: {} for part in ("weights", "best", "strategy", "optimizer", "random")
+    }
+    for key, value in tensors.items():
+        part, _, name = key.partition(".")
+        parts[part][name] = value
     optimizer: dict[int, dict[str, Tensor]] = {}
-    random = torch.get_rng_state()
-    with safe_open(path, framework="pt") as opened:
-        progressed = Progressed(**json.loads(opened.metadata()["progressed"]))
-        for key in opened.keys():  # noqa: SIM118 - safe_open is no mapping
-            part, _, name = key.partition(".")
-            if part == "random":
-                random = opened.get_tensor(key)
-            elif part == "optimizer":
-                index, _, moment = name.partition(".")
-                optimizer.setdefault(int(index), {})[moment] = opened.get_tensor(key)
-            else:
-                parts[part][name] = opened.get_tensor(key)
-    return Loaded(progressed, parts["weights"], parts["best"], parts["strategy"], optimizer, random)
+    for name, value in parts.pop("optimizer").items():
+        index, _, moment = name.partition(".")
+        optimizer.setdefault(int(index), {})[moment] = value
+    return Loaded(progressed, optimizer=optimizer, **parts)

@@ -1,11 +1,13 @@
 """The encoder: an open_clip model with its preprocessing and vocabulary; images and texts in, vectors out.
 
-Any open_clip architecture takes the same path: the embedded `perennial-tiny`, a named architecture with a pretrained
-tag, or one with a local ``.safetensors`` file. Towers that pool a causal text at its end token (`open_clip.CLIP`)
-use our expandable `Vocabulary`; all others keep the tokenizer that open_clip pairs with them.
+Any open_clip architecture takes the same path: the embedded `perennial-tiny`, a named architecture with a
+pretrained tag, or one with a local ``.safetensors`` file. Towers that pool a causal text at its end token
+(`open_clip.CLIP`) use our expandable `Vocabulary`; all others keep the tokenizer that open_clip pairs with
+them.
 
-A fingerprint is the sha256 of what makes a vector: parameters, preprocessing, segmentation. The text fingerprint is
-per language, so that an update that touches only German rows provably leaves English vectors alone.
+A fingerprint is the sha256 of what makes a vector: parameters, preprocessing, segmentation. The text
+fingerprint is per language, so that an update that touches only German rows provably leaves English vectors
+alone.
 """
 
 from __future__ import annotations
@@ -16,16 +18,23 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-import open_clip
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
+from model_updates.towers import (
+    causal_text_features,
+    hash_tensors,
+    image_tower,
+    is_text_body,
+    token_table,
+    training_precision,
+)
 from model_updates.vocabulary import SHARED, Vocabulary
 
 IMAGE_BATCH = 64
@@ -88,18 +97,18 @@ class Encoder:
         self._transform = preprocessing.transform()
         self._fingerprints: dict[str, str] = {}
         if vocabulary is not None:
-            # The default pooling takes the largest id, which is no longer the end token once ids are appended.
+            # The default pooling takes the largest id: no longer the end token once ids are appended.
             model.text_pool_type = "eos"  # type: ignore[assignment]
             model.text_eos_id = vocabulary.end_row  # type: ignore[assignment]
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """Length of an image or text vector."""
         projection = getattr(self.model, "text_projection", None)
         if isinstance(projection, Tensor):
             return int(projection.shape[1])
-        with torch.no_grad():
-            return int(self.text_features(["a"], SHARED).shape[1])
+        with torch.inference_mode():
+            return int(self.forward_tokens(self.tokenize(["a"])).shape[1])
 
     @property
     def device(self) -> torch.device:
@@ -131,9 +140,10 @@ class Encoder:
         return torch.stack([self._transform(image) for image in images])
 
     def forward_images(self, prepared: Tensor) -> Tensor:
-        """Runs the image tower: (n, 3, size, size) to raw (n, dim) features, gradients as the caller set them."""
+        """Runs the image tower: (n, 3, size, size) to raw (n, dim) features, with gradients if enabled."""
         self.image_forwards += len(prepared)
-        features: Tensor = self.model.encode_image(prepared.to(self.device))  # type: ignore[operator]
+        with training_precision(self.model, self.device):
+            features: Tensor = self.model.encode_image(prepared.to(self.device))  # type: ignore[operator]
         return features
 
     def image_features(self, images: Sequence[Image.Image]) -> NDArray[np.float32]:
@@ -160,10 +170,11 @@ class Encoder:
         return torch.from_numpy(self.vocabulary.pad(self.vocabulary.encode(texts, language)))
 
     def forward_tokens(self, tokens: Tensor) -> Tensor:
-        """Runs the text tower: (n, length) int64 to raw (n, dim) features, gradients as the caller set them."""
+        """Runs the text tower: (n, length) int64 to raw (n, dim) features, with gradients if enabled."""
         tokens = tokens.to(self.device)
         if self.vocabulary is None:
-            features: Tensor = self.model.encode_text(tokens)  # type: ignore[operator]
+            with training_precision(self.model, self.device):
+                features: Tensor = self.model.encode_text(tokens)  # type: ignore[operator]
             return features
         return causal_text_features(self.model, tokens, self.vocabulary.end_row)
 
@@ -188,7 +199,7 @@ class Encoder:
         return self._cached("image", self._hash_image_tower)
 
     def text_fingerprint(self, language: str = SHARED) -> str:
-        """Sha256 (hex) of all that turns a text of this language into a vector: text body, rows, segmentation."""
+        """Sha256 (hex) of what turns a text of this language into a vector: body, rows, segmentation."""
         table = SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
         return self._cached(f"text:{table}", lambda: self._hash_text_tower(table))
 
@@ -225,86 +236,6 @@ class Encoder:
         return digest.hexdigest()
 
 
-def causal_text_features(model: nn.Module, tokens: Tensor, end_row: int) -> Tensor:
-    """Encodes texts of any length up to the context with an `open_clip.CLIP` text tower.
-
-    open_clip's own `encode_text` wants full-length rows. The tower is causal and pools at the end token, so what
-    follows it cannot matter, and shorter rows give the same numbers for less work (tested).
-    """
-    embedded = model.token_embedding(tokens)  # type: ignore[operator]
-    return causal_body_features(model, embedded, (tokens == end_row).int().argmax(dim=-1))
-
-
-def causal_body_features(model: nn.Module, embedded: Tensor, end_position: Tensor) -> Tensor:
-    """Runs the text body on embedded tokens (n, length, width), pooling at `end_position` (n,)."""
-    length = embedded.shape[1]
-    dtype = model.transformer.get_cast_dtype()  # type: ignore[union-attr,operator]
-    positions: Tensor = model.positional_embedding  # type: ignore[assignment]
-    mask: Tensor = model.attn_mask  # type: ignore[assignment]
-    hidden = embedded.to(dtype) + positions[:length].to(dtype)
-    hidden = model.transformer(hidden, attn_mask=mask[:length, :length])  # type: ignore[operator]
-    hidden = model.ln_final(hidden)  # type: ignore[operator]
-    pooled = hidden[torch.arange(len(hidden), device=hidden.device), end_position]
-    projection = model.text_projection
-    if isinstance(projection, nn.Linear):
-        projected: Tensor = projection(pooled)
-        return projected
-    return pooled if projection is None else pooled @ projection  # type: ignore[operator]
-
-
-def image_tower(model: nn.Module) -> nn.Module:
-    """Returns the image tower of an open_clip model."""
-    tower: nn.Module = model.visual  # type: ignore[assignment]
-    return tower
-
-
-def is_image_parameter(name: str) -> bool:
-    """True for state-dict keys of the image tower."""
-    return name.startswith("visual.")
-
-
-def is_text_body(name: str) -> bool:
-    """True for state-dict keys of the text tower other than the token table."""
-    return not is_image_parameter(name) and not name.endswith("token_embedding.weight") and not is_scale(name)
-
-
-def is_scale(name: str) -> bool:
-    """True for the temperature (and SigLIP's bias), which belong to neither tower."""
-    return name in {"logit_scale", "logit_bias"}
-
-
-def token_table(model: nn.Module) -> nn.Parameter | None:
-    """Returns the (rows, width) token embedding of an open_clip text tower, or None when it is a foreign one."""
-    holder = getattr(model, "token_embedding", None) or getattr(
-        getattr(model, "text", None), "token_embedding", None
-    )
-    return holder.weight if isinstance(holder, nn.Embedding) else None
-
-
-def resize_token_table(model: nn.Module, rows: int) -> nn.Parameter:
-    """Grows the token embedding to `rows` rows: old rows are copied bit by bit, new ones are zero."""
-    old: nn.Embedding = model.token_embedding  # type: ignore[assignment]
-    if rows < old.num_embeddings:
-        raise ValueError(
-            f"a token table never shrinks: it has {old.num_embeddings} rows, {rows} were asked for"
-        )
-    grown = nn.Embedding(rows, old.embedding_dim, device=old.weight.device, dtype=old.weight.dtype)
-    with torch.no_grad():
-        grown.weight.zero_()
-        grown.weight[: old.num_embeddings] = old.weight
-    model.token_embedding = grown
-    model.vocab_size = rows  # type: ignore[assignment]
-    return grown.weight
-
-
-def hash_tensors(digest: Any, tensors: Iterator[tuple[str, Tensor]] | Any) -> None:
-    """Feeds named tensors to a hash: name, dtype, shape and bytes, in the order of the names."""
-    for name, tensor in sorted(tensors, key=lambda item: str(item[0])):
-        value = tensor.detach().cpu().contiguous()
-        digest.update(f"{name}|{value.dtype}|{tuple(value.shape)}".encode())
-        digest.update(value.view(torch.uint8).numpy().tobytes() if value.ndim else value.numpy().tobytes())
-
-
 def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns rows divided by their length, (n, dim) float32."""
     tensor = functional.normalize(torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)), dim=-1)
@@ -320,8 +251,3 @@ def training(encoder: Encoder) -> Iterator[None]:
     finally:
         encoder.model.eval()
         encoder.forget_fingerprints()
-
-
-def is_expandable(model: nn.Module) -> bool:
-    """True when the text tower is open_clip's causal one, whose vocabulary can grow."""
-    return isinstance(model, open_clip.CLIP)

@@ -10,7 +10,7 @@
     ├── UnknownStrategy       no strategy of that name
     ├── BadStrategyOption     an option the strategy does not have, or a value it cannot take
     ├── NothingToLearn        no training pair is left for the strategy
-    ├── TrainingDiverged      a loss or a weight stopped being finite
+    ├── TrainingDiverged      a loss or a gradient stopped being finite
     └── VersionDamaged        a version folder whose files do not match its manifest
 """
 
@@ -48,7 +48,7 @@ class NothingToLearn(ModelUpdateError):
 
 
 class TrainingDiverged(ModelUpdateError):
-    """Raised when a loss is not finite; the update stops before it saves anything."""
+    """Raised when a loss or a gradient is not finite; the update ends and nothing is published."""
 
 
 class VersionDamaged(ModelUpdateError):

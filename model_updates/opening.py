@@ -1,7 +1,8 @@
-"""Opens an encoder: the embedded one, an open_clip architecture with a tag, or one with a local safetensors file.
+"""Opens an encoder: the embedded one, or an open_clip architecture with a tag or a local safetensors file.
 
-`open_clip.create_model` does the building and, for tags, the downloading; the trained parameters of a local file are
-read by `safetensors` alone. Pickled files (.pt, .pth, .bin, .ckpt, .pkl) are refused: opening one can run code.
+`open_clip.create_model` does the building and, for tags, the downloading; the trained parameters of a local
+file are read by `safetensors` alone. Pickled files (.pt, .pth, .bin, .ckpt, .pkl) are refused: opening one
+can run code.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from model_updates.encoder import Encoder, Preprocessing, is_expandable, token_table
+from model_updates.encoder import Encoder, ForeignTokenizer, Preprocessing
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
+from model_updates.towers import is_expandable, token_table
 from model_updates.vocabulary import Vocabulary
 
 EMBEDDED = "perennial-tiny"
@@ -32,8 +34,8 @@ def open_encoder(model: str = EMBEDDED, pretrained: str | None = None) -> Encode
 
     Args:
         model: `perennial-tiny`, or any architecture of open_clip such as `ViT-B-16`.
-        pretrained: a pretrained tag of that architecture, or the path of a local ``.safetensors`` file; the embedded
-            encoder has its own weights and takes none.
+        pretrained: a pretrained tag of that architecture, or the path of a local ``.safetensors`` file; the
+            embedded encoder has its own weights and takes none.
 
     Raises:
         UnknownModel: no such architecture or tag.
@@ -44,7 +46,8 @@ def open_encoder(model: str = EMBEDDED, pretrained: str | None = None) -> Encode
         return open_embedded()
     if pretrained is None:
         raise UnknownModel(
-            f"{model!r} needs weights: name a pretrained tag ({_some_tags(model)}) or a local .safetensors file"
+            f"{model!r} needs weights: name a pretrained tag ({_some_tags(model)}) "
+            "or a local .safetensors file"
         )
     local = Path(pretrained)
     if local.suffix or local.exists():
@@ -64,8 +67,8 @@ def open_embedded(folder: Path | None = None) -> Encoder:
     found = hashlib.sha256(weights.read_bytes()).hexdigest()
     if found != manifest["weights_sha256"]:
         raise WeightsMismatch(
-            f"the embedded weights are damaged: sha256 {found[:12]}…, expected {manifest['weights_sha256'][:12]}…; "
-            "reinstall the package"
+            f"the embedded weights are damaged: sha256 {found[:12]}…, "
+            f"expected {manifest['weights_sha256'][:12]}…; reinstall the package"
         )
     vocabulary = Vocabulary.from_json(json.loads((home / "vocabulary.json").read_text(encoding="utf-8")))
     model = build_model(EMBEDDED, rows=vocabulary.size)
@@ -83,7 +86,9 @@ def build_model(model: str, *, rows: int | None = None) -> nn.Module:
     if model == EMBEDDED:
         config = json.loads((embedded_folder() / "config.json").read_text(encoding="utf-8"))
         text = config["text_cfg"] | ({} if rows is None else {"vocab_size": rows})
-        tiny = open_clip.CLIP(embed_dim=config["embed_dim"], vision_cfg=config["vision_cfg"], text_cfg=text)
+        tiny: nn.Module = open_clip.CLIP(
+            embed_dim=config["embed_dim"], vision_cfg=config["vision_cfg"], text_cfg=text
+        )
         return tiny.eval()
     if open_clip.get_model_config(model) is None:
         near = [name for name in open_clip.list_models() if model.lower()[:5] in name.lower()][:6]
@@ -115,7 +120,8 @@ def load_weights(model: nn.Module, path: Path) -> None:
     if missing or extra or shapes:
         raise WeightsMismatch(
             f"{path.name} does not fit this architecture: {len(missing)} tensors are missing "
-            f"{missing[:2]}, {len(extra)} are unknown {extra[:2]}, {len(shapes)} have another shape {shapes[:2]}"
+            f"{missing[:2]}, {len(extra)} are unknown {extra[:2]}, "
+            f"{len(shapes)} have another shape {shapes[:2]}"
         )
     model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in state.items()})
 
@@ -134,7 +140,7 @@ def refuse_pickle(path: Path) -> None:
 
 
 def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = None) -> Encoder:
-    """Makes an encoder of a built model: CLIP's vocabulary for the causal tower, else open_clip's own tokenizer."""
+    """Makes an encoder of a built model, with CLIP's vocabulary where it fits, else open_clip's tokenizer."""
     preprocessing = _preprocessing(architecture, model)
     foreign = None
     if vocabulary is None:
@@ -142,7 +148,7 @@ def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = No
             context = int(model.context_length)  # type: ignore[arg-type]
             vocabulary = Vocabulary.clip(Path(default_bpe()), context_length=context)
         else:
-            foreign = open_clip.get_tokenizer(architecture)
+            foreign = foreign_tokenizer(architecture)
     return Encoder(
         model,
         architecture=architecture,
@@ -150,6 +156,12 @@ def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = No
         vocabulary=vocabulary,
         foreign_tokenizer=foreign,
     )
+
+
+def foreign_tokenizer(architecture: str) -> ForeignTokenizer:
+    """Returns the tokenizer that open_clip pairs with an architecture."""
+    tokenizer: ForeignTokenizer = open_clip.get_tokenizer(architecture)
+    return tokenizer
 
 
 def _preprocessing(architecture: str, model: nn.Module) -> Preprocessing:

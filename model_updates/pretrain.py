@@ -2,11 +2,12 @@
 
     python -m model_updates.pretrain --emoji DATA/emoji --out model_updates/assets/perennial-tiny
 
-Two of three steps see emoji (styles noto and fluent3d, without the held-out concepts), one sees drawn scenes (styles
-gouache and flat, without the held-out combinations). The loss is the multi-positive InfoNCE of METHODS.md 0: pictures
-of one concept are each other's positives. Half of the image patches are dropped until the last sixth of the steps
-(FLIP, arXiv 2212.00794), which halves the cost of the image tower; an exponential moving average of the weights is
-what is saved. Figures of the shipped weights: docs/results/perennial-tiny.md.
+Two of three steps see emoji (styles noto and fluent3d, without the held-out concepts), one sees drawn scenes
+(styles gouache and flat, without the held-out combinations). The loss is the multi-positive InfoNCE of
+METHODS.md 0: pictures of one concept are each other's positives. Half of the image patches are dropped until
+the last sixth of the steps (FLIP, arXiv 2212.00794), which halves the cost of the image tower; an exponential
+moving average of the weights is what is saved. Figures of the shipped weights:
+docs/results/perennial-tiny.md.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ingest.samples import scenes
-from model_updates.encoder import Encoder, causal_text_features
+from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.losses import multi_positive_info_nce
 from model_updates.opening import EMBEDDED, build_model, embedded_folder, open_embedded, wrap
+from model_updates.towers import causal_text_features
 from model_updates.vocabulary import Vocabulary, learn_merges
 
 STYLES = ("gouache", "flat")

@@ -1,19 +1,20 @@
 """The contract of a continual-learning strategy: data flow, not a training loop.
 
-For a batch a strategy returns named, already weighted loss terms; the trainer sums, steps, logs each by name and
-saves. The hooks run in this order::
+For a batch a strategy returns named, already weighted loss terms; the trainer sums, steps, logs each by name
+and saves. The hooks run in this order::
 
     before_update → parameter_groups → [prepare_batch → terms → (backward, clip) → after_backward
                                         → (optimizer step) → after_step]* → after_update
 
-All that must survive a restart goes through `state_dict`: within an update (queues, moments of a moving teacher) and
-between updates (Fisher, counts, memories). `before_update` is run again when an interrupted update resumes, so it
-must be deterministic for its context; the saved state is loaded on top.
+All that must survive a restart goes through `state_dict`: within an update (queues, moments of a moving
+teacher) and between updates (Fisher, counts, memories). `before_update` is run again when an interrupted
+update resumes, so it must be deterministic for its context; the saved state is loaded on top.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ BASE_LANGUAGE = "en"
 
 @dataclass(frozen=True)
 class TrainingPair:
-    """One picture and one text to learn from; `english` is a catalogued English caption of the same picture."""
+    """One picture and one text to learn from; `english` is an English caption of the same picture."""
 
     image_id: str
     text: str
@@ -114,12 +115,26 @@ class Schedule:
     clip_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch_size < 2:
-            raise BadStrategyOption(
-                f"an update needs at least 1 epoch and batches of 2, got epochs={self.epochs}, batch_size={self.batch_size}"
-            )
-        if self.learning_rate <= 0:
-            raise BadStrategyOption(f"learning_rate must be positive, got {self.learning_rate}")
+        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
+        if self.decay not in {"constant", "cosine"}:
+            raise BadStrategyOption(f"decay is 'constant' or 'cosine', got {self.decay!r}")
+
+
+def check_run(epochs: int, batch_size: int, learning_rate: float, weight_decay: float) -> None:
+    """Refuses a training run that cannot work; a learning rate of 0 stands for the strategy's default.
+
+    Raises:
+        BadStrategyOption: the sentence names the value.
+    """
+    if epochs < 1 or batch_size < 2:
+        raise BadStrategyOption(
+            f"an update needs at least 1 epoch and batches of 2, got epochs={epochs}, batch_size={batch_size}"
+        )
+    if not (0 <= learning_rate < math.inf and 0 <= weight_decay < math.inf):
+        raise BadStrategyOption(
+            "learning_rate and weight_decay are finite and not negative, "
+            f"got {learning_rate} and {weight_decay}"
+        )
 
 
 @dataclass
@@ -132,10 +147,11 @@ class ParameterGroup:
 
 
 class Strategy(ABC):
-    """One continual-learning method. Subclasses hold a frozen `Options` dataclass as their only configuration.
+    """One continual-learning method; a frozen `Options` dataclass is its only configuration.
 
     Attributes:
-        learning_rate: of the coming step; the trainer sets it, for strategies that apply a decay of their own.
+        learning_rate: of the coming step; the trainer sets it, for strategies that apply a decay of their
+            own.
     """
 
     learning_rate: float = 0.0
@@ -162,7 +178,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def before_update(self, context: UpdateContext) -> None:
-        """Prepares the encoder: grows the vocabulary, inserts adapters, copies teachers, marks what trains."""
+        """Prepares the encoder: grows the vocabulary, inserts adapters, marks what trains."""
 
     @abstractmethod
     def parameter_groups(self) -> list[ParameterGroup]:
@@ -180,13 +196,13 @@ class Strategy(ABC):
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns named scalar loss terms, already weighted; the trainer adds them up."""
 
-    def after_backward(self) -> None:
+    def after_backward(self) -> None:  # noqa: B027 - a hook that most strategies leave empty
         """Edits gradients, after unscaling and clipping."""
 
-    def after_step(self) -> None:
+    def after_step(self) -> None:  # noqa: B027
         """Runs after each optimizer step: averages, clips norms, pushes queues."""
 
-    def after_update(self, context: UpdateContext) -> None:
+    def after_update(self, context: UpdateContext) -> None:  # noqa: B027
         """Ends the update on the chosen weights: merges adapters, counts, remembers."""
 
     def notes(self) -> list[str]:
@@ -197,7 +213,7 @@ class Strategy(ABC):
         """Returns what must survive a restart and the next update."""
         return {}
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:  # noqa: B027
         """Takes what `state_dict` returned."""
 
 
@@ -211,24 +227,35 @@ def options_of(strategy: type[Strategy], given: Mapping[str, Any]) -> Any:
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise BadStrategyOption(
-            f"strategy {strategy.name!r} has no option {', '.join(map(repr, unknown))}; it has: {', '.join(known)}"
+            f"strategy {strategy.name!r} has no option {', '.join(map(repr, unknown))}; "
+            f"it has: {', '.join(known)}"
         )
     defaults = strategy.Options()
     values = {name: _convert(name, value, getattr(defaults, name)) for name, value in given.items()}
     return strategy.Options(**values)
 
 
+YES, NO = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
+
+
 def _convert(name: str, value: Any, default: Any) -> Any:
-    if not isinstance(value, str) or isinstance(default, str):
-        return value
-    lowered = value.strip().lower()
+    if isinstance(default, str):
+        if isinstance(value, str):
+            return value.strip()
+        raise BadStrategyOption(f"option {name} is a word such as {default!r}, got {value!r}")
+    said = str(value).strip().lower()
     if isinstance(default, bool):
-        if lowered in {"true", "yes", "on", "1", "false", "no", "off", "0"}:
-            return lowered in {"true", "yes", "on", "1"}
+        if said in YES | NO:
+            return said in YES
         raise BadStrategyOption(f"option {name} is yes or no, got {value!r}")
-    if lowered in {"none", ""}:
-        return None
     try:
-        return int(value) if isinstance(default, int) else float(value)
+        number = float(said)
     except ValueError as error:
         raise BadStrategyOption(f"option {name} must be a number, got {value!r}") from error
+    if not math.isfinite(number):
+        raise BadStrategyOption(f"option {name} must be a finite number, got {value!r}")
+    if isinstance(default, int):
+        if not number.is_integer():
+            raise BadStrategyOption(f"option {name} must be a whole number, got {value!r}")
+        return int(number)
+    return number

@@ -1,16 +1,15 @@
 """The one training loop; it knows no strategy by name.
 
-A fresh optimizer and a fresh schedule in every update; bf16 autocast on CUDA; the terms of each step summed and logged
-by name; the epoch that scores best on the chunk's validation pairs is kept (the last one when there are none);
-a checkpoint after every epoch, from which an interrupted update goes on to the same weights.
+A fresh optimizer and a fresh schedule in every update; bf16 autocast on CUDA; the terms of each step summed
+and logged by name; the epoch that scores best on the chunk's validation pairs is kept (the last one when
+there are none); a checkpoint after every epoch, from which an interrupted update goes on to the same weights.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +21,10 @@ from model_updates import checkpoint
 from model_updates.batches import Batches, PairSet, UpdateData
 from model_updates.checkpoint import Progressed
 from model_updates.encoder import Encoder, training, unit
-from model_updates.errors import TrainingDiverged
+from model_updates.errors import TrainingDiverged, WeightsMismatch
 from model_updates.evaluation import rank_slice
 from model_updates.features import LoadImage
-from model_updates.strategy import Schedule, Strategy, UpdateContext
+from model_updates.strategy import Batch, Schedule, Strategy, UpdateContext
 
 VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
 
@@ -70,22 +69,23 @@ def run_update(
     Args:
         strategy: with its state from earlier updates loaded.
         context: the candidate and what the strategy may look at.
-        make_data: collects the data; called before the strategy changes the encoder, so that features of frozen
-            towers are those before this update.
+        make_data: collects the data; called before the strategy changes the encoder, so that features of
+            frozen towers are those before this update.
         checkpoints: folder for the checkpoint; an existing one is resumed.
         progress: called about once a second and after each epoch.
 
     Raises:
-        TrainingDiverged: a loss is not finite.
+        TrainingDiverged: a loss or a gradient is not finite.
         NothingToLearn: no pair to train on.
     """
     started = time.monotonic()
     encoder = context.encoder
     forwards = encoder.image_forwards
+    owner = "" if checkpoints is None else checkpoint.owner_of(strategy, context)
     data = make_data()
     torch.manual_seed(context.seed)
     strategy.before_update(context)
-    loop = _Loop(strategy, encoder, data, context.seed, progress)
+    loop = _Loop(strategy, context, data, owner, progress)
     with training(encoder):
         loop.run(checkpoints)
     strategy.after_update(context)
@@ -109,12 +109,14 @@ class _Loop:
     def __init__(
         self,
         strategy: Strategy,
-        encoder: Encoder,
+        context: UpdateContext,
         data: UpdateData,
-        seed: int,
+        owner: str,
         progress: Callable[[TrainingProgress], None] | None,
     ) -> None:
-        self.strategy, self.encoder, self.data, self.seed = strategy, encoder, data, seed
+        encoder = context.encoder
+        self.strategy, self.encoder, self.data, self.seed = strategy, encoder, data, context.seed
+        self.owner = owner
         self.schedule = strategy.schedule(encoder)
         load = data.load_image if strategy.touches_image else None
         self.batches = Batches(data.train, encoder, size=self.schedule.batch_size, load_image=load)
@@ -137,12 +139,13 @@ class _Loop:
                 checkpoint.save(
                     checkpoints,
                     self.progressed,
+                    owner=self.owner,
                     weights=self._weights(),
                     best=self.best,
                     strategy=self.strategy.state_dict(),
                     optimizer=self.optimizer,
                 )
-        self.encoder.model.load_state_dict(self.best, strict=False)
+        self._put_back(self.best)
 
     def _epoch(self, epoch: int) -> dict[str, float]:
         totals: dict[str, float] = {}
@@ -171,24 +174,22 @@ class _Loop:
                 )
         return {name: total / max(1, done) for name, total in totals.items()}
 
-    def _step(self, batch: object, step: int) -> dict[str, float]:
+    def _step(self, batch: Batch, step: int) -> dict[str, float]:
         strategy, device = self.strategy, self.encoder.device
         rate = learning_rate(self.schedule, step, len(self.batches) * self.schedule.epochs)
         strategy.learning_rate = rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["rate_factor"]
-        prepared = strategy.prepare_batch(batch.to(device))  # type: ignore[attr-defined]
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
-            terms = strategy.terms(prepared)
+        prepared = strategy.prepare_batch(batch.to(device))
+        terms = strategy.terms(prepared)
         loss = torch.stack(list(terms.values())).sum()
         if not bool(torch.isfinite(loss)):
-            raise TrainingDiverged(
-                f"the loss became {float(loss)} at step {step} ({', '.join(terms)}); lower learning_rate "
-                f"(now {rate:.2g}) and start again. Nothing was saved"
-            )
+            raise TrainingDiverged(_diverged("loss", float(loss), step, terms, rate))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm)
+        if not bool(torch.isfinite(norm)):
+            raise TrainingDiverged(_diverged("gradient", float(norm), step, terms, rate))
         strategy.after_backward()
         self.optimizer.step()
         strategy.after_step()
@@ -208,15 +209,33 @@ class _Loop:
         frozen = {name for name, p in self.encoder.model.named_parameters() if id(p) not in trained}
         return {k: v.detach() for k, v in self.encoder.model.state_dict().items() if k not in frozen}
 
+    def _put_back(self, weights: dict[str, Tensor]) -> None:
+        # Not strict, because the frozen part is not in it; so what is in it must be all of the rest.
+        if weights.keys() != self._weights().keys():
+            wrong = sorted(weights.keys() ^ self._weights().keys())
+            raise WeightsMismatch(
+                f"these weights are not the trained part of the model: {wrong[:3]} are in one of them only; "
+                "remove the checkpoints of this update and start it again"
+            )
+        self.encoder.model.load_state_dict(weights, strict=False)
+
     def _resume(self, folder: Path) -> None:
-        loaded = checkpoint.load(folder)
+        loaded = checkpoint.load(folder, owner=self.owner)
         if loaded is None:
             return
-        self.encoder.model.load_state_dict(loaded.weights, strict=False)
+        self._put_back(loaded.weights)
         self.strategy.load_state_dict(loaded.strategy)
         loaded.restore_optimizer(self.optimizer)
         self.best, self.progressed = loaded.best, loaded.progressed
-        torch.set_rng_state(loaded.random)
+        loaded.restore_random(self.encoder.device)
+
+
+def _diverged(what: str, value: float, step: int, terms: Mapping[str, Tensor], rate: float) -> str:
+    parts = ", ".join(f"{name} {float(term.detach()):.3g}" for name, term in terms.items())
+    return (
+        f"the {what} became {value} at step {step} ({parts}); lower learning_rate (now {rate:.2g}) and start "
+        "again. The live model is as it was"
+    )
 
 
 def learning_rate(schedule: Schedule, step: int, steps: int) -> float:

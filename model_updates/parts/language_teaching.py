@@ -1,9 +1,9 @@
 """Teaching a language through the token table alone: what cll-clip, teir and language-tables share.
 
-Both towers stay frozen; pictures and English captions come as cached features, so a step costs one text forward. The
-losses are CLL-CLIP's (AAAI 2024, section 3; METHODS.md B.1): ``L = g1 * L_cm + g2 * L_cl`` with L_cm the contrastive
-loss between picture and text under a learned temperature that starts anew at 0.07, and L_cl the mean over all elements
-of the squared difference to the English caption's raw feature.
+Both towers stay frozen; pictures and English captions come as cached features, so a step costs one text
+forward. The losses are CLL-CLIP's (AAAI 2024, section 3; METHODS.md B.1): ``L = g1 * L_cm + g2 * L_cl`` with
+L_cm the contrastive loss between picture and text under a learned temperature that starts anew at 0.07, and
+L_cl the mean over all elements of the squared difference to the English caption's raw feature.
 """
 
 from __future__ import annotations
@@ -18,11 +18,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from model_updates.encoder import Encoder, causal_text_features, resize_token_table, token_table
+from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.losses import element_mse, multi_positive_info_nce
 from model_updates.parts.token_table import ScaledRows, start_new_rows
-from model_updates.strategy import BASE_LANGUAGE, Batch, ParameterGroup, Schedule, Strategy, UpdateContext
+from model_updates.strategy import (
+    BASE_LANGUAGE,
+    Batch,
+    ParameterGroup,
+    Schedule,
+    Strategy,
+    UpdateContext,
+    check_run,
+)
+from model_updates.towers import causal_text_features, resize_token_table, token_table
 from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges, resegmented_share
 
 FIRST_TEMPERATURE = 0.07
@@ -52,6 +61,7 @@ class TeachingOptions:
     vocabulary: int = 10_000
 
     def __post_init__(self) -> None:
+        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
         if self.cross_modal < 0 or self.cross_lingual < 0 or self.cross_modal + self.cross_lingual == 0:
             raise BadStrategyOption(
                 "cross_modal and cross_lingual are weights: not negative, and at least one above zero; got "
@@ -66,6 +76,7 @@ class LanguageTeaching(Strategy):
 
     Options = TeachingOptions
     options: TeachingOptions
+    _in_update = False
 
     @property
     def touches_image(self) -> bool:
@@ -105,8 +116,8 @@ class LanguageTeaching(Strategy):
         encoder, vocabulary = context.encoder, context.encoder.vocabulary
         if vocabulary is None:
             raise ForeignTokenizer(
-                f"{self.name} grows the vocabulary, but the text tower of {encoder.architecture} brings a tokenizer "
-                "of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+                f"{self.name} grows the vocabulary, but the text tower of {encoder.architecture} brings a "
+                "tokenizer of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
             )
         self._encoder = encoder
         encoder.model.requires_grad_(False)
@@ -126,6 +137,7 @@ class LanguageTeaching(Strategy):
         table.requires_grad_(True)
         self._table, self.new_rows = table, len(growth.new_rows)
         self._scale = nn.Parameter(torch.tensor(math.log(1 / FIRST_TEMPERATURE), device=table.device))
+        self._in_update = True
         gradient_scale, decay_scale = self.row_scales(vocabulary.size)
         self._rows = ScaledRows(
             table,
@@ -162,11 +174,8 @@ class LanguageTeaching(Strategy):
             similarities, self._scale.exp(), batch.image_index, batch.image_index
         )
         terms = {"cross-modal": self.options.cross_modal * contrast}
-        if (
-            batch.english_features is not None
-            and batch.has_english is not None
-            and bool(batch.has_english.any())
-        ):
+        if batch.english_features is not None and batch.has_english is not None:
+            # Zero, not absent, in a batch without an English caption: an average over batches stays one.
             distance = element_mse(text, batch.english_features, batch.has_english)
             terms["cross-lingual"] = self.options.cross_lingual * distance
         return terms
@@ -181,13 +190,17 @@ class LanguageTeaching(Strategy):
         with torch.no_grad():
             self._scale.clamp_(math.log(1 / TEMPERATURES[1]), math.log(1 / TEMPERATURES[0]))
 
+    def after_update(self, context: UpdateContext) -> None:
+        """Ends the update; the next one starts with a temperature of its own."""
+        self._in_update = False
+
     def state_dict(self) -> dict[str, Tensor]:
         """Returns the temperature, which an interrupted update needs and the next one resets."""
-        return {"log_scale": self._scale.detach().clone()} if hasattr(self, "_scale") else {}
+        return {"log_scale": self._scale.detach().clone()} if self._in_update else {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Takes the temperature back, once `before_update` has made it."""
-        if "log_scale" in state and hasattr(self, "_scale"):
+        """Takes the temperature back inside an update; between updates there is nothing to take."""
+        if self._in_update:
             with torch.no_grad():
                 self._scale.copy_(state["log_scale"])
 
@@ -198,8 +211,8 @@ def merge_into_shared(
     """Appends each language's merges to the shared table, as CLL-CLIP does.
 
     Returns:
-        The rows that are new, and a sentence on how much of the catalogued English text is now segmented otherwise:
-        forgetting that no row scale can prevent (METHODS.md B.1).
+        The rows that are new, and a sentence on how much of the catalogued English text is now segmented
+        otherwise: forgetting that no row scale can prevent (METHODS.md B.1).
     """
     before = vocabulary.copy()
     growths = [vocabulary.grow_shared(merges[language]) for language in sorted(merges)]

@@ -1,16 +1,18 @@
 """C-CLIP: low-rank adapters in the towers, contrastive knowledge consolidation, interpolated merge.
 
-Idea: learn a new domain in LoRA adapters; make the projected new features contrast with the old model's, so that the
-old space stays readable; at the end move only part of the way to the merged weights.
+Idea: learn a new domain in LoRA adapters; make the projected new features contrast with the old model's, so
+that the old space stays readable; at the end move only part of the way to the merged weights.
 
-Formula: ``L = L_CLIP + L_CKC``. CKC stacks image and text features along the batch, 2B rows: new features through a
-projector h (Linear, BatchNorm, ReLU, Linear; fresh in every update), old ones as they are; cross-entropy both ways
-under the model's own temperature, averaged. Then ``theta_t = theta_old + alpha * (theta_merged - theta_old)`` for
-every parameter. Source: C-CLIP (ICLR 2025), eq. 2, 5 and 6, resolved in METHODS.md B.12.
+Formula: ``L = L_CLIP + L_CKC``. CKC stacks image and text features along the batch, 2B rows: new features
+through a projector h (Linear, BatchNorm, ReLU, Linear; fresh in every update), old ones as they are;
+cross-entropy both ways under the model's own temperature, averaged. Then ``theta_t = theta_old + alpha *
+(theta_merged - theta_old)`` for every parameter. Source: C-CLIP (ICLR 2025), eq. 2, 5 and 6, resolved in
+METHODS.md B.12.
 
-Where we differ: adapters sit on attention and MLP (``targets=qkvo+mlp``; ``mlp`` is what the paper's parameter counts
-imply), and what lies outside the blocks is frozen by default (``train_outer``). ``towers=image`` leaves the text tower
-alone: moving it would disturb every language learned on it, so it is the default once there are such languages.
+Where we differ: the adapters of `parts.lora` sit on attention and MLP (``targets=qkvo+mlp``; ``mlp`` is what
+the paper's parameter counts imply), and what lies outside the blocks is frozen by default
+(``train_outer``). ``towers=image`` leaves the text tower alone: moving it would disturb every language
+learned on it, so it is the default once there are such languages.
 
 Kept between updates: nothing but the encoder itself.
 """
@@ -18,18 +20,30 @@ Kept between updates: nothing but the encoder itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from model_updates.encoder import Encoder, image_tower
+from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.losses import ckc, multi_positive_info_nce
 from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora, trainable
-from model_updates.strategy import BASE_LANGUAGE, Batch, ParameterGroup, Schedule, Strategy, UpdateContext
+from model_updates.parts.merging import keep_share
+from model_updates.strategy import (
+    BASE_LANGUAGE,
+    Batch,
+    ParameterGroup,
+    Schedule,
+    Strategy,
+    UpdateContext,
+    check_run,
+)
+from model_updates.towers import image_tower, text_tower
 
+PROJECTOR = "projector."
 OUTER_IMAGE = ("class_embedding", "positional_embedding", "ln_pre", "ln_post", "proj")
 OUTER_TEXT = ("token_embedding", "positional_embedding", "ln_final", "text_projection")
 
@@ -43,7 +57,8 @@ class CClipOptions:
         rank: of the adapters (paper: 16); alpha is twice the rank.
         dropout: on the adapters' input (paper: 0.1).
         targets: "qkvo+mlp" or "mlp".
-        train_outer: also train embeddings, norms and projections outside the blocks, as the paper's counts imply.
+        train_outer: also train embeddings, norms and projections outside the blocks, as the paper's counts
+            imply.
         merge: how far to move towards the merged weights (paper: 0.5).
         consolidation: weight of the CKC term (paper: 1).
         text_rate: learning-rate factor of the text tower (paper: 10).
@@ -70,6 +85,15 @@ class CClipOptions:
             raise BadStrategyOption(f"targets is one of {', '.join(TARGETS)}, got {self.targets!r}")
         if not 0 < self.merge <= 1:
             raise BadStrategyOption(f"merge is above 0 and at most 1, got {self.merge}")
+        if self.rank < 1 or not 0 <= self.dropout < 1:
+            raise BadStrategyOption(
+                f"rank is at least 1 and dropout below 1, got rank={self.rank}, dropout={self.dropout}"
+            )
+        if self.consolidation < 0 or self.text_rate < 0:
+            raise BadStrategyOption(
+                f"consolidation and text_rate are not negative, got {self.consolidation} and {self.text_rate}"
+            )
+        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
 
 
 class CClip(Strategy):
@@ -83,7 +107,12 @@ class CClip(Strategy):
     Options = CClipOptions
     needs = frozenset({"text_features"})
     options: CClipOptions
-    _trains_text = False
+
+    def __init__(self, options: CClipOptions | None = None) -> None:
+        super().__init__(options)
+        self._trains_text = False
+        self._old: dict[str, Tensor] = {}
+        self._projector: nn.Module | None = None
 
     @property
     def touches_image(self) -> bool:
@@ -104,10 +133,9 @@ class CClip(Strategy):
         self._old = {name: value.detach().clone() for name, value in encoder.model.state_dict().items()}
         encoder.model.requires_grad_(False)
         torch.manual_seed(context.seed)  # peft and nn.Linear draw from the global generator
-        towers: list[nn.Module] = [image_tower(encoder.model)]
-        if self._trains_text:
-            towers.append(encoder.model.transformer)  # type: ignore[arg-type]
-        for tower in towers:
+        towers = [image_tower(encoder.model), text_tower(encoder.model)]
+        self._towers = towers if self._trains_text else towers[:1]
+        for tower in self._towers:
             insert_lora(
                 tower,
                 rank=options.rank,
@@ -115,23 +143,20 @@ class CClip(Strategy):
                 dropout=options.dropout,
                 targets=options.targets,
             )
-        encoder.model.to(encoder.device)
-        self._towers = towers
         dim = encoder.dim
-        self._projector = nn.Sequential(
-            nn.Linear(dim, 2048), nn.BatchNorm1d(2048), nn.ReLU(), nn.Linear(2048, dim)
-        ).to(encoder.device)
+        projector = nn.Sequential(nn.Linear(dim, 2048), nn.BatchNorm1d(2048), nn.ReLU(), nn.Linear(2048, dim))
+        self._projector = projector.to(encoder.device)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns the image adapters, the text adapters at their own rate, the projector and the temperature."""
+        """Returns the image adapters, the projector, the temperature, and text adapters at their own rate."""
         scale: nn.Parameter = self._encoder.model.logit_scale  # type: ignore[assignment]
         groups = [
             ParameterGroup(trainable(lora_parameters(self._towers[0]) + self._outer(OUTER_IMAGE, "visual."))),
-            ParameterGroup(list(self._projector.parameters())),
+            ParameterGroup([] if self._projector is None else list(self._projector.parameters())),
             ParameterGroup(trainable([scale]), weight_decay=0.0),
         ]
         if self._trains_text:
-            text = lora_parameters(self._towers[1]) + self._outer(OUTER_TEXT, "")
+            text = lora_parameters(self._towers[1]) + self._outer(OUTER_TEXT, self._text_prefix)
             groups.append(ParameterGroup(trainable(text), rate_factor=self.options.text_rate))
         return groups
 
@@ -149,8 +174,8 @@ class CClip(Strategy):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive and the consolidation term."""
-        if batch.images is None or batch.text_features is None:
-            raise ValueError("c-clip needs pictures and the old model's text features in its batches")
+        if batch.images is None or batch.text_features is None or self._projector is None:
+            raise ValueError("c-clip needs before_update, pictures and the old model's text features first")
         image = self._encoder.forward_images(batch.images).float()
         text = (
             self._encoder.forward_tokens(batch.tokens).float() if self._trains_text else batch.text_features
@@ -158,8 +183,8 @@ class CClip(Strategy):
         scale: Tensor = self._encoder.model.logit_scale.exp()  # type: ignore[operator]
         similarities = normalize(image, dim=-1) @ normalize(text, dim=-1).T
         contrast = multi_positive_info_nce(similarities, scale, batch.image_index, batch.image_index)
-        new = normalize(torch.cat([self._projector(image), self._projector(text)]), dim=-1)
-        old = normalize(torch.cat([batch.image_features, batch.text_features]), dim=-1)
+        new = torch.cat([self._projector(image), self._projector(text)])
+        old = torch.cat([batch.image_features, batch.text_features])
         return {"contrastive": contrast, "consolidation": self.options.consolidation * ckc(new, old, scale)}
 
     def after_step(self) -> None:
@@ -169,15 +194,11 @@ class CClip(Strategy):
             scale.clamp_(0, math.log(100))
 
     def after_update(self, context: UpdateContext) -> None:
-        """Merges the adapters and moves every parameter part of the way from the old to the merged weights."""
+        """Merges the adapters and moves every parameter part of the way to the merged weights."""
         for tower in self._towers:
             merge_lora(tower)
-        model = self._encoder.model
-        with torch.no_grad():
-            merged = model.state_dict()
-            for name, old in self._old.items():
-                if not torch.equal(old, merged[name]):
-                    merged[name].copy_(old + self.options.merge * (merged[name] - old))
+        keep_share(self._encoder.model, self._old, self.options.merge)
+        self._old, self._projector = {}, None
         self._encoder.forget_fingerprints()
 
     def notes(self) -> list[str]:
@@ -186,16 +207,17 @@ class CClip(Strategy):
 
     def state_dict(self) -> dict[str, Tensor]:
         """Returns the projector, which an interrupted update needs and the next one makes afresh."""
-        if not hasattr(self, "_projector"):
-            return {}
-        return {f"projector.{name}": value for name, value in self._projector.state_dict().items()}
+        return {} if self._projector is None else self._projector.state_dict(prefix=PROJECTOR)
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:  # type: ignore[override]
-        """Takes the projector back, once `before_update` has made it."""
-        if hasattr(self, "_projector"):
-            prefix = "projector."
-            own = {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
-            self._projector.load_state_dict(own or self._projector.state_dict())
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Takes the projector back inside an update; between updates there is nothing to take."""
+        if self._projector is not None:
+            own = {name.removeprefix(PROJECTOR): v for name, v in state.items() if name.startswith(PROJECTOR)}
+            self._projector.load_state_dict(own)
+
+    @property
+    def _text_prefix(self) -> str:
+        return "text." if hasattr(self._encoder.model, "text") else ""
 
     def _outer(self, names: tuple[str, ...], prefix: str) -> list[nn.Parameter]:
         if not self.options.train_outer:

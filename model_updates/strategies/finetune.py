@@ -1,8 +1,9 @@
 """Plain sequential fine-tuning: both towers, every parameter, the contrastive loss alone.
 
-Idea: keep training the whole model on the new chunk. It learns fastest and forgets most; every other strategy is
-measured against it. Loss: InfoNCE of METHODS.md 0 with several captions of one picture as positives. Source: the
-"SeqF" baseline of CTP (ICCV 2023) and the "FT" of C-CLIP (ICLR 2025). It keeps nothing between updates.
+Idea: keep training the whole model on the new chunk. It learns fastest and forgets most; every other strategy
+is measured against it. Loss: InfoNCE of METHODS.md 0 with several captions of one picture as positives.
+Source: the "SeqF" baseline of CTP (ICCV 2023) and the "FT" of C-CLIP (ICLR 2025). It keeps nothing between
+updates.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.losses import multi_positive_info_nce
-from model_updates.strategy import Batch, ParameterGroup, Schedule, Strategy, UpdateContext
+from model_updates.strategy import Batch, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,9 @@ class FinetuneOptions:
     batch_size: int = 128
     learning_rate: float = 0.0
     weight_decay: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
 
 
 class Finetune(Strategy):

@@ -1,12 +1,13 @@
 """Language tables: every language gets token rows of its own, so that none can be forgotten.
 
-Idea: instead of merging vocabularies, give each new language its own segmentation and its own row for every token its
-captions use, starting from the rows it overlaps; train only those. The query's language picks the table. Vectors of
-every other language are bit-identical after the update (their fingerprint does not change).
+Idea: instead of merging vocabularies, give each new language its own segmentation and its own row for every
+token its captions use, starting from the rows it overlaps; train only those. The query's language picks the
+table. Vectors of every other language are bit-identical after the update (their fingerprint does not change).
 
-Formula: CLL-CLIP's losses (METHODS.md B.1) with row scale 1 for the language's own rows and 0 for all others. Source:
-our own, after the task-id rows of CLL-CLIP with TEIR (AAAI 2024), Table 2, where methods that know the language do
-best. The price is one table a language on disk and a language to choose or detect at the query.
+Formula: CLL-CLIP's losses (METHODS.md B.1) with row scale 1 for the language's own rows and 0 for all others.
+Source: our own, after the task-id rows of CLL-CLIP with TEIR (AAAI 2024), Table 2, where methods that know
+the language do best. The price is one table a language on disk and a language to choose or detect at the
+query.
 
 Kept between updates: the tables, part of the encoder.
 """
@@ -27,7 +28,10 @@ class LanguageTables(LanguageTeaching):
     """Trains rows that belong to the chunk's languages alone."""
 
     name = "language-tables"
-    summary = "Gives each new language word rows of its own; nothing known can be forgotten. The default for a language."
+    summary = (
+        "Gives each new language word rows of its own; nothing known can be forgotten. "
+        "The default for a language."
+    )
     paper = "our own, after the task-id rows of CLL-CLIP with TEIR, AAAI 2024, Table 2"
 
     def first_values(self, table: Tensor) -> tuple[float, float]:

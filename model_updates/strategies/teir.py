@@ -1,13 +1,14 @@
 """TEIR: CLL-CLIP with token rows that start alike and move less the more languages share them.
 
-Idea: start new rows from the distribution of the trained table; let a row move and decay by
-``lambda_j = 1 / (c_j + 1)`` when its token occurs in this chunk, and not at all when it does not, where c_j counts the
-earlier updates whose texts contained it (the base vocabulary counts once). Start and end never move.
+Idea: start new rows from the distribution of the trained table; let a row move and decay by ``lambda_j = 1 /
+(c_j + 1)`` when its token occurs in this chunk, and not at all when it does not, where c_j counts the earlier
+updates whose texts contained it (the base vocabulary counts once). Start and end never move.
 
-Formula: ``theta_j <- (1 - lr * beta * lambda_j) * theta_j - lr * lambda_j * grad_j``. Source: CLL-CLIP with TEIR
-(AAAI 2024), eq. 5 and 6, resolved in METHODS.md B.2: tasks are counted, not occurrences; overlap is judged by
-occurrence after segmentation; mean and deviation are scalars. Where we differ: under AdamW the scaled gradient hardly
-shortens a step, so ``apply_to=update`` (not the default) scales the finished step instead.
+Formula: ``theta_j <- (1 - lr * beta * lambda_j) * theta_j - lr * lambda_j * grad_j``. Source: CLL-CLIP with
+TEIR (AAAI 2024), eq. 5 and 6, resolved in METHODS.md B.2: tasks are counted, not occurrences; overlap is
+judged by occurrence after segmentation; mean and deviation are scalars. Where we differ: under AdamW the
+scaled gradient hardly shortens a step, so ``apply_to=update`` (not the default) scales the finished step
+instead.
 
 Kept between updates: the counts c, one per row.
 """
@@ -74,7 +75,7 @@ class Teir(LanguageTeaching):
     def grow(
         self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
     ) -> Growth:
-        """Appends each language's merges to the shared table and marks the rows that the chunk's texts use."""
+        """Appends each language's merges to the shared table and marks the rows that its texts use."""
         before = vocabulary.size
         if len(self.counts) == 0:
             self.counts = torch.ones(before, dtype=torch.int64)  # the base vocabulary has been seen once
@@ -102,6 +103,7 @@ class Teir(LanguageTeaching):
 
     def after_update(self, context: UpdateContext) -> None:
         """Counts this update for every row that its texts used."""
+        super().after_update(context)
         self.counts = self.counts + self._occurs.long()
 
     def notes(self) -> list[str]:
@@ -113,7 +115,6 @@ class Teir(LanguageTeaching):
         return super().state_dict() | {"counts": self.counts}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Takes the counts of the updates so far."""
+        """Takes the counts of the updates so far; those of a half-done update do not hold it yet."""
         super().load_state_dict(state)
-        if "counts" in state and len(state["counts"]) >= len(self.counts):
-            self.counts = state["counts"].clone()
+        self.counts = state["counts"].clone()

@@ -1,0 +1,119 @@
+"""The two towers inside an open_clip model: which state belongs to which, and how texts run through one.
+
+open_clip keeps the image tower under ``visual``. The text tower of `open_clip.CLIP` lies beside it, that of a
+`CustomTextCLIP` under ``text``; temperature and bias belong to neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import open_clip
+import torch
+from torch import Tensor, nn
+
+
+def causal_text_features(model: nn.Module, tokens: Tensor, end_row: int) -> Tensor:
+    """Encodes texts of any length up to the context with an `open_clip.CLIP` text tower.
+
+    open_clip's own `encode_text` wants full-length rows. The tower is causal and pools at the end token, so
+    what follows it cannot matter, and shorter rows give the same numbers for less work (tested).
+    """
+    embedded = model.token_embedding(tokens)  # type: ignore[operator]
+    return causal_body_features(model, embedded, (tokens == end_row).int().argmax(dim=-1))
+
+
+def causal_body_features(model: nn.Module, embedded: Tensor, end_position: Tensor) -> Tensor:
+    """Runs the text body on embedded tokens (n, length, width), pooling at `end_position` (n,)."""
+    tower: Any = model  # nn.Module types every attribute as Tensor | Module
+    length, dtype = embedded.shape[1], tower.transformer.get_cast_dtype()
+    with training_precision(model, embedded.device):
+        hidden = embedded.to(dtype) + tower.positional_embedding[:length].to(dtype)
+        hidden = tower.transformer(hidden, attn_mask=tower.attn_mask[:length, :length])
+        pooled: Tensor = tower.ln_final(hidden)[torch.arange(len(hidden), device=hidden.device), end_position]
+        projection = tower.text_projection
+        if projection is None:
+            return pooled
+        projected: Tensor = projection(pooled) if isinstance(projection, nn.Linear) else pooled @ projection
+        return projected
+
+
+def training_precision(model: nn.Module, device: torch.device) -> torch.autocast:
+    """Returns the context that a tower runs in: bf16 autocast while it trains on CUDA, else full precision.
+
+    Only towers run in it. Similarities and losses stay in float32: bf16 has three digits, and a cosine is
+    multiplied by up to 100 before the softmax.
+    """
+    reduced = device.type == "cuda" and model.training
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=reduced)
+
+
+def image_tower(model: nn.Module) -> nn.Module:
+    """Returns the image tower of an open_clip model."""
+    tower: nn.Module = model.visual  # type: ignore[assignment]
+    return tower
+
+
+def text_tower(model: nn.Module) -> nn.Module:
+    """Returns what holds the text tower's blocks: ``text``, or the transformer beside the image tower."""
+    tower: nn.Module = model.text if hasattr(model, "text") else model.transformer  # type: ignore[assignment]
+    return tower
+
+
+def is_image_parameter(name: str) -> bool:
+    """True for state-dict keys of the image tower."""
+    return name.startswith("visual.")
+
+
+def is_text_body(name: str) -> bool:
+    """True for state-dict keys of the text tower other than the token table."""
+    return not is_image_parameter(name) and not name.endswith("token_embedding.weight") and not is_scale(name)
+
+
+def is_scale(name: str) -> bool:
+    """True for the temperature (and SigLIP's bias), which belong to neither tower."""
+    return name in {"logit_scale", "logit_bias"}
+
+
+def token_table(model: nn.Module) -> nn.Parameter | None:
+    """Returns the (rows, width) token embedding of an open_clip text tower, None for a foreign tower."""
+    for holder in (model, getattr(model, "text", None)):
+        embedding = getattr(holder, "token_embedding", None)
+        if isinstance(embedding, nn.Embedding) and isinstance(embedding.weight, nn.Parameter):
+            return embedding.weight
+    return None
+
+
+def resize_token_table(model: nn.Module, rows: int) -> nn.Parameter:
+    """Grows the token embedding to `rows` rows: old rows are copied bit by bit, new ones are zero."""
+    old: nn.Embedding = model.token_embedding  # type: ignore[assignment]
+    if rows < old.num_embeddings:
+        raise ValueError(
+            f"a token table never shrinks: it has {old.num_embeddings} rows, {rows} were asked for"
+        )
+    weight = torch.zeros(rows, old.embedding_dim, device=old.weight.device, dtype=old.weight.dtype)
+    weight[: old.num_embeddings] = old.weight.detach()
+    model.token_embedding = nn.Embedding(rows, old.embedding_dim, _weight=weight)
+    model.vocab_size = rows  # type: ignore[assignment]
+    table = token_table(model)
+    if table is None:
+        raise ValueError("this model has no token table to grow")
+    return table
+
+
+def hash_tensors(digest: Any, tensors: Iterable[tuple[str, Tensor]]) -> None:
+    """Feeds named tensors to a hash: name, dtype, shape and bytes, in the order of the names."""
+    for name, tensor in sorted(tensors, key=lambda item: item[0]):
+        value = tensor.detach().cpu().contiguous()
+        digest.update(f"{name}|{value.dtype}|{tuple(value.shape)}".encode())
+        digest.update(value.view(torch.uint8).numpy().tobytes() if value.ndim else value.numpy().tobytes())
+
+
+def is_expandable(model: nn.Module) -> bool:
+    """True when the text tower is open_clip's causal one, pooling at the end: its vocabulary can grow."""
+    return (
+        isinstance(model, open_clip.CLIP)
+        and model.attn_mask is not None
+        and model.text_pool_type in {"argmax", "eos"}
+    )

@@ -1,0 +1,172 @@
+"""A random encoder that is built in milliseconds, and drawn pairs for it to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import open_clip
+import torch
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from model_updates.batches import UpdateData, gather
+from model_updates.encoder import Encoder, Preprocessing
+from model_updates.features import FeatureCache, NoCache
+from model_updates.strategies import STRATEGIES
+from model_updates.strategy import Strategy, TrainingPair, UpdateContext, options_of
+from model_updates.trainer import TrainingReport, run_update
+from model_updates.vocabulary import Vocabulary, learn_merges
+
+COLOURS = {"red": (220, 40, 40), "green": (30, 160, 60), "blue": (40, 70, 220), "black": (20, 20, 20)}
+SHAPES = ("circle", "square", "bar", "dot")
+GERMAN = {
+    "red": "roter",
+    "green": "grüner",
+    "blue": "blauer",
+    "black": "schwarzer",
+    "circle": "Kreis",
+    "square": "Würfel",
+    "bar": "Balken",
+    "dot": "Punkt",
+}
+ENGLISH_TEXTS = [f"a {colour} {shape} on paper" for colour in COLOURS for shape in SHAPES]
+CONTEXT_LENGTH = 16
+QUICK: dict[str, dict[str, Any]] = {
+    "finetune": {"epochs": 2, "batch_size": 8},
+    "cll-clip": {"epochs": 2, "batch_size": 8, "vocabulary": 560},
+    "teir": {"epochs": 2, "batch_size": 8, "vocabulary": 560},
+    "language-tables": {"epochs": 2, "batch_size": 8, "vocabulary": 560},
+    "c-clip": {"epochs": 2, "batch_size": 8, "rank": 4},
+}
+TEXT_ONLY = ("cll-clip", "teir", "language-tables")
+
+
+def tiny_encoder(seed: int = 0) -> Encoder:
+    """A 32-pixel, 32-wide, two-layer CLIP with random weights and a small English vocabulary."""
+    vocabulary = Vocabulary.from_merges(learn_merges(ENGLISH_TEXTS, size=540), context_length=CONTEXT_LENGTH)
+    torch.manual_seed(seed)
+    model = open_clip.CLIP(
+        embed_dim=24,
+        vision_cfg={"image_size": 32, "patch_size": 16, "width": 32, "layers": 2, "head_width": 16},
+        text_cfg={
+            "context_length": CONTEXT_LENGTH,
+            "vocab_size": vocabulary.size,
+            "width": 32,
+            "heads": 2,
+            "layers": 2,
+        },
+    )
+    grey = (0.5, 0.5, 0.5)
+    return Encoder(
+        model,
+        architecture="tiny",
+        preprocessing=Preprocessing(size=32, mean=grey, std=grey),
+        vocabulary=vocabulary,
+    )
+
+
+def draw(image_id: str) -> Image.Image:
+    """Draws the picture that an id such as "red circle" names."""
+    colour, shape = image_id.split()
+    picture = Image.new("RGB", (32, 32), "white")
+    pen = ImageDraw.Draw(picture)
+    ink = COLOURS[colour]
+    if shape == "circle":
+        pen.ellipse((4, 4, 28, 28), fill=ink)
+    elif shape == "square":
+        pen.rectangle((6, 6, 26, 26), fill=ink)
+    elif shape == "bar":
+        pen.rectangle((2, 13, 30, 19), fill=ink)
+    else:
+        pen.ellipse((13, 13, 19, 19), fill=ink)
+    return picture
+
+
+def image_ids() -> list[str]:
+    return [f"{colour} {shape}" for colour in COLOURS for shape in SHAPES]
+
+
+def toy_pairs(language: str = "de") -> list[TrainingPair]:
+    """Sixteen pairs, one a picture, in German with English beside it, or in English alone."""
+    pairs = []
+    for image_id in image_ids():
+        colour, shape = image_id.split()
+        english = f"a {colour} {shape} on paper"
+        if language == "en":
+            pairs.append(TrainingPair(image_id, english, "en", "drawn", english))
+        else:
+            text = f"ein {GERMAN[colour]} {GERMAN[shape]} auf Papier"
+            pairs.append(TrainingPair(image_id, text, language, "drawn", english))
+    return pairs
+
+
+def make_strategy(name: str, **options: Any) -> Strategy:
+    """A registered strategy with options that make it quick."""
+    kind = STRATEGIES[name]
+    return kind(options_of(kind, QUICK[name] | options))
+
+
+def context_for(
+    encoder: Encoder,
+    pairs: Sequence[TrainingPair],
+    *,
+    languages: frozenset[str] = frozenset({"en"}),
+    anchor: Encoder | None = None,
+    seed: int = 3,
+) -> UpdateContext:
+    """A context whose previous encoder is a copy of the candidate as it is now."""
+    previous = encoder.copy()
+    return UpdateContext(
+        encoder=encoder,
+        pairs=pairs,
+        learned_languages=languages,
+        open_anchor=lambda: anchor or previous,
+        open_previous=lambda: previous,
+        seed=seed,
+    )
+
+
+def data_for(
+    strategy: Strategy,
+    context: UpdateContext,
+    *,
+    validation: Sequence[TrainingPair] = (),
+    cache: FeatureCache | None = None,
+) -> UpdateData:
+    return gather(
+        context.pairs,
+        validation,
+        strategy=strategy,
+        context=context,
+        load_image=draw,
+        cache=cache or NoCache(),
+    )
+
+
+def teach(
+    encoder: Encoder,
+    strategy: Strategy,
+    pairs: Sequence[TrainingPair] | None = None,
+    *,
+    languages: frozenset[str] = frozenset({"en"}),
+    validation: Sequence[TrainingPair] = (),
+    checkpoints: Path | None = None,
+    seed: int = 3,
+) -> TrainingReport:
+    """Runs one whole update on an encoder, in place."""
+    context = context_for(encoder, pairs or toy_pairs(), languages=languages, seed=seed)
+    return run_update(
+        strategy,
+        context,
+        lambda: data_for(strategy, context, validation=validation),
+        checkpoints=checkpoints,
+    )
+
+
+def assert_same_state(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> None:
+    """Fails unless both hold the same keys and bit-identical tensors."""
+    assert one.keys() == other.keys()
+    different = [name for name in one if not torch.equal(one[name], other[name])]
+    assert not different, f"these differ: {different}"
