@@ -1,0 +1,127 @@
+"""The Compare tab: two releases, one query, side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from app.search import AUTO
+from app.serving import OWN_ERRORS, Serving
+from app.ui import wording
+from app.ui.access import base_of
+
+_SHOWN = 12
+_HINT = (
+    "### Ask two releases the same\n\n"
+    "Choose a release on each side and type a query. On the right, ▲2 means two places up, ▼1 one down, "
+    "*new* that the left release did not find the picture."
+)  # fmt: skip
+
+
+def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
+    """Draws the tab and connects it; call inside `tab`."""
+    with gr.Row():
+        left = gr.Dropdown([], label="Release A", elem_id="release-a")
+        right = gr.Dropdown([], label="Release B", elem_id="release-b")
+        language = gr.Dropdown([("Auto-detect", AUTO)], value=AUTO, label="Language")
+    with gr.Row(equal_height=True):
+        query = gr.Textbox(
+            placeholder="Ask both releases …",
+            show_label=False,
+            container=False,
+            scale=8,
+            max_length=serving.settings.max_query_characters,
+            elem_classes="query",
+            elem_id="compare-query",
+        )
+        go = gr.Button("Compare", variant="primary", scale=1, min_width=120, elem_id="compare-go")
+    status = gr.Markdown(_HINT, elem_classes="empty", elem_id="compare-status", latex_delimiters=[])
+    with gr.Row(visible=False) as answers:
+        first = _gallery("A", "compare-a")
+        second = _gallery("B", "compare-b")
+    table = gr.Dataframe(
+        headers=wording.COMPARED_HEADERS,
+        label="Recall on held-out pairs, text to image, in percent",
+        interactive=False,
+        visible=False,
+        wrap=True,
+        elem_id="compare-slices",
+    )
+
+    def menus() -> tuple[Any, Any, Any]:
+        live = serving.live_id()
+        records = serving.releases()
+        choices = [(wording.release_label(record, live), record.id) for record in records]
+        current = next((record for record in records if record.id == live), None)
+        other = next((record.id for record in records if record.id != live), live)
+        spoken = wording.listed_languages(current) if current else []
+        languages = wording.language_choices(current, spoken) if current else [("Auto-detect", AUTO)]
+        return (
+            gr.Dropdown(choices=choices, value=other),
+            gr.Dropdown(choices=choices, value=live),
+            gr.Dropdown(choices=languages),
+        )
+
+    def ask(a: str, b: str, text: str, spoken: str, request: gr.Request) -> tuple[Any, ...]:
+        if not (a and b):
+            return _only("Choose a release on each side.")
+        if not text.strip():
+            return _only(_HINT)
+        try:
+            compared = serving.compare(text, a, b, language=spoken, k=_SHOWN)
+            records = [serving.workspace.releases.release(name) for name in (a, b)]
+        except OWN_ERRORS as error:
+            return _only(f"**{wording.escaped(error)}**")
+        one, two = wording.compared_items(compared, wording.base_address(*base_of(request)))
+        return (
+            gr.Markdown(wording.overlap_line(compared), elem_classes="status"),
+            gr.Row(visible=True),
+            gr.Gallery(value=one, label=f"A · {compared.a.release}"),
+            gr.Gallery(value=two, label=f"B · {compared.b.release}"),
+            gr.Dataframe(value=wording.compared_slices(*records), visible=True),
+        )
+
+    gr.on(
+        [query.submit, go.click],
+        ask,
+        [left, right, query, language],
+        [status, answers, first, second, table],
+        api_name="compare",
+        concurrency_id="search",
+        show_progress="minimal",
+        show_progress_on=[first, second],
+    )
+    gr.on(
+        [blocks.load, tab.select],
+        menus,
+        None,
+        [left, right, language],
+        api_visibility="private",
+        show_progress="hidden",
+    )
+
+
+def _gallery(side: str, elem_id: str) -> gr.Gallery:
+    return gr.Gallery(
+        label=side,
+        columns=4,
+        height="auto",
+        object_fit="cover",
+        allow_preview=False,
+        interactive=False,
+        buttons=[],
+        elem_classes="results",
+        elem_id=elem_id,
+    )
+
+
+def _only(line: str) -> tuple[Any, ...]:
+    """The outputs when there is nothing to compare."""
+    return (
+        gr.Markdown(line, elem_classes="empty"),
+        gr.Row(visible=False),
+        gr.Gallery(value=[]),
+        gr.Gallery(value=[]),
+        gr.Dataframe(visible=False),
+    )

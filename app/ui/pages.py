@@ -1,0 +1,88 @@
+"""The two pages: searching for everybody, teaching for admins. Separately mounted, so that roles are routes."""
+
+from __future__ import annotations
+
+import gradio as gr
+from fastapi import FastAPI
+
+from app.security import Passwords
+from app.serving import Serving
+from app.ui.access import Access, admin_name, searcher_name
+from app.ui.compare import add_compare_tab
+from app.ui.releases import add_releases_tab
+from app.ui.search import add_search_tab
+from app.ui.theme import STYLE_SHEET, perennial_theme
+from app.ui.update import add_update_tab
+
+# Files that people chose on a screen are copied to the inbox at once; what Gradio keeps of them may go.
+_CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
+_MOST_WAITING = 64
+
+
+def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
+    """Mounts the admin page at /admin and the search page at /."""
+    limit = serving.settings.max_upload_bytes
+    # The page at / takes every path that is left, so it comes last.
+    _mount(app, admin_page(serving, Access(passwords)), "/admin", admin_name, limit)
+    _mount(app, search_page(serving), "/", searcher_name, 1024**2)
+
+
+def search_page(serving: Serving) -> gr.Blocks:
+    """Builds the page with Search and Compare."""
+    with _blocks("Perennial") as blocks:
+        _masthead("Image search that keeps learning", "[Teach it →](/admin)")
+        with gr.Tabs(elem_classes="tabs"):
+            with gr.Tab("Search", id="search"):
+                add_search_tab(blocks, serving)
+            with gr.Tab("Compare", id="compare") as tab:
+                add_compare_tab(blocks, serving, tab)
+    return blocks
+
+
+def admin_page(serving: Serving, access: Access) -> gr.Blocks:
+    """Builds the page with Update and Releases."""
+    with _blocks("Perennial · teaching") as blocks:
+        _masthead("Teach a language or a way of drawing; only what passes goes live", "[← Search](/)")
+        with gr.Tabs(elem_classes="tabs"):
+            with gr.Tab("Update", id="update"):
+                add_update_tab(blocks, serving, access)
+            with gr.Tab("Releases", id="releases") as tab:
+                add_releases_tab(blocks, serving, access, tab)
+    return blocks
+
+
+def _blocks(title: str) -> gr.Blocks:
+    return gr.Blocks(
+        title=title,
+        analytics_enabled=False,
+        fill_width=True,
+        delete_cache=(_CLEAN_EVERY_SECONDS, _KEEP_SECONDS),
+    )
+
+
+def _masthead(line: str, elsewhere: str) -> None:
+    with gr.Row(elem_classes="masthead"):
+        with gr.Column(scale=5, min_width=240):
+            gr.Markdown(f"# Perennial\n\n{line}")
+        with gr.Column(scale=1, min_width=140):
+            gr.Markdown(elsewhere, elem_classes="elsewhere")
+
+
+def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: object, limit_bytes: int) -> None:
+    blocks.queue(max_size=_MOST_WAITING, default_concurrency_limit=4)
+    gr.mount_gradio_app(
+        app,
+        blocks,
+        path=path,
+        auth_dependency=name_of,  # type: ignore[arg-type]
+        max_file_size=limit_bytes,
+        show_error=False,
+        ssr_mode=False,
+        mcp_server=False,
+        enable_monitoring=False,
+        run_history=False,
+        pwa=False,
+        footer_links=[],
+        theme=perennial_theme(),
+        css_paths=[STYLE_SHEET],
+    )

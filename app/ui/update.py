@@ -1,0 +1,365 @@
+"""The Update tab: upload, read the report, choose how to learn, watch, decide.
+
+The job runs in a process of its own: closing the page stops nothing, and opening it again finds the job.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app.api_learning import column_names
+from app.outcomes import UpdateRequest
+from app.serving import OWN_ERRORS, Serving
+from app.ui import wording
+from app.ui.access import Access
+from ingest.intake import IntakeOptions
+from ingest.records import FINAL_STATES
+from model_updates.strategies import STRATEGIES, strategy_named
+
+UPLOAD, CHECK, TEACH, DECIDE = range(4)
+_KINDS = [".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".csv", ".tsv", ".jsonl"]
+_POLL_SECONDS = 1.5
+_INTRO = (
+    "A chunk is a zip or tar of pictures with a table beside them (`image`, `caption`, `language`, `domain` …) or with "
+    "a text file of the same name beside each picture."
+)
+Outputs = tuple[Any, ...]
+
+
+def add_update_tab(blocks: gr.Blocks, serving: Serving, access: Access) -> None:
+    """Draws the tab and connects it; call inside the page's tabs."""
+    _UpdateTab(serving, access).connect(blocks)
+
+
+class _UpdateTab:
+    """The components of the tab, step by step, and what happens on them."""
+
+    def __init__(self, serving: Serving, access: Access) -> None:
+        self.serving = serving
+        self.access = access
+        self.chunk = gr.State("")
+        self.job = gr.State("")
+        self.release = gr.State("")
+        self.timer = gr.Timer(_POLL_SECONDS, active=False)
+        with gr.Walkthrough(selected=UPLOAD, elem_id="steps") as self.steps:
+            with gr.Step("Upload", id=UPLOAD):
+                self._draw_upload()
+            with gr.Step("Check", id=CHECK):
+                self._draw_check()
+            with gr.Step("Teach", id=TEACH):
+                self._draw_teach()
+            with gr.Step("Decide", id=DECIDE):
+                self._draw_decide()
+
+    # What there is to see
+
+    def _draw_upload(self) -> None:
+        gr.Markdown(_INTRO)
+        with gr.Row():
+            with gr.Column(scale=3, min_width=300):
+                self.file = gr.File(
+                    label="Chunk", file_types=_KINDS, file_count="single", height=190, elem_id="file"
+                )
+            with gr.Column(scale=2, min_width=260):
+                self.language = gr.Textbox(
+                    label="Language of captions that do not say",
+                    placeholder="de",
+                    max_length=40,
+                    elem_id="chunk-language",
+                )
+                self.domain = gr.Textbox(
+                    label="Domain of pictures that do not say", placeholder="photo", max_length=80
+                )
+                self.mapping = gr.Textbox(
+                    label="Columns with other names", placeholder="text=caption, file=image", max_length=400
+                )
+        self.check = gr.Button("Take it in and check it", variant="primary", elem_id="check")
+        self.upload_said = gr.Markdown("", elem_classes="status", elem_id="upload-said", latex_delimiters=[])
+        with gr.Row(equal_height=True):
+            self.known = gr.Dropdown(
+                [], label="… or teach a chunk that is here already", scale=4, elem_id="known"
+            )
+            self.use = gr.Button("Use this chunk", scale=1, min_width=150, elem_id="use-known")
+
+    def _draw_check(self) -> None:
+        self.summary = gr.Markdown("No chunk is chosen yet.", elem_id="report-summary", latex_delimiters=[])
+        self.rows = gr.Dataframe(
+            headers=wording.REPORT_HEADERS,
+            label="Held and rejected",
+            interactive=False,
+            wrap=True,
+            visible=False,
+            max_height=360,
+            elem_id="report-rows",
+        )
+        with gr.Row():
+            self.download = gr.Button("Download the report (CSV)", visible=False, elem_id="report-csv")
+            self.go_on = gr.Button(
+                "Choose how to teach it", variant="primary", interactive=False, elem_id="go-on"
+            )
+
+    def _draw_teach(self) -> None:
+        with gr.Row():
+            with gr.Column(scale=3, min_width=300):
+                self.strategy = gr.Dropdown(list(STRATEGIES), label="Strategy", elem_id="strategy")
+                self.explained = gr.Markdown(
+                    elem_classes="notice", elem_id="strategy-explained", latex_delimiters=[]
+                )
+                self.at_once = gr.Checkbox(
+                    False,
+                    label="Go live at once if it passes",
+                    info="Otherwise you decide after reading the report.",
+                )
+                self.why = gr.Textbox(label="Reason", placeholder="Kept in the history", max_length=500)
+            with gr.Column(scale=2, min_width=260), gr.Accordion("Options", open=False):
+                self.options = gr.Dataframe(
+                    headers=["option", "value"],
+                    static_columns=[0],
+                    interactive=True,
+                    type="array",
+                    show_label=False,
+                    elem_id="options",
+                )
+                self.seed = gr.Number(0, label="Seed", precision=0, minimum=0)
+        self.begin = gr.Button("Start", variant="primary", interactive=False, elem_id="start")
+        self.progress = gr.Markdown(
+            "",
+            elem_classes="progress-view",
+            elem_id="progress",
+            latex_delimiters=[],
+            container=True,
+            visible=False,
+        )
+
+    def _draw_decide(self) -> None:
+        self.verdict = gr.Markdown(
+            "No update has ended yet.", elem_classes="verdict", elem_id="verdict", latex_delimiters=[]
+        )
+        self.gate = gr.Dataframe(
+            headers=wording.GATE_HEADERS,
+            label="Per slice: recall in percent, change in points",
+            interactive=False,
+            wrap=True,
+            visible=False,
+            elem_id="gate",
+        )
+        with gr.Row():
+            self.promote = gr.Button("Promote", variant="primary", visible=False, elem_id="promote-new")
+            self.keep = gr.Button("Keep as is", visible=False, elem_id="keep")
+        self.decided = gr.Markdown("", elem_classes="status", elem_id="decided", latex_delimiters=[])
+
+    # How it is connected
+
+    def connect(self, blocks: gr.Blocks) -> None:
+        """Connects the components with what happens on them."""
+        private: dict[str, Any] = {
+            "api_visibility": "private",
+            "concurrency_id": "admin",
+            "concurrency_limit": 1,
+        }
+        chosen = [
+            self.upload_said, self.chunk, self.steps, self.summary, self.rows, self.download, self.go_on,
+            self.strategy, self.explained, self.options, self.begin,
+        ]  # fmt: skip
+        self.check.click(
+            self._take_in,
+            [self.file, self.language, self.domain, self.mapping],
+            chosen,
+            show_progress_on=[self.upload_said],
+            **private,
+        )
+        self.use.click(self._use_known, [self.known], chosen, **private)
+        self.go_on.click(lambda: gr.Walkthrough(selected=TEACH), None, self.steps, api_visibility="private")
+        self.strategy.input(
+            self._explain,
+            [self.chunk, self.strategy],
+            [self.explained, self.options],
+            show_progress="hidden",
+            **private,
+        )
+        watched = [self.job, self.timer, self.progress, self.begin]
+        self.begin.click(
+            self._start,
+            [self.chunk, self.strategy, self.options, self.seed, self.at_once, self.why],
+            watched,
+            **private,
+        )
+        ended = [
+            self.progress, self.timer, self.steps, self.begin, self.verdict, self.gate, self.promote, self.keep,
+            self.release, self.decided,
+        ]  # fmt: skip
+        self.timer.tick(self._watch, [self.job], ended, show_progress="hidden", **private)
+        after = [self.decided, self.promote, self.keep]
+        self.promote.click(self._go_live, [self.release, self.why], after, **private)
+        self.keep.click(self._keep_as_is, [self.release], after, **private)
+        blocks.load(self._resume, None, [self.known, *watched, self.steps], show_progress="hidden", **private)
+
+    # What happens
+
+    def _take_in(
+        self, file: str | None, language: str, domain: str, mapping: str, request: gr.Request
+    ) -> Outputs:
+        if not file:
+            return self._not_chosen("Choose a file first.")
+        try:
+            account = self.access.admin(request)
+            names = column_names([part for part in mapping.split(",") if part.strip()])
+            options = IntakeOptions(
+                language=language.strip() or None, domain=domain.strip() or None, mapping=names
+            )
+            name = Path(file).name
+            with Path(file).open("rb") as upload:
+                received = self.serving.receive(upload, name)
+            outcome = self.serving.add_upload(received, options, name=name, by=account.name)
+        except OWN_ERRORS as error:
+            return self._not_chosen(f"**{wording.escaped(error)}**")
+        return self._chosen(outcome.report.chunk_id, outcome.report.to_json(), outcome.images_embedded)
+
+    def _use_known(self, chunk_id: str | None, request: gr.Request) -> Outputs:
+        if not chunk_id:
+            return self._not_chosen("Choose a chunk first.")
+        try:
+            self.access.admin(request)
+            record = self.serving.workspace.catalog.chunk(chunk_id)
+            return self._chosen(record.id, record.report, None)
+        except OWN_ERRORS as error:
+            return self._not_chosen(f"**{wording.escaped(error)}**")
+
+    def _chosen(self, chunk_id: str, report: dict[str, Any], embedded: int | None) -> Outputs:
+        text, rows = wording.intake_view(report, embedded)
+        name, _ = self.serving.recommended(chunk_id)
+        choices = [(f"{known} (recommended)" if known == name else known, known) for known in STRATEGIES]
+        explained, options = self._describe(chunk_id, name)
+        return (
+            "",
+            chunk_id,
+            gr.Walkthrough(selected=CHECK),
+            f"### Chunk `{chunk_id}`\n\n{text}",
+            gr.Dataframe(value=rows, visible=bool(rows)),
+            gr.Button(link=f"/v1/chunks/{chunk_id}/report.csv", visible=bool(rows)),
+            gr.Button(interactive=True),
+            gr.Dropdown(choices=choices, value=name),
+            explained,
+            options,
+            gr.Button(interactive=True),
+        )
+
+    def _not_chosen(self, line: str) -> Outputs:
+        return (line, "", *([gr.skip()] * 9))
+
+    def _explain(self, chunk_id: str, name: str, request: gr.Request) -> Outputs:
+        try:
+            self.access.admin(request)
+            return self._describe(chunk_id, name)
+        except OWN_ERRORS as error:
+            return wording.escaped(error), []
+
+    def _describe(self, chunk_id: str, name: str) -> tuple[str, list[list[str]]]:
+        strategy = strategy_named(name)
+        lines = [wording.escaped(strategy.summary)]
+        if chunk_id:
+            recommended, why = self.serving.recommended(chunk_id)
+            verb = (
+                "It is recommended"
+                if recommended == name
+                else f"{wording.escaped(recommended)} is recommended"
+            )
+            lines.append(f"{verb}: {wording.escaped(why)}")
+        defaults = strategy.Options()
+        return "\n\n".join(lines), [
+            [option.name, str(getattr(defaults, option.name))] for option in dataclasses.fields(defaults)
+        ]
+
+    def _start(
+        self,
+        chunk_id: str,
+        name: str,
+        options: list[list[str]],
+        seed: float,
+        at_once: bool,
+        why: str,
+        request: gr.Request,
+    ) -> Outputs:
+        try:
+            account = self.access.admin(request)
+            # Only what was changed is passed on: a default may depend on the encoder.
+            usual = {key: value for key, value in self._describe("", name)[1]}
+            changed = {str(key): str(value) for key, value in options if str(value) != usual.get(str(key))}
+            job = self.serving.start_update(
+                UpdateRequest(chunk_id, name, changed, int(seed or 0), at_once, why, account.name)
+            )
+        except OWN_ERRORS as error:
+            return "", gr.Timer(), gr.Markdown(f"**{wording.escaped(error)}**", visible=True), gr.Button()
+        shown = gr.Markdown(wording.progress_view(job.state, {}), visible=True)
+        return job.id, gr.Timer(active=True), shown, gr.Button(interactive=False)
+
+    def _watch(self, job_id: str, request: gr.Request) -> Outputs:
+        try:
+            self.access.admin(request)
+            job = self.serving.workspace.catalog.job(job_id)
+        except OWN_ERRORS as error:
+            return (f"**{wording.escaped(error)}**", gr.Timer(active=False), *([gr.skip()] * 8))
+        if job.state not in FINAL_STATES:
+            return (wording.progress_view(job.state, job.progress), *([gr.skip()] * 9))
+        stop, again = gr.Timer(active=False), gr.Button(interactive=True)
+        if not job.result.get("verdict"):
+            line = f"### It failed\n\n{wording.escaped(job.error or job.state)}\n\nNothing live has changed."
+            return (line, stop, gr.skip(), again, *([gr.skip()] * 6))
+        self.serving.refresh()
+        text, rows = wording.gate_view(job.result.get("gate"))
+        release, is_live = job.result.get("release") or "", job.result.get("commit") is not None
+        waits = bool(release) and not is_live
+        label = "Promote" if job.result["verdict"] == "promote" else "Promote in spite of this"
+        return (
+            wording.progress_view(
+                "ended", {"name": "ended", "message": job.result.get("sentence"), "fraction": 1}
+            ),
+            stop,
+            gr.Walkthrough(selected=DECIDE),
+            again,
+            text,
+            gr.Dataframe(value=rows, visible=bool(rows)),
+            gr.Button(label, visible=waits),
+            gr.Button(visible=waits),
+            release,
+            wording.outcome_line(job.result),
+        )
+
+    def _go_live(self, release: str, why: str, request: gr.Request) -> Outputs:
+        try:
+            account = self.access.admin(request)
+            commit = self.serving.promote(release, why=why, by=account.name, force=True)
+        except OWN_ERRORS as error:
+            return f"**{wording.escaped(error)}**", gr.skip(), gr.skip()
+        hidden = gr.Button(visible=False)
+        return f"**{commit.release} is live** (commit {commit.number}). [Search it](/)", hidden, hidden
+
+    def _keep_as_is(self, release: str) -> Outputs:
+        hidden = gr.Button(visible=False)
+        line = f"Nothing changed. `{release}` waits under Releases, should you want it later."
+        return line, hidden, hidden
+
+    def _resume(self, request: gr.Request) -> Outputs:
+        """Fills the menu, and finds an update that is still running."""
+        try:
+            self.access.admin(request)
+            chunks = self.serving.workspace.catalog.chunks()
+            job = self.serving.running_update()
+        except OWN_ERRORS:
+            return gr.Dropdown(), "", gr.Timer(), gr.Markdown(), gr.Button(), gr.skip()
+        known = gr.Dropdown(choices=[(wording.chunk_label(chunk), chunk.id) for chunk in reversed(chunks)])
+        if job is None:
+            return known, "", gr.Timer(active=False), gr.skip(), gr.skip(), gr.skip()
+        shown = gr.Markdown(wording.progress_view(job.state, job.progress), visible=True)
+        return (
+            known,
+            job.id,
+            gr.Timer(active=True),
+            shown,
+            gr.Button(interactive=False),
+            gr.Walkthrough(selected=TEACH),
+        )

@@ -1,0 +1,363 @@
+"""The words on the screens: numbers, names and records turned into short lines. Nothing here draws or decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from app.commits import CommitRecord
+from app.languages import display_name
+from app.releases import ReleaseRecord
+from app.search import AUTO, Answer, CompareAnswer
+from ingest.pair import Caption
+from ingest.records import ChunkRecord, ImageRecord
+from model_updates.gate_report import GateReport, points
+
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_BAR = 24
+VERDICTS = {"promote": "Passed", "review": "Needs your decision", "reject": "Rejected"}
+
+NOTHING_YET = (
+    "### Describe a picture\n\n"
+    "Type what it shows, in any language of the list, and press Enter. "
+    "Whole phrases work better than single words: *two red boats on a beach at sunset*."
+)
+EMPTY_GALLERY = (
+    "### There are no pictures yet\n\n"
+    "Open [Teach](/admin) and upload a chunk: a zip of pictures with a table of captions, or a folder's worth of "
+    "pictures with a text file beside each. Pictures without captions can be searched too."
+)
+NO_HITS = (
+    "### No picture fits these filters\n\n"
+    "Choose fewer domains, or none, to search the whole gallery."
+)  # fmt: skip
+
+
+def escaped(text: object) -> str:
+    """Returns any text as one Markdown line that shows exactly that text: no markup, links or HTML."""
+    return _PUNCTUATION.sub(r"\\\1", " ".join(str(text).split()))
+
+
+def language_choices(release: ReleaseRecord, languages: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns the language menu: detection first, then each learned language with how well it is found."""
+    return [("Auto-detect", AUTO)] + [(_with_badge(tag, release), tag) for tag in languages]
+
+
+def recall_badge(release: ReleaseRecord, language: str) -> str:
+    """Returns "R@10 87" over all held-out captions of a language, or nothing when none were measured."""
+    entries = [entry for entry in measured_slices(release) if entry["language"] == language]
+    captions = sum(entry["captions"] for entry in entries)
+    if not captions:
+        return ""
+    hits = sum(entry["recalls"]["t2i_r10"] * entry["captions"] for entry in entries)
+    return f"R@10 {hits / captions:.0f}"
+
+
+def measured_slices(release: ReleaseRecord) -> list[Mapping[str, Any]]:
+    """Returns what a release's manifest says of its slices."""
+    slices = release.manifest.get("slices")
+    return list(slices) if isinstance(slices, list) else []
+
+
+def answer_line(answer: Answer) -> str:
+    """Returns the line above the results: how many, read as which language, from which release, how fast."""
+    milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds)
+    parts = [f"{len(answer.hits)} pictures", f"**{_reading(answer)}**", f"release `{answer.release}`"]
+    line = " · ".join([*parts, f"{milliseconds:.0f} ms"])
+    return f"{line}  \n{escaped(answer.note)}" if answer.note else line
+
+
+def gallery_items(answer: Answer, base: str) -> list[tuple[str, str]]:
+    """Returns thumbnails by address, with the score below each."""
+    return [(thumbnail_url(base, hit.image_id), f"{hit.score:.3f}") for hit in answer.hits]
+
+
+def compared_items(compared: CompareAnswer, base: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Returns both galleries; each picture says its rank, and on the right how far it moved."""
+    before = {hit.image_id: hit.rank for hit in compared.a.hits}
+    left = [(thumbnail_url(base, hit.image_id), f"{hit.rank} · {hit.score:.3f}") for hit in compared.a.hits]
+    right = [
+        (thumbnail_url(base, hit.image_id), f"{hit.rank} {rank_move(before.get(hit.image_id), hit.rank)}")
+        for hit in compared.b.hits
+    ]
+    return left, right
+
+
+def rank_move(before: int | None, now: int) -> str:
+    """Returns "▲2", "▼1", "＝" or "new"."""
+    if before is None:
+        return "new"
+    if before == now:
+        return "＝"
+    return f"▲{before - now}" if before > now else f"▼{now - before}"
+
+
+def overlap_line(compared: CompareAnswer) -> str:
+    """Returns how much two answers have in common, and how each read the query."""
+    count = max(len(compared.a.hits), len(compared.b.hits))
+    line = f"**{100 * compared.overlap:.0f} % overlap** in the first {count}"
+    return f"{line} · A {_reading(compared.a)} · B {_reading(compared.b)}"
+
+
+def compared_slices(a: ReleaseRecord, b: ReleaseRecord) -> list[list[str]]:
+    """Returns recall per slice in both releases and the difference, a row each."""
+    first, second = (
+        {(entry["language"], entry["domain"]): entry for entry in measured_slices(record)}
+        for record in (a, b)
+    )
+    rows = []
+    for language, domain in sorted(first.keys() | second.keys()):
+        pair = first.get((language, domain)), second.get((language, domain))
+        counted = pair[1] or pair[0] or {}
+        cells = [cell for name in ("t2i_r1", "t2i_r5", "t2i_r10") for cell in _both(pair, name)]
+        rows.append([f"{language}/{domain}", str(counted.get("images", "–")), *cells])
+    return rows
+
+
+COMPARED_HEADERS = ["slice", "images"] + [
+    f"{name} {part}" for name in ("R@1", "R@5", "R@10") for part in ("A", "B", "Δ")
+]
+
+
+def picture_details(
+    image_id: str,
+    record: ImageRecord | None,
+    captions: Iterable[Caption],
+    *,
+    score: float,
+    rank: int,
+    base: str,
+) -> tuple[str, str]:
+    """Returns the larger picture and, below it, everything known of it."""
+    facts = [("Score", f"{score:.4f}"), ("Rank", str(rank))]
+    if record is not None:
+        facts += [
+            ("Domain", escaped(record.domain)),
+            ("Split", record.split.value),
+            ("Size", f"{record.width} × {record.height} {escaped(record.format)}"),
+            ("Chunk", f"`{record.chunk_id}`"),
+        ]
+    facts.append(("Id", f"`{image_id[:16]}…`"))
+    table = "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts)])
+    spoken = "\n".join(f"- `{caption.language}` {escaped(caption.text)}" for caption in captions)
+    picture = f"[![picture {rank}]({base}/v1/images/{image_id})]({base}/v1/images/{image_id})"
+    return picture, f"#### Captions\n\n{spoken or 'This picture has none.'}\n\n{table}"
+
+
+def release_rows(releases: Sequence[ReleaseRecord], live: str | None) -> list[list[str]]:
+    """Returns the table of releases; one row each, in the given order."""
+    return [
+        [
+            "● live" if record.id == live else "",
+            record.id,
+            str(record.manifest.get("parent") or "–"),
+            str(record.manifest.get("strategy") or "base"),
+            verdict_of(record) or "–",
+            str(record.manifest.get("mode") or "–"),
+            str(record.manifest.get("images_embedded", "–")),
+            ", ".join(listed_languages(record)),
+            moment(record.manifest.get("created")),
+        ]
+        for record in releases
+    ]
+
+
+RELEASE_HEADERS = [
+    "",
+    "release",
+    "parent",
+    "strategy",
+    "gate",
+    "mode",
+    "embedded",
+    "languages",
+    "created (UTC)",
+]
+
+
+def history_rows(commits: Sequence[CommitRecord]) -> list[list[str]]:
+    """Returns every change of the live release, newest first."""
+    return [
+        [str(c.number), moment(c.time), c.reason, c.release, c.by, c.why] for c in reversed(list(commits))
+    ]
+
+
+HISTORY_HEADERS = ["commit", "time (UTC)", "what", "release", "by", "why"]
+
+
+def release_label(record: ReleaseRecord, live: str | None) -> str:
+    """Returns how a menu names a release."""
+    mark = "  ● live" if record.id == live else ""
+    return f"{record.id}  ·  {record.manifest.get('strategy') or 'base'}{mark}"
+
+
+def listed_languages(record: ReleaseRecord) -> list[str]:
+    """Returns the tags of the languages that a release has learned."""
+    return [str(tag) for tag in _listed(record, "languages")]
+
+
+def verdict_of(record: ReleaseRecord) -> str | None:
+    """Returns the gate's verdict on a release, if it passed through one."""
+    gate = record.manifest.get("gate")
+    return str(gate.get("verdict")) if isinstance(gate, dict) else None
+
+
+def gate_view(gate: Mapping[str, Any] | None) -> tuple[str, list[list[str]]]:
+    """Returns the verdict in large with its reasons, and a row per slice."""
+    if not gate:
+        return "This release did not pass through a gate: it is the base encoder, or only added pictures.", []
+    report = GateReport.from_json(gate)
+    heading = VERDICTS.get(str(report.verdict), str(report.verdict))
+    reasons = "\n".join(f"- {escaped(reason)}" for reason in report.reasons)
+    rows = [
+        [
+            row.slice,
+            row.role,
+            str(row.images),
+            f"{row.live:.1f}",
+            f"{row.candidate:.1f}",
+            points(row.difference),
+            f"{points(row.low)} … {points(row.high)}",
+            f"{row.candidate_recalls['t2i_r1']:.1f}",
+            f"{row.candidate_recalls['t2i_r10']:.1f}",
+            f"{row.verdict}: {row.note}" if row.note else str(row.verdict),
+        ]
+        for row in report.rows
+    ]
+    return f"## {heading}\n\n{reasons}", rows
+
+
+GATE_HEADERS = ["slice", "role", "images", "live", "new", "change", "bounds", "R@1", "R@10", "verdict"]
+
+
+def intake_view(report: Mapping[str, Any], images_embedded: int | None = None) -> tuple[str, list[list[str]]]:
+    """Returns the counts of an intake, and its held and rejected rows."""
+    lines = [
+        f"**{report['new_pairs']}** new pairs · **{report['new_images']}** new pictures · "
+        f"{report['known_pairs']} known · **{report['held']}** held · **{report['rejected']}** rejected"
+    ]
+    if images_embedded is not None:
+        lines.append(f"{images_embedded} pictures were embedded and can be searched now.")
+    if report["per_slice"]:
+        lines += ["| slice | train | validation | test |", "|---|---:|---:|---:|"]
+        lines += [
+            f"| {escaped(key)} | {counts['train']} | {counts['validation']} | {counts['test']} |"
+            for key, counts in report["per_slice"].items()
+        ]
+    if report["english_share"] is not None:
+        lines.append(
+            f"{100 * report['english_share']:.0f} % of the pairs have an English caption beside them."
+        )
+    lines += [escaped(note) for note in report["notes"]]
+    rows = [
+        [row["outcome"], row["where"], row["code"], row["sentence"]]
+        for row in report["rows"]
+        if row["outcome"] != "accepted"
+    ]
+    return _paragraphs(lines), rows
+
+
+def chunk_label(chunk: ChunkRecord) -> str:
+    """Returns how a menu names a chunk."""
+    languages = ", ".join(chunk.languages) or "no captions"
+    return f"{chunk.id} · {chunk.name} · {chunk.pairs} pairs · {languages}"
+
+
+REPORT_HEADERS = ["outcome", "where", "reason", "what it means"]
+
+
+def progress_view(state: str, progress: Mapping[str, Any]) -> str:
+    """Returns where a job is: stage, a bar, the message, and the losses by name."""
+    name = str(progress.get("name") or state)
+    fraction = progress.get("fraction")
+    lines = [f"### {STAGES.get(name, name.capitalize())}"]
+    if fraction is not None:
+        filled = round(_BAR * min(1.0, max(0.0, float(fraction))))
+        lines.append(f"`{'█' * filled}{'░' * (_BAR - filled)}` {100 * float(fraction):.0f} %")
+    lines.append(escaped(progress.get("message") or "Waiting for the worker to start."))
+    terms = (progress.get("details") or {}).get("terms") or {}
+    if terms:
+        lines.append(
+            "loss: " + " · ".join(f"{escaped(term)} {float(value):.3f}" for term, value in terms.items())
+        )
+    return "\n\n".join(lines)
+
+
+STAGES = {
+    "queued": "Starting",
+    "running": "Starting",
+    "interrupted": "Interrupted: starting again",
+    "features": "Reading the chunk",
+    "train": "Learning",
+    "measure": "Measuring on held-out pairs",
+    "gate": "Judging",
+    "embed": "Embedding the gallery",
+    "index": "Checking the index",
+    "release": "Publishing the release",
+    "commit": "Going live",
+    "ended": "Done",
+}
+
+
+def outcome_line(result: Mapping[str, Any]) -> str:
+    """Returns what an update cost, and what became of it."""
+    embedded = result.get("images_embedded", 0)
+    cost = f"{float(result.get('seconds', 0)):.0f} s · {embedded} pictures embedded again (mode {result.get('mode')})"
+    if result.get("commit") is not None:
+        return f"`{result['release']}` is live · {cost}"
+    if result.get("release"):
+        return f"`{result['release']}` is ready · {cost}"
+    return f"What was live stays live · {float(result.get('seconds', 0)):.0f} s"
+
+
+def moment(value: object) -> str:
+    """Returns an ISO time as "2026-11-21 14:05", or a dash."""
+    return str(value)[:16].replace("T", " ") if value else "–"
+
+
+def base_address(headers: Mapping[str, str], scheme: str) -> str:
+    """Returns the address that the browser reached us by, such as `https://search.example`."""
+    host, origin = headers.get("host", ""), headers.get("origin", "")
+    if origin and urlsplit(origin).netloc == host:
+        return origin
+    return f"{headers.get('x-forwarded-proto', scheme)}://{host}"
+
+
+def thumbnail_url(base: str, image_id: str) -> str:
+    """Returns where a thumbnail is; absolute, because Gradio takes a relative address for a file."""
+    return f"{base}/v1/images/{image_id}/thumbnail"
+
+
+def _with_badge(tag: str, release: ReleaseRecord) -> str:
+    badge = recall_badge(release, tag)
+    return f"{display_name(tag)} · {badge}" if badge else display_name(tag)
+
+
+def _reading(answer: Answer) -> str:
+    shown = answer.language.split(" + ")
+    if len(answer.detected) == 1 and len(shown) == 1:
+        return f"language: {display_name(shown[0])}"
+    sure = dict(answer.detected)
+    return "detected: " + " or ".join(f"{display_name(tag)} ({sure.get(tag, 0.0):.2f})" for tag in shown)
+
+
+def _both(pair: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None], name: str) -> list[str]:
+    values = [None if entry is None else float(entry["recalls"][name]) for entry in pair]
+    cells = ["–" if value is None else f"{value:.1f}" for value in values]
+    change = "–" if values[0] is None or values[1] is None else points(values[1] - values[0])
+    return [*cells, change]
+
+
+def _listed(record: ReleaseRecord, name: str) -> list[Any]:
+    values = record.manifest.get(name)
+    return values if isinstance(values, list) else []
+
+
+def _paragraphs(lines: Sequence[str]) -> str:
+    text = lines[0]
+    for before, line in zip(lines, lines[1:], strict=False):
+        # The lines of one table must not be torn apart.
+        text += ("\n" if before.startswith("|") and line.startswith("|") else "\n\n") + line
+    return text
