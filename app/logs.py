@@ -19,6 +19,14 @@ def log_file(home: Path) -> Path:
     return home / LOG_FILE
 
 
+def current_file() -> Path | None:
+    """Where log lines go now; None before `configure` or without a home."""
+    for handler in logging.getLogger().handlers:
+        if getattr(handler, "perennial", False) and isinstance(handler, logging.FileHandler):
+            return Path(handler.baseFilename)
+    return None
+
+
 def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool = False) -> None:
     """Sends log lines to the home's file, to standard error, or nowhere; calling it again replaces that.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def explain(error: BaseException) -> Problem | None:
     """
     name = type(error).__name__
     if isinstance(error, AppError):
-        return Problem(error.message, name, error.exit_code)
+        return Problem(error.message, str(getattr(error, "code", name)), error.exit_code)
     if isinstance(error, (IngestError, IndexingError, ModelUpdateError)):
         return Problem(_as_sentence(str(error)), name, 2 if isinstance(error, _USAGE) else 1)
     if isinstance(error, OSError) and error.errno in _FULL:
@@ -88,6 +89,52 @@ def console(*, stderr: bool = False) -> Console:
     return Console(
         stderr=stderr, width=width, highlight=False, emoji=False, markup=False, soft_wrap=width is not None
     )
+
+
+Move = Callable[[str, str, float | None], None]
+
+
+@contextmanager
+def progress_bar(*, is_quiet: bool = False) -> Iterator[Move]:
+    """Shows work going on, on standard error: a live line on a terminal, a line per stage elsewhere.
+
+    Args:
+        is_quiet: Show nothing.
+
+    Yields:
+        A function of stage, message and share done (None: unknown).
+    """
+    out = console(stderr=True)
+    if is_quiet or not out.is_terminal:
+        said: set[str] = set()
+
+        def tell(stage: str, message: str, fraction: float | None) -> None:
+            if not is_quiet and stage not in said:
+                said.add(stage)
+                out.print(f"{stage}: {plain(message)}")
+
+        yield tell
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.fields[stage]:<8}", markup=False),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=out, transient=True) as progress:
+        task = progress.add_task("starting", total=None, stage="")
+
+        def move(stage: str, message: str, fraction: float | None) -> None:
+            # Without a total the bar pulses.
+            total = None if fraction is None else 1.0
+            progress.update(
+                task, stage=stage, description=plain(message), completed=fraction or 0.0, total=total
+            )
+
+        yield move
 
 
 def as_json(document: object) -> str:

@@ -1,0 +1,102 @@
+"""The command line: its verbs, and the outer edge at which errors become sentences and exit codes.
+
+Nothing heavy is imported before a verb runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from app.commands import chunks, homes, learning, releasing
+
+if TYPE_CHECKING:
+    from app.messages import Problem
+
+logger = logging.getLogger(__name__)
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class _Edge(TyperGroup):
+    """Runs a verb and translates whatever it raises."""
+
+    _is_json = False
+
+    # Contexts are `Any` because typer brings click along under another name in newer releases.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # Looked for here since an error may come before the verb has read its options.
+        self._is_json = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            raise self._leave("Interrupted.", "Interrupted", _INTERRUPTED) from None
+        except Exception as error:
+            if hasattr(error, "format_message"):  # typer's own, about the options
+                if not self._is_json:
+                    raise
+                raise self._leave(error.format_message(), "Usage", 2) from None
+            problem = _problem(error)
+            raise self._leave(problem.sentence, problem.code, problem.exit_code) from None
+
+    def _leave(self, sentence: str, code: str, exit_code: int) -> typer.Exit:
+        from app import messages
+
+        if self._is_json:
+            typer.echo(messages.as_json({"error": sentence, "code": code}))
+        else:
+            typer.echo(messages.plain(sentence), err=True)
+        return typer.Exit(exit_code)
+
+
+def _problem(error: Exception) -> Problem:
+    from app import logs, messages
+
+    known = messages.explain(error)
+    if known is not None:
+        return known
+    if logs.current_file() is None:
+        logs.configure(home=Path(tempfile.gettempdir()))
+    logger.error("a command failed", exc_info=error)
+    name = type(error).__name__
+    sentence = f"Something unexpected happened ({name}). The details are in {logs.current_file()}."
+    return messages.Problem(sentence, "Unexpected", 1)
+
+
+app = typer.Typer(
+    cls=_Edge,
+    name="perennial",
+    help="Image search that keeps learning.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+for verb in (
+    homes.init,
+    chunks.ingest,
+    learning.update,
+    learning.methods,
+    learning.evaluate,
+    learning.gate,
+    releasing.compare,
+    releasing.promote,
+    releasing.rollback,
+    releasing.releases,
+    chunks.search,
+    homes.serve,
+    homes.demo,
+    homes.status,
+):
+    app.command()(verb)

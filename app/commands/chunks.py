@@ -1,0 +1,157 @@
+"""Verbs about pictures and captions: ingest, search."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.terminal import (
+    HomeOption,
+    JsonOption,
+    LanguageOption,
+    pairs_of,
+    show,
+    who,
+    workspace_for,
+)
+
+if TYPE_CHECKING:
+    from app.outcomes import AddOutcome
+    from app.search import Answer
+    from app.workspace import Workspace
+    from ingest.intake import IntakeOptions
+
+SourceArgument = Annotated[
+    Path, typer.Argument(help="A folder, a zip or tar, or a csv, tsv or jsonl table.", show_default=False)
+]
+_ID_SHOWN = 12
+
+
+def ingest(  # noqa: PLR0913 - one parameter per option
+    source: SourceArgument,
+    language: Annotated[
+        str | None, typer.Option(help="Of captions that state none, such as de.", show_default=False)
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option(help="Of pictures that state none, such as photo.", show_default=False)
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option("--map", help="A table's column as ours: text=caption.", show_default=False),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the chunk.", show_default=False)] = None,
+    gallery: Annotated[bool, typer.Option(help="Let search find the pictures.")] = True,
+    report: Annotated[
+        Path | None, typer.Option(help="Write what became of each row as CSV.", show_default=False)
+    ] = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Take a chunk of pictures and captions in, and make it searchable."""
+    from ingest.intake import IntakeOptions
+
+    columns = pairs_of(mapping, "--map", "text=caption")
+    options = IntakeOptions(language=language, domain=domain, mapping=columns, name=name, in_gallery=gallery)
+    with workspace_for(home) as workspace:
+        outcome = add(workspace, source, options, is_quiet=is_json)
+    if report is not None:
+        outcome.report.write_csv(report)
+    document = {
+        **outcome.report.to_json(),
+        "images_embedded": outcome.images_embedded,
+        "commit": asdict(outcome.commit) if outcome.commit else None,
+    }
+    show(is_json, document, *added_lines(outcome))
+
+
+def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet: bool) -> AddOutcome:
+    """Takes a chunk in under a progress bar."""
+    from app.messages import progress_bar
+    from app.update_cycle import add_chunk
+
+    with progress_bar(is_quiet=is_quiet) as move:
+        return add_chunk(
+            workspace,
+            source,
+            options,
+            by=who(),
+            progress=lambda done, total: move(
+                "ingest", f"{done} pictures read", done / total if total else None
+            ),
+        )
+
+
+def added_lines(outcome: AddOutcome) -> list[str]:
+    """Says what taking a chunk in did."""
+    from app import messages
+
+    lines = messages.intake(outcome.report.to_json())
+    if outcome.commit is not None:
+        lines.append(
+            f"{outcome.images_embedded} pictures are searchable now (release {outcome.commit.release}). "
+            f"Teach it: `python -m app update --chunk {outcome.report.chunk_id}`."
+        )
+    return lines
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)],
+    language: LanguageOption = "auto",
+    k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="How many.", show_default=False)] = None,
+    release: Annotated[
+        str | None, typer.Option(help="Ask this release, not the live one.", show_default=False)
+    ] = None,
+    pin: Annotated[bool, typer.Option("--pin", help="Updates must keep the first answer.")] = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Search pictures by text."""
+    with workspace_for(home) as workspace:
+        from app.messages import table
+        from app.search import Snapshot, search_text
+
+        settings = workspace.settings
+        snapshot = Snapshot.load(workspace, release)
+        answer = search_text(
+            snapshot,
+            query,
+            language=language,
+            k=k or settings.default_k,
+            longest=settings.max_query_characters,
+        )
+        lines = [
+            line for line in (f"Release {answer.release}, read as {answer.language}.", answer.note) if line
+        ]
+        if pin:
+            lines.append(_pin(workspace, answer))
+        rows = [
+            (
+                hit.rank,
+                round(hit.score, 3),
+                hit.image_id[:_ID_SHOWN],
+                _caption(workspace, hit.image_id, answer),
+            )
+            for hit in answer.hits
+        ]
+        found: Any = table(("rank", "score", "picture", "caption"), rows) if rows else "Nothing was found."
+        show(is_json, asdict(answer), *lines, found)
+
+
+def _pin(workspace: Workspace, answer: Answer) -> str:
+    if not answer.hits:
+        return "Nothing to pin."
+    first = answer.hits[0].image_id
+    workspace.catalog.set_pin(answer.query, answer.language.split(" + ")[0], first)
+    return f"Pinned: updates must keep {first[:_ID_SHOWN]} as the first answer to {answer.query!r}."
+
+
+def _caption(workspace: Workspace, image_id: str, answer: Answer) -> str:
+    captions = workspace.catalog.captions_of(image_id)
+    wanted = answer.language.split(" + ")
+    captions.sort(
+        key=lambda caption: wanted.index(caption.language) if caption.language in wanted else len(wanted)
+    )
+    return f"{captions[0].text} ({captions[0].language})" if captions else ""

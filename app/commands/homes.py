@@ -1,0 +1,154 @@
+"""Verbs about the whole installation: init, status, serve, demo."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.terminal import HomeOption, JsonOption, settings_for, show
+
+if TYPE_CHECKING:
+    from app.releases import ReleaseStore
+
+_JOBS_SHOWN = 10
+
+
+def init(
+    model: Annotated[str, typer.Option(help="An open_clip architecture.")] = "perennial-tiny",
+    pretrained: Annotated[
+        str | None, typer.Option(help="An open_clip tag or a local .safetensors file.", show_default=False)
+    ] = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Make a home with a base encoder, and its first release."""
+    settings = settings_for(home)
+    from app.update_cycle import initialise
+
+    commit = initialise(settings, model=model, pretrained=pretrained)
+    show(
+        is_json,
+        {"home": settings.home, **asdict(commit)},
+        f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
+        "Next: `python -m app ingest PICTURES`, then `python -m app search WORDS`.",
+    )
+
+
+def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """Show what is live, what it knows, the jobs, and the disk."""
+    settings = settings_for(home)
+    from app import durable, messages, worker
+    from app.home import Home
+    from app.releases import ReleaseStore
+    from ingest.catalog import Catalog
+
+    place = Home.open(settings.home)
+    interrupted = worker.recover(settings)
+    store = ReleaseStore(place)
+    live = _live(store)
+    holder = store.lock_holder()
+    with Catalog.open(place.catalog) as catalog:
+        jobs = catalog.jobs(limit=_JOBS_SHOWN)
+        chunks = catalog.chunks()
+        counts = {
+            "gallery": len(catalog.gallery_ids()),
+            "pairs": sum(catalog.languages().values()),
+            "chunks": len(chunks),
+            "releases": len(store.releases()),
+        }
+    used = sum(path.stat().st_blocks * 512 for path in place.root.rglob("*") if path.is_file())
+    disk = {"used_bytes": used, "free_bytes": durable.free_bytes(place.root)}
+    document = {
+        "home": place.root,
+        "live": live,
+        "counts": counts,
+        "updating": asdict(holder) if holder else None,
+        "interrupted_now": [job.id for job in interrupted],
+        "jobs": [asdict(job) for job in jobs],
+        "chunks": [{"id": c.id, "name": c.name, "pairs": c.pairs, "images": c.images} for c in chunks],
+        "disk": disk,
+    }
+    lines = [f"Home {place.root}", *_live_lines(live)]
+    lines.append(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
+    if holder:
+        lines.append(f"Process {holder.pid} holds the updater lock since {holder.since} ({holder.what}).")
+    lines.append(f"Disk: {messages.size(used)} used, {messages.size(disk['free_bytes'])} free.")
+    tables: list[Any] = []
+    if live and live["slices"]:
+        tables.append(messages.slices_table(live["slices"], title=f"Recall of {live['release']} in percent"))
+    if chunks:
+        rows = [(c.id, c.name, c.pairs, c.images, ", ".join(c.languages)) for c in chunks]
+        tables.append(messages.table(("chunk", "name", "pairs", "pictures", "languages"), rows))
+    if jobs:
+        rows_of_jobs = [
+            (job.id, job.kind, job.state, job.created[:19], job.error or job.progress.get("message", ""))
+            for job in jobs
+        ]
+        tables.append(messages.table(("job", "kind", "state", "created", "about"), rows_of_jobs))
+    show(is_json, document, *map(messages.plain, lines), *tables)
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Where to listen.", show_default=False)] = None,
+    port: Annotated[int | None, typer.Option(help="On which port.", show_default=False)] = None,
+    home: HomeOption = None,
+) -> None:
+    """Serve the pages and the REST interface."""
+    settings = settings_for(home, host=host, port=port)
+    from app.home import Home
+
+    Home.open(settings.home)  # refuses at once, before the heavy imports
+    from app.api import serve as run_server
+
+    run_server(settings)
+
+
+def demo(
+    script: Annotated[bool, typer.Option("--script", help="Tell the story without a browser.")] = False,
+    port: Annotated[int | None, typer.Option(help="On which port.", show_default=False)] = None,
+    home: HomeOption = None,
+) -> None:
+    """Show the whole story on drawn pictures."""
+    from app import demo as story
+
+    settings = settings_for(home or Path("perennial-demo"), port=port)
+    if script:
+        raise typer.Exit(story.run_script(settings))
+    story.serve_demo(settings)
+
+
+def _live(store: ReleaseStore) -> dict[str, Any] | None:
+    standing = store.standing()
+    skipped = [asdict(commit) for commit in standing.skipped]
+    if standing.commit is None:
+        return {"release": None, "skipped": skipped, "slices": [], "languages": []} if skipped else None
+    record = store.release(standing.commit.release)
+    return {
+        "release": record.id,
+        "commit": standing.commit.number,
+        "since": standing.commit.time,
+        "by": standing.commit.by,
+        "why": standing.commit.why,
+        "version": record.version,
+        "generation": record.generation,
+        "languages": record.manifest.get("languages", []),
+        "slices": record.manifest.get("slices", []),
+        "skipped": skipped,
+    }
+
+
+def _live_lines(live: dict[str, Any] | None) -> list[str]:
+    if live is None:
+        return ["Nothing is live yet. Run `python -m app init`."]
+    damaged = [f"Commit {commit['number']} is skipped: {commit['why']}" for commit in live["skipped"]]
+    if live["release"] is None:
+        return [*damaged, "Nothing released here can be trusted."]
+    return [
+        *damaged,
+        f"Live: {live['release']} since {live['since']}, "
+        f"commit {live['commit']} by {live['by']}: {live['why']}",
+        f"Languages: {', '.join(live['languages'])}",
+    ]

@@ -1,0 +1,231 @@
+"""Verbs about learning: update, methods, evaluate, gate."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.chunks import add, added_lines
+from app.commands.terminal import (
+    HomeOption,
+    JsonOption,
+    WhyOption,
+    pairs_of,
+    settings_for,
+    show,
+    who,
+    workspace_for,
+)
+from app.errors import AppError, UsageProblem
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from ingest.records import JobRecord
+
+_EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
+_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
+
+
+class JobFailed(AppError):
+    """What went wrong in a worker's process, with the name and exit code that it had there."""
+
+    def __init__(self, sentence: str, result: Mapping[str, Any]) -> None:
+        super().__init__(sentence, int(result.get("exit_code", 1)))
+        self.code = str(result.get("code", "JobFailed"))
+
+
+def update(  # noqa: PLR0913 - one parameter per option
+    source: Annotated[
+        Path | None, typer.Argument(help="Take this in first, then learn from it.", show_default=False)
+    ] = None,
+    chunk: Annotated[
+        str | None, typer.Option(help="Learn from a chunk that is in already.", show_default=False)
+    ] = None,
+    language: Annotated[str | None, typer.Option(help="Of SOURCE's captions.", show_default=False)] = None,
+    domain: Annotated[str | None, typer.Option(help="Of SOURCE's pictures.", show_default=False)] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(help="See `methods`; chosen by the chunk when not given.", show_default=False),
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="Of the strategy: key=value.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of every random choice.")] = 0,
+    promote: Annotated[bool, typer.Option(help="Make it live when it passes the gate.")] = True,
+    why: WhyOption = "",
+    resume: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Go on with a stopped job.", show_default=False)
+    ] = None,
+    cancel: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Stop a running job.", show_default=False)
+    ] = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Learn from a chunk; what passes the gate goes live."""
+    from app import worker
+    from app.outcomes import UpdateRequest
+
+    settings = settings_for(home)
+    if sum(given is not None for given in (source, chunk, resume, cancel)) != 1:
+        raise UsageProblem(
+            "Say what to learn from: a SOURCE to take in, or --chunk ID of one that is in "
+            "(`python -m app status` lists them). --resume JOB and --cancel JOB stand alone."
+        )
+    if cancel is not None:
+        job = worker.cancel(settings, cancel)
+        show(is_json, _document(job), f"{job.id} is {job.state}. `--resume {job.id}` goes on with it.")
+        return
+    if resume is not None:
+        _watch(settings, worker.resume(settings, resume), is_json=is_json)
+        return
+    options = pairs_of(option, "--option", "epochs=5")
+    _check_strategy(strategy, options)
+    chunk_id = (
+        _take_in(settings, source, language, domain, is_json) if source else _known(settings, str(chunk))
+    )
+    request = UpdateRequest(
+        chunk=chunk_id, strategy=strategy, options=options, seed=seed, promote=promote, why=why, by=who()
+    )
+    _watch(settings, worker.submit(settings, "update", request.to_json()), is_json=is_json)
+
+
+def methods(is_json: JsonOption = False) -> None:
+    """List the strategies, what they do, and their options."""
+    from app.messages import table
+    from model_updates.strategies import STRATEGIES
+
+    found: list[dict[str, Any]] = [
+        {
+            "name": kind.name,
+            "summary": kind.summary,
+            "paper": kind.paper,
+            "options": {
+                field.name: getattr(kind.Options(), field.name) for field in dataclasses.fields(kind.Options)
+            },
+        }
+        for kind in STRATEGIES.values()
+    ]
+    rows = [
+        (
+            method["name"],
+            method["summary"] + (f" [{method['paper']}]" if method["paper"] else ""),
+            ", ".join(f"{name}={value}" for name, value in method["options"].items()),
+        )
+        for method in found
+    ]
+    show(is_json, found, table(("strategy", "what it does", "options and defaults"), rows))
+
+
+def evaluate(
+    release: Annotated[
+        str | None, typer.Option(help="Measure this release, not the live one.", show_default=False)
+    ] = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Measure recall on today's held-out pairs."""
+    with workspace_for(home) as workspace:
+        from app import lessons, messages, update_cycle
+
+        record = workspace.releases.release(release) if release else update_cycle.live_release(workspace)[1]
+        slices = lessons.summaries(update_cycle.evaluate(workspace, record.id))
+    title = f"Recall of {record.id} in percent, text to image"
+    found: Any = messages.slices_table(slices, title=title) if slices else "There are no held-out pairs yet."
+    show(is_json, {"release": record.id, "slices": slices}, found)
+
+
+def gate(release: Annotated[str, _RELEASE], home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """Show why a release passed the gate, or did not."""
+    settings = settings_for(home)
+    from app import messages
+    from app.home import Home
+    from app.releases import ReleaseStore
+
+    record = ReleaseStore(Home.open(settings.home)).release(release)
+    report: Any = record.manifest.get("gate")
+    if not report:
+        show(
+            is_json,
+            {"release": record.id, "gate": None},
+            f"{record.id} went through no gate: nothing was learned.",
+        )
+        return
+    lines, found = messages.gate_table(report)
+    show(is_json, {"release": record.id, "gate": report}, record.id, *lines, found)
+
+
+def _check_strategy(strategy: str | None, options: dict[str, str]) -> None:
+    """Refuses what cannot work before anything is taken in."""
+    if strategy is None:
+        if options:
+            raise UsageProblem(
+                "--option belongs to a strategy; name it with --strategy. `methods` lists them."
+            )
+        return
+    from model_updates.strategies import strategy_named
+    from model_updates.strategy import options_of
+
+    options_of(strategy_named(strategy), options)
+
+
+def _known(settings: Settings, chunk: str) -> str:
+    from app.home import Home
+    from ingest.catalog import Catalog
+
+    with Catalog.open(Home.open(settings.home).catalog) as catalog:
+        return catalog.chunk(chunk).id
+
+
+def _take_in(
+    settings: Settings, source: Path, language: str | None, domain: str | None, is_json: bool
+) -> str:
+    from ingest.intake import IntakeOptions
+
+    with workspace_for(settings.home) as workspace:
+        outcome = add(workspace, source, IntakeOptions(language=language, domain=domain), is_quiet=is_json)
+    if not is_json:
+        show(False, None, *added_lines(outcome))
+    return outcome.report.chunk_id
+
+
+def _watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
+    """Follows a job to its end and leaves with the exit code of its verdict."""
+    from app import messages, worker
+
+    try:
+        with messages.progress_bar(is_quiet=is_json) as move:
+            done = worker.follow(
+                settings,
+                job.id,
+                lambda row: move(
+                    str(row.progress.get("name", row.state)),
+                    str(row.progress.get("message", "waiting for its process")),
+                    row.progress.get("fraction"),
+                ),
+            )
+    except KeyboardInterrupt:
+        worker.cancel(settings, job.id)
+        raise AppError(
+            f"Stopped {job.id}. `python -m app update --resume {job.id}` goes on from its last checkpoint.",
+            exit_code=130,
+        ) from None
+    if done.state not in _EXIT_CODES:
+        raise _failure(done)
+    show(is_json, _document(done), *messages.outcome(done.id, done.state, done.result))
+    raise typer.Exit(_EXIT_CODES[done.state])
+
+
+def _failure(job: JobRecord) -> JobFailed:
+    sentence = (
+        job.error or f"Job {job.id} is {job.state}. `python -m app update --resume {job.id}` goes on with it."
+    )
+    return JobFailed(sentence, job.result)
+
+
+def _document(job: JobRecord) -> dict[str, Any]:
+    return {"job": job.id, "state": job.state, "error": job.error, **job.result}

@@ -1,0 +1,136 @@
+"""Verbs about releases: releases, promote, rollback, compare."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.terminal import (
+    HomeOption,
+    JsonOption,
+    LanguageOption,
+    WhyOption,
+    settings_for,
+    show,
+    who,
+    workspace_for,
+)
+
+if TYPE_CHECKING:
+    from app.commits import CommitRecord
+
+_ID_SHOWN = 12
+_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
+
+
+def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """List the releases, newest first."""
+    settings = settings_for(home)
+    from app.home import Home
+    from app.messages import table
+    from app.releases import ReleaseStore
+
+    store = ReleaseStore(Home.open(settings.home))
+    standing = store.standing()
+    live = standing.commit.release if standing.commit else None
+    found = []
+    for record in reversed(store.releases()):
+        facts: dict[str, Any] = record.manifest
+        found.append(
+            {
+                "id": record.id,
+                "live": record.id == live,
+                "created": facts.get("created"),
+                "strategy": facts.get("strategy"),
+                "mode": facts.get("mode"),
+                "verdict": (facts.get("gate") or {}).get("verdict"),
+                "languages": facts.get("languages", []),
+                "version": record.version,
+                "generation": record.generation,
+            }
+        )
+    rows = [
+        (
+            release["id"],
+            "live" if release["live"] else "",
+            str(release["created"])[:19],
+            release["strategy"],
+            release["mode"],
+            release["verdict"],
+            ", ".join(release["languages"]),
+        )
+        for release in found
+    ]
+    header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
+    show(is_json, found, table(header, rows) if rows else "There are none yet. Run `python -m app init`.")
+
+
+def promote(
+    release: Annotated[str, _RELEASE],
+    why: WhyOption = "",
+    force: Annotated[bool, typer.Option("--force", help="Even if the gate asks for a review.")] = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Make a release live."""
+    with workspace_for(home) as workspace:
+        from app import update_cycle
+
+        commit = update_cycle.promote(workspace, release, why=why, by=who(), force=force)
+    _show_commit(commit, is_json)
+
+
+def rollback(
+    release: Annotated[
+        str | None, typer.Argument(help="Where to; the one live before when not given.", show_default=False)
+    ] = None,
+    why: WhyOption = "",
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Go back to an earlier release."""
+    with workspace_for(home) as workspace:
+        from app import update_cycle
+
+        commit = update_cycle.rollback(workspace, release, why=why, by=who())
+    _show_commit(commit, is_json)
+
+
+def compare(
+    a: Annotated[str, typer.Argument(help="A release, such as r1.", show_default=False)],
+    b: Annotated[str, typer.Argument(help="Another one.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)],
+    language: LanguageOption = "auto",
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many.")] = 10,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Ask two releases the same and show how pictures moved."""
+    with workspace_for(home) as workspace:
+        from app.messages import table
+        from app.search import Snapshot
+        from app.search import compare as ask_both
+
+        first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
+        answer = ask_both(first, second, query, language=language, k=k)
+    rows = [
+        (move.image_id[:_ID_SHOWN], move.rank_a, move.rank_b, _step(move.rank_a, move.rank_b))
+        for move in answer.moves
+    ]
+    header = ("picture", f"rank in {answer.a.release}", f"rank in {answer.b.release}", "moved")
+    common = f"{100 * answer.overlap:.0f} % of the pictures are the same."
+    show(is_json, asdict(answer), common, table(header, rows))
+
+
+def _step(before: int | None, after: int | None) -> str:
+    if before is None:
+        return "new"
+    if after is None:
+        return "gone"
+    return "=" if before == after else f"{before - after:+d}"
+
+
+def _show_commit(commit: CommitRecord, is_json: bool) -> None:
+    show(is_json, asdict(commit), f"{commit.release} is live (commit {commit.number}, {commit.reason}).")

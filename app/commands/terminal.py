@@ -1,0 +1,93 @@
+"""What all verbs share: the options that each has, the settings behind them, and how an answer is shown."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from app.workspace import Workspace
+
+HomeOption = Annotated[
+    Path | None, typer.Option("--home", help="The folder that holds everything.", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+LanguageOption = Annotated[str, typer.Option("--language", help="A learned language, such as de, or auto.")]
+WhyOption = Annotated[str, typer.Option("--why", help="A sentence for the history.")]
+
+
+def settings_for(home: Path | None, **flags: Any) -> Settings:
+    """Reads the settings and sends the log to the home, if it exists.
+
+    Args:
+        home: As given on the command line, if it was.
+        **flags: Other settings given there; None means not given.
+    """
+    from app import logs
+    from app.settings import load_settings
+
+    settings = load_settings(home=home, **flags)
+    logs.configure(settings.log_level, home=settings.home)
+    return settings
+
+
+@contextmanager
+def workspace_for(home: Path | None) -> Iterator[Workspace]:
+    """Opens the home's workspace for a verb that needs encoders."""
+    settings = settings_for(home)
+    from app.home import Home
+
+    Home.open(settings.home)  # refuses at once, before the heavy imports
+    from app.workspace import Workspace
+
+    with Workspace.open(settings) as workspace:
+        yield workspace
+
+
+def show(is_json: bool, document: object, *parts: Any) -> None:
+    """Shows an answer on standard output.
+
+    Args:
+        is_json: Print the document and nothing else.
+        document: For machines.
+        *parts: For people: lines, tables.
+    """
+    from app import messages
+
+    if is_json:
+        typer.echo(messages.as_json(document))
+        return
+    out = messages.console()
+    for part in parts:
+        out.print(part)
+
+
+def pairs_of(given: list[str] | None, option: str, example: str) -> dict[str, str]:
+    """Reads a repeatable `name=value` option.
+
+    Raises:
+        UsageProblem: One has no name or no equals sign.
+    """
+    found = {}
+    for text in given or []:
+        name, sign, value = text.partition("=")
+        if not (name.strip() and sign):
+            raise UsageProblem(f"{option} takes name=value, such as {option} {example}; found {text!r}.")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def who() -> str:
+    """The person at the keyboard, for the history."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a user database
+        return "unknown"
