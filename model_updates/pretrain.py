@@ -4,10 +4,9 @@
 
 Two of three steps see emoji (styles noto and fluent3d, without the held-out concepts), one sees drawn scenes
 (styles gouache and flat, without the held-out combinations). The loss is the multi-positive InfoNCE of
-METHODS.md 0: pictures of one concept are each other's positives. Half of the image patches are dropped until
-the last sixth of the steps (FLIP, arXiv 2212.00794), which halves the cost of the image tower; an exponential
-moving average of the weights is what is saved. Figures of the shipped weights:
-docs/results/perennial-tiny.md.
+METHODS.md 0: pictures of one concept are each other's positives. An exponential moving average of the weights
+is what is saved. `--start` goes on from saved weights with a fresh schedule. The commands that made the shipped
+weights, and their figures: docs/results/perennial-tiny.md.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from open_clip.transformer import PatchDropout
 from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -56,12 +54,11 @@ class Recipe:
     learning_rate: float = 1e-3
     weight_decay: float = 0.1
     warmup: float = 0.05
-    patch_dropout: float = 0.0
-    unmasked: float = 1 / 6
     average: float = 0.995
     rows: int = 3000
     pictures_per_scene: int = 1
     order: tuple[int, ...] = (0, 1, 0)  # emoji, scenes, emoji: a name needs more passes than an attribute
+    spread: float = 1.0  # how far crops are turned, scaled and moved; a second stage takes less
     seed: int = 0
 
 
@@ -185,13 +182,13 @@ def scene_texts(scene: scenes.Scene) -> list[str]:
     return full * 4 + parts
 
 
-def augment(pixels: Tensor, size: int, generator: torch.Generator) -> Tensor:
+def augment(pixels: Tensor, size: int, generator: torch.Generator, spread: float = 1.0) -> Tensor:
     """Returns randomly scaled, moved and slightly turned crops, (n, 3, size, size) in [0, 1], white outside."""
     n = len(pixels)
     ink = 1 - pixels.permute(0, 3, 1, 2).float() / 255  # zero padding is then white paper
-    angle = (torch.rand(n, generator=generator) - 0.5) * math.radians(20)
-    scale = 0.85 + 0.3 * torch.rand(n, generator=generator)
-    shift = (torch.rand(n, 2, generator=generator) - 0.5) * 0.2
+    angle = (torch.rand(n, generator=generator) - 0.5) * math.radians(20 * spread)
+    scale = 1 + 0.3 * spread * (torch.rand(n, generator=generator) - 0.5)
+    shift = (torch.rand(n, 2, generator=generator) - 0.5) * 0.2 * spread
     rows = [torch.cos(angle) * scale, -torch.sin(angle) * scale, shift[:, 0]]
     rows += [torch.sin(angle) * scale, torch.cos(angle) * scale, shift[:, 1]]
     grid = functional.affine_grid(torch.stack(rows, 1).view(n, 2, 3), [n, 3, size, size], align_corners=False)
@@ -224,31 +221,23 @@ def train(encoder: Encoder, sources: list[Pictures], recipe: Recipe) -> None:
     torch.manual_seed(recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = encoder.to(device).model.train()
-    visual: Any = model.visual
-    undropped, visual.patch_dropout = (
-        visual.patch_dropout,
-        PatchDropout(recipe.patch_dropout) if recipe.patch_dropout else visual.patch_dropout,
-    )
     average = {name: value.detach().clone() for name, value in model.state_dict().items()}
     groups = parameter_groups(model, recipe.weight_decay)
     optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), eps=1e-6)
     warmup = max(1, int(recipe.steps * recipe.warmup))
     start = time.monotonic()
     for step, batch in enumerate(_batches(sources, recipe)):
-        if step == int(recipe.steps * (1 - recipe.unmasked)):
-            visual.patch_dropout = undropped
         progress = max(0.0, (step - warmup) / max(1, recipe.steps - warmup))
         rate = recipe.learning_rate * min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * progress))
         for group in optimizer.param_groups:
             group["lr"] = rate
-        loss = _step(encoder, batch, optimizer, device)
+        loss = _step(encoder, batch, optimizer, device, recipe.spread)
         keep = min(recipe.average, (1 + step) / (10 + step))
         with torch.no_grad():
             for name, value in model.state_dict().items():
                 average[name].lerp_(value, 1 - keep)
         if step % 50 == 0 or step == recipe.steps - 1:
             print(f"step {step:5d}  loss {loss:.3f}  {time.monotonic() - start:6.0f} s", flush=True)
-    visual.patch_dropout = undropped
     model.load_state_dict(average)
     encoder.to("cpu").model.eval()
     encoder.forget_fingerprints()
@@ -267,10 +256,11 @@ def _step(
     batch: tuple[NDArray[np.uint8], list[str], NDArray[np.int64]],
     optimizer: torch.optim.Optimizer,
     device: torch.device,
+    spread: float,
 ) -> float:
     pixels, texts, concepts = batch
     model, preprocessing = encoder.model, encoder.preprocessing
-    pictures = augment(torch.from_numpy(pixels), preprocessing.size, torch.default_generator).to(device)
+    pictures = augment(torch.from_numpy(pixels), preprocessing.size, torch.default_generator, spread).to(device)
     mean = torch.tensor(preprocessing.mean, device=device).view(1, 3, 1, 1)
     std = torch.tensor(preprocessing.std, device=device).view(1, 3, 1, 1)
     tokens = encoder.tokenize(texts).to(device)
@@ -290,7 +280,7 @@ def _step(
     return float(loss.detach())
 
 
-def save_embedded(encoder: Encoder, folder: Path, training: dict[str, Any]) -> None:
+def save_embedded(encoder: Encoder, folder: Path, training: list[dict[str, Any]]) -> None:
     """Writes fp16 weights, vocabulary and manifest with the SHA-256 that opening checks."""
     if encoder.vocabulary is None:
         raise ValueError("the embedded encoder has a vocabulary of its own")
@@ -365,25 +355,39 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=defaults.steps)
     parser.add_argument("--batch", type=int, default=defaults.batch)
     parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument("--rate", type=float, default=defaults.learning_rate)
+    parser.add_argument("--spread", type=float, default=defaults.spread)
+    parser.add_argument("--order", type=int, nargs="+", default=defaults.order, help="0 emoji, 1 scenes")
+    parser.add_argument("--start", type=Path, help="folder of an encoder to train on, instead of starting anew")
     arguments = parser.parse_args()
-    recipe = Recipe(steps=arguments.steps, batch=arguments.batch, seed=arguments.seed)
+    recipe = Recipe(
+        steps=arguments.steps,
+        batch=arguments.batch,
+        seed=arguments.seed,
+        learning_rate=arguments.rate,
+        spread=arguments.spread,
+        order=tuple(arguments.order),
+    )
     torch.manual_seed(recipe.seed)
     started = time.monotonic()
-    vocabulary = make_vocabulary(arguments.emoji, recipe, context_length())
-    model = build_model(EMBEDDED, rows=vocabulary.size)
-    template = wrap(model, EMBEDDED, vocabulary)
+    earlier: list[dict[str, Any]] = []
+    if arguments.start is not None:
+        template = open_embedded(arguments.start)
+        earlier = json.loads((arguments.start / "manifest.json").read_text(encoding="utf-8"))["training"]
+    else:
+        vocabulary = make_vocabulary(arguments.emoji, recipe, context_length())
+        template = wrap(build_model(EMBEDDED, rows=vocabulary.size), EMBEDDED, vocabulary)
     pictures = [
         load_emoji(arguments.emoji, recipe.seed),
         load_scenes(recipe.pictures_per_scene, arguments.drawn),
     ]
     print(
-        f"{vocabulary.size} rows, {sum(p.numel() for p in model.parameters())} parameters, "
-        f"{[len(p.pixels) for p in pictures]} pictures, {time.monotonic() - started:.0f} s",
+        f"{sum(p.numel() for p in template.model.parameters())} parameters, {[len(p.pixels) for p in pictures]} pictures, {time.monotonic() - started:.0f} s",
         flush=True,
     )
     train(template, pictures, recipe)
     seconds = time.monotonic() - started
-    save_embedded(template, arguments.out, {"recipe": vars(recipe), "seconds": round(seconds)})
+    save_embedded(template, arguments.out, [*earlier, vars(recipe) | {"seconds": round(seconds)}])
     print(json.dumps(report(open_embedded(arguments.out), arguments.emoji), indent=2))
 
 
