@@ -183,13 +183,14 @@ class _Loop:
         prepared = strategy.prepare_batch(batch.to(device))
         terms = strategy.terms(prepared)
         loss = torch.stack(list(terms.values())).sum()
-        if not bool(torch.isfinite(loss)):
-            raise TrainingDiverged(_diverged("loss", float(loss), step, terms, rate))
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise TrainingDiverged(_diverged("loss", value, step, terms, rate))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm)
-        if not bool(torch.isfinite(norm)):
-            raise TrainingDiverged(_diverged("gradient", float(norm), step, terms, rate))
+        norm = float(torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm))
+        if not math.isfinite(norm):
+            raise TrainingDiverged(_diverged("gradient", norm, step, terms, rate))
         strategy.after_backward()
         self.optimizer.step()
         strategy.after_step()

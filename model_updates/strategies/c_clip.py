@@ -44,6 +44,7 @@ from model_updates.strategy import (
 from model_updates.towers import image_tower, text_tower
 
 PROJECTOR = "projector."
+HIDDEN = 2048  # of the projector (METHODS.md B.12)
 OUTER_IMAGE = ("class_embedding", "positional_embedding", "ln_pre", "ln_post", "proj")
 OUTER_TEXT = ("token_embedding", "positional_embedding", "ln_final", "text_projection")
 
@@ -144,7 +145,9 @@ class CClip(Strategy):
                 targets=options.targets,
             )
         dim = encoder.dim
-        projector = nn.Sequential(nn.Linear(dim, 2048), nn.BatchNorm1d(2048), nn.ReLU(), nn.Linear(2048, dim))
+        projector = nn.Sequential(
+            nn.Linear(dim, HIDDEN), nn.BatchNorm1d(HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, dim)
+        )
         self._projector = projector.to(encoder.device)
 
     def parameter_groups(self) -> list[ParameterGroup]:

@@ -1,0 +1,216 @@
+"""The training loop: resume, the epoch it keeps, and when it stops."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from model_updates import checkpoint
+from model_updates.encoder import Encoder
+from model_updates.errors import TrainingDiverged
+from model_updates.strategies import STRATEGIES
+from model_updates.strategies.finetune import Finetune
+from model_updates.strategy import Batch, Schedule, Strategy
+from model_updates.trainer import TrainingProgress, TrainingReport, learning_rate, run_update
+from tests.model_updates.tiny import (
+    assert_same_state,
+    context_for,
+    data_for,
+    make_strategy,
+    teach,
+    tiny_encoder,
+    toy_pairs,
+)
+
+EPOCHS = 3
+
+
+class PowerCut(RuntimeError):
+    """The machine goes off in the middle of an update."""
+
+
+def interrupted(encoder: Encoder, strategy: Strategy, folder: Path, *, after_epochs: int) -> None:
+    """Runs an update that is cut off in the epoch after `after_epochs`."""
+
+    def cut(progress: TrainingProgress) -> None:
+        if progress.epoch > after_epochs:
+            raise PowerCut
+
+    context = context_for(encoder, toy_pairs())
+    with pytest.raises(PowerCut):
+        run_update(
+            strategy,
+            context,
+            lambda: data_for(strategy, context, validation=toy_pairs()),
+            checkpoints=folder,
+            progress=cut,
+        )
+
+
+def finished(encoder: Encoder, strategy: Strategy, folder: Path) -> TrainingReport:
+    return teach(encoder, strategy, validation=toy_pairs(), checkpoints=folder)
+
+
+class LastDimensionNorm(torch.nn.BatchNorm1d):
+    """Batch normalisation over (batch, length, width), in the place of a tower's last layer norm."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return super().forward(hidden.flatten(0, -2)).view_as(hidden)
+
+
+def earlier_state(name: str) -> tuple[Callable[[], Encoder], dict[str, Tensor]]:
+    """An encoder that has been through one update already, and what the strategy keeps from it."""
+    taught, strategy = tiny_encoder(), make_strategy(name)
+    teach(taught, strategy, toy_pairs("en"))
+    return taught.copy, {key: value.clone() for key, value in strategy.state_dict().items()}
+
+
+def with_state(name: str, state: dict[str, Tensor]) -> Strategy:
+    strategy = make_strategy(name, epochs=EPOCHS)
+    if state:
+        strategy.load_state_dict(state)
+    return strategy
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+@pytest.mark.parametrize("after_epochs", [0, EPOCHS - 1])
+def test_a_resumed_update_ends_bit_identical_to_an_uninterrupted_one(
+    name: str, after_epochs: int, tmp_path: Path
+) -> None:
+    open_encoder, state = earlier_state(name)
+    whole, whole_strategy = open_encoder(), with_state(name, state)
+    expected = finished(whole, whole_strategy, tmp_path / "whole")
+
+    interrupted(open_encoder(), with_state(name, state), tmp_path / "cut", after_epochs=after_epochs)
+    torch.rand(7)  # a new process stands elsewhere in the random sequence
+    resumed, resumed_strategy = open_encoder(), with_state(name, state)
+    report = finished(resumed, resumed_strategy, tmp_path / "cut")
+
+    assert_same_state(resumed.model.state_dict(), whole.model.state_dict())
+    assert_same_state(resumed_strategy.state_dict(), whole_strategy.state_dict())
+    assert resumed.text_fingerprint("de") == whole.text_fingerprint("de")
+    assert report.history == expected.history
+    assert (report.best_epoch, report.notes) == (expected.best_epoch, expected.notes)
+
+
+def test_an_update_that_was_cut_off_after_its_last_epoch_only_finishes(tmp_path: Path) -> None:
+    whole, again = tiny_encoder(), tiny_encoder()
+    finished(whole, make_strategy("c-clip"), tmp_path)
+    report = finished(again, make_strategy("c-clip"), tmp_path)
+    assert_same_state(again.model.state_dict(), whole.model.state_dict())
+    assert report.image_forwards == 0
+
+
+def test_a_checkpoint_of_another_update_is_not_resumed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    finished(tiny_encoder(), make_strategy("finetune"), tmp_path)
+    encoder, fresh = tiny_encoder(), tiny_encoder()
+    teach(encoder, make_strategy("finetune"), checkpoints=tmp_path, seed=4)
+    teach(fresh, make_strategy("finetune"), seed=4)
+    assert_same_state(encoder.model.state_dict(), fresh.model.state_dict())
+    assert "of another update" in caplog.text
+
+
+def test_a_damaged_checkpoint_costs_work_but_not_the_result(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole, again = tiny_encoder(), tiny_encoder()
+    finished(whole, make_strategy("teir"), tmp_path)
+    file = tmp_path / checkpoint.FILE
+    file.write_bytes(file.read_bytes()[:-100])
+    finished(again, make_strategy("teir"), tmp_path)
+    assert_same_state(again.model.state_dict(), whole.model.state_dict())
+    assert "is damaged" in caplog.text
+
+
+class Recorder(Finetune):
+    """Finetune that remembers the weights at the start of each epoch's first step, to see what was kept."""
+
+    def __init__(self, options: object = None) -> None:
+        super().__init__(options)  # type: ignore[arg-type]
+        self.after: list[dict[str, Tensor]] = []
+
+    def after_step(self) -> None:
+        super().after_step()
+        self.after.append({k: v.clone() for k, v in self._encoder.model.state_dict().items()})
+
+
+def test_the_epoch_with_the_best_validation_score_is_what_is_left() -> None:
+    encoder = tiny_encoder()
+    strategy = Recorder(make_strategy("finetune", epochs=5, learning_rate=3e-2).options)
+    report = teach(encoder, strategy, validation=toy_pairs())
+    scores = [epoch["validation"] for epoch in report.history]
+    assert report.best_epoch == 1 + scores.index(max(scores))
+    assert report.validation == max(scores)
+    assert report.best_epoch < 5, "the seed must give an earlier best epoch, else this shows nothing"
+    steps = len(strategy.after) // 5
+    assert_same_state(encoder.model.state_dict(), strategy.after[report.best_epoch * steps - 1])
+
+
+def test_batch_norm_statistics_belong_to_the_epoch_that_is_kept() -> None:
+    encoder = tiny_encoder()
+    encoder.model.visual.ln_post = LastDimensionNorm(32)  # type: ignore[union-attr]
+    strategy = Recorder(make_strategy("finetune", epochs=5, learning_rate=3e-2).options)
+    report = teach(encoder, strategy, validation=toy_pairs())
+    steps = len(strategy.after) // 5
+    kept = strategy.after[report.best_epoch * steps - 1]
+    assert report.best_epoch < 5, "the seed must give an earlier best epoch, else this shows nothing"
+    assert any("running_mean" in name for name in kept)
+    assert_same_state(encoder.model.state_dict(), kept)
+
+
+def test_without_validation_pairs_the_last_epoch_is_kept() -> None:
+    report = teach(tiny_encoder(), make_strategy("finetune"))
+    assert (report.best_epoch, report.validation) == (2, None)
+
+
+class Diverging(Finetune):
+    """A loss that is not a number, or a gradient that is not one."""
+
+    where = "loss"
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        term = super().terms(batch)["contrastive"]
+        if self.where == "loss":
+            return {"contrastive": term * math.nan}
+        return {"contrastive": term + (term - term.detach()).sqrt() * 0}
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_an_update_stops_when_its_loss_or_gradient_is_not_finite(where: str) -> None:
+    encoder, strategy = tiny_encoder(), Diverging(make_strategy("finetune").options)
+    strategy.where = where
+    with pytest.raises(TrainingDiverged, match=f"the {where} became .* lower learning_rate"):
+        teach(encoder, strategy)
+    assert all(bool(torch.isfinite(value).all()) for value in encoder.model.state_dict().values())
+
+
+def test_progress_counts_epochs_and_steps_to_their_end() -> None:
+    seen: list[TrainingProgress] = []
+    strategy = make_strategy("teir")
+    context = context_for(tiny_encoder(), toy_pairs())
+    run_update(strategy, context, lambda: data_for(strategy, context), progress=seen.append)
+    assert [(at.epoch, at.epochs, at.step, at.steps) for at in seen] == [(1, 2, 2, 2), (2, 2, 2, 2)]
+    assert set(seen[-1].terms) == {"cross-modal", "cross-lingual"}
+    assert seen[-1].seconds_left == 0
+
+
+def test_warm_up_is_linear_and_then_constant() -> None:
+    schedule = Schedule(learning_rate=1.0, warmup=0.1)
+    rates = [learning_rate(schedule, step, 40) for step in range(6)]
+    assert rates == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+
+
+def test_cosine_ends_at_zero_and_is_half_way_down_in_the_middle() -> None:
+    schedule = Schedule(learning_rate=1.0, warmup=0.1, decay="cosine")
+    assert learning_rate(schedule, 10, 100) == 1.0
+    assert learning_rate(schedule, 55, 100) == pytest.approx(0.5)
+    assert learning_rate(schedule, 100, 100) == pytest.approx(0.0)
+
+
+def test_one_epoch_shorter_than_a_warm_up_still_learns() -> None:
+    assert learning_rate(Schedule(learning_rate=1.0), 0, 1) == 1.0
