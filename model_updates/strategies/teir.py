@@ -51,7 +51,12 @@ class TeirOptions(TeachingOptions):
 
 
 class Teir(LanguageTeaching):
-    """CLL-CLIP with identical-distribution start and regularised rows."""
+    """CLL-CLIP with identical-distribution start and regularised rows.
+
+    Attributes:
+        counts: (rows,) int64, c: the updates so far whose texts held the row's token.
+        lambdas: (rows,) float32, how far each row may move in this update.
+    """
 
     name = "teir"
     summary = "CLL-CLIP that holds back the words other languages use; forgets less than cll-clip."
@@ -62,6 +67,7 @@ class Teir(LanguageTeaching):
     def __init__(self, options: TeirOptions | None = None) -> None:
         super().__init__(options)
         self.counts = torch.zeros(0, dtype=torch.int64)
+        self.lambdas = torch.zeros(0)
 
     def first_values(self, table: Tensor) -> tuple[float, float]:
         """Returns the scalar mean and deviation of the trained table, or CLL-CLIP's when switched off."""
@@ -90,15 +96,15 @@ class Teir(LanguageTeaching):
             for sequence in vocabulary.encode(texts, language)
         ]
         self._occurs = occurring_rows(sequences, vocabulary.size, vocabulary.special_rows)
+        self.lambdas = teir_scale(self._occurs, self.counts)
         return growth
 
     def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
         """Returns lambda for the gradient and for the decay, or ones for a part that is switched off."""
-        scale = teir_scale(self._occurs, self.counts)
         ones = torch.ones(rows)
         return (
-            scale if self.options.scale_gradient else ones,
-            scale if self.options.scale_decay else ones,
+            self.lambdas if self.options.scale_gradient else ones,
+            self.lambdas if self.options.scale_decay else ones,
         )
 
     def after_update(self, context: UpdateContext) -> None:

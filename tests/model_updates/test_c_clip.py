@@ -1,0 +1,121 @@
+"""C-CLIP: which towers it adapts, what it keeps, and how far it goes."""
+
+import pytest
+import torch
+
+from model_updates.batches import Batches
+from tests.model_updates.tiny import (
+    assert_same_state,
+    context_for,
+    data_for,
+    make_strategy,
+    teach,
+    tiny_encoder,
+    toy_pairs,
+)
+
+GERMAN_TOO = frozenset({"en", "de"})
+
+
+def test_auto_adapts_both_towers_while_only_the_base_language_is_known() -> None:
+    encoder = tiny_encoder()
+    image, text = encoder.image_fingerprint, encoder.text_fingerprint()
+    strategy = make_strategy("c-clip")
+    report = teach(encoder, strategy, toy_pairs("en"))
+    assert strategy.touches_text
+    assert encoder.image_fingerprint != image
+    assert encoder.text_fingerprint() != text
+    assert report.notes == ("Adapters in both towers.",)
+
+
+def test_auto_leaves_the_text_tower_alone_once_other_languages_are_known() -> None:
+    encoder = tiny_encoder()
+    image, text = encoder.image_fingerprint, encoder.text_fingerprint("de")
+    strategy = make_strategy("c-clip")
+    report = teach(encoder, strategy, toy_pairs("en"), languages=GERMAN_TOO)
+    assert not strategy.touches_text
+    assert encoder.image_fingerprint != image
+    assert encoder.text_fingerprint("de") == text
+    assert report.notes == ("Adapters in the image tower only.",)
+
+
+def test_both_can_be_asked_for_all_the_same() -> None:
+    encoder = tiny_encoder()
+    text = encoder.text_fingerprint()
+    teach(encoder, make_strategy("c-clip", towers="both"), toy_pairs("en"), languages=GERMAN_TOO)
+    assert encoder.text_fingerprint() != text
+
+
+def test_the_vocabulary_and_its_rows_stay() -> None:
+    encoder = tiny_encoder()
+    rows = encoder.model.token_embedding.weight.detach().clone()  # type: ignore[union-attr,operator]
+    teach(encoder, make_strategy("c-clip"))
+    assert torch.equal(encoder.model.token_embedding.weight, rows)  # type: ignore[union-attr,arg-type]
+
+
+def test_train_outer_also_moves_what_lies_outside_the_blocks() -> None:
+    encoder = tiny_encoder()
+    before = {k: v.clone() for k, v in encoder.model.state_dict().items()}
+    teach(encoder, make_strategy("c-clip", train_outer=True))
+    state = encoder.model.state_dict()
+    moved = {name for name in state if not torch.equal(state[name], before[name])}
+    assert {"token_embedding.weight", "text_projection", "visual.proj", "visual.ln_pre.weight"} <= moved
+    assert "visual.conv1.weight" not in moved
+
+
+def test_half_a_merge_is_half_the_way_of_a_whole_one() -> None:
+    base, half, whole = tiny_encoder(), tiny_encoder(), tiny_encoder()
+    teach(half, make_strategy("c-clip", merge=0.5))
+    teach(whole, make_strategy("c-clip", merge=1.0))
+    old, middle, new = (encoder.model.state_dict() for encoder in (base, half, whole))
+    assert all(torch.allclose(middle[key], (old[key] + new[key]) / 2, atol=1e-6) for key in old)
+    assert any(not torch.equal(old[key], new[key]) for key in old)
+
+
+def test_a_whole_merge_gives_what_the_adapters_gave() -> None:
+    encoder = tiny_encoder()
+    strategy = make_strategy("c-clip", merge=1.0)
+    context = context_for(encoder, toy_pairs())
+    strategy.before_update(context)
+    with torch.no_grad():
+        for parameter in (p for group in strategy.parameter_groups() for p in group.parameters):
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    encoder.model.eval()
+    texts = [pair.text for pair in toy_pairs()]
+    adapted = torch.from_numpy(encoder.text_features(texts, "de"))
+    strategy.after_update(context)
+    assert torch.allclose(torch.from_numpy(encoder.text_features(texts, "de")), adapted, atol=1e-5)
+
+
+def test_nothing_is_kept_between_updates() -> None:
+    strategy = make_strategy("c-clip")
+    teach(tiny_encoder(), strategy)
+    assert strategy.state_dict() == {}
+
+
+def test_a_strategy_object_can_run_two_updates() -> None:
+    once, twice, strategy = tiny_encoder(), tiny_encoder(), make_strategy("c-clip")
+    teach(once, make_strategy("c-clip"))
+    teach(once, make_strategy("c-clip"))
+    teach(twice, strategy)
+    teach(twice, strategy)
+    assert_same_state(once.model.state_dict(), twice.model.state_dict())
+
+
+def test_a_batch_without_pictures_is_refused() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("c-clip")
+    context = context_for(encoder, toy_pairs())
+    data = data_for(strategy, context)
+    strategy.before_update(context)
+    batch = next(iter(Batches(data.train, encoder, size=8, load_image=None).epoch(0)))
+    with pytest.raises(ValueError, match="needs before_update, pictures"):
+        strategy.terms(batch)
+
+
+def test_the_temperature_stays_in_clips_range() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("c-clip")
+    strategy.before_update(context_for(encoder, toy_pairs()))
+    with torch.no_grad():
+        encoder.model.logit_scale.fill_(9.0)  # type: ignore[union-attr,operator]
+    strategy.after_step()
+    assert float(encoder.model.logit_scale.exp()) == pytest.approx(100)  # type: ignore[union-attr,operator,arg-type]

@@ -1,0 +1,74 @@
+"""Features are computed once, in the order asked."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_updates.features import IMAGE, TEXT, NoCache, Rows, image_features, text_features, text_id
+from tests.model_updates.tiny import draw, image_ids, tiny_encoder
+
+
+class Shelf:
+    """A cache in a dictionary."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str, str], NDArray[np.float32]] = {}
+
+    def get(
+        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        known = np.array([(fingerprint, kind, i) in self.rows for i in content_ids], dtype=np.bool_)
+        rows = [self.rows[fingerprint, kind, i] for i in content_ids if (fingerprint, kind, i) in self.rows]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), dim), known
+
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows) -> None:
+        self.rows |= {(fingerprint, kind, i): row.copy() for i, row in zip(content_ids, rows, strict=True)}
+
+
+def test_only_what_the_cache_lacks_is_encoded() -> None:
+    encoder, shelf, ids = tiny_encoder(), Shelf(), image_ids()
+    first = image_features(encoder, ids[:6], draw, shelf)
+    assert encoder.image_forwards == 6
+    mixed = image_features(encoder, [ids[7], ids[2], ids[8], ids[0]], draw, shelf)
+    assert encoder.image_forwards == 8
+    assert np.array_equal(mixed[[1, 3]], first[[2, 0]])
+    assert np.allclose(mixed[[0, 2]], encoder.image_features([draw(ids[7]), draw(ids[8])]), atol=1e-5)
+
+
+def test_a_repeated_picture_is_encoded_once_and_returned_each_time() -> None:
+    encoder, ids = tiny_encoder(), image_ids()
+    rows = image_features(encoder, [ids[0], ids[1], ids[0]], draw, NoCache())
+    assert encoder.image_forwards == 2
+    assert np.array_equal(rows[0], rows[2])
+
+
+def test_texts_are_kept_by_their_content_under_the_languages_fingerprint() -> None:
+    encoder, shelf = tiny_encoder(), Shelf()
+    rows = text_features(encoder, ["red", "blue", "red"], "en", shelf)
+    assert np.allclose(rows, encoder.text_features(["red", "blue", "red"], "en"), atol=1e-6)
+    fingerprint = encoder.text_fingerprint("en")
+    assert set(shelf.rows) == {(fingerprint, TEXT, text_id("red")), (fingerprint, TEXT, text_id("blue"))}
+    assert text_id("rot") == hashlib.sha256(b"rot").hexdigest()
+
+
+def test_image_rows_are_kept_under_the_image_fingerprint() -> None:
+    encoder, shelf = tiny_encoder(), Shelf()
+    image_features(encoder, image_ids()[:1], draw, shelf)
+    assert set(shelf.rows) == {(encoder.image_fingerprint, IMAGE, image_ids()[0])}
+
+
+def test_nothing_asked_gives_no_row() -> None:
+    encoder = tiny_encoder()
+    assert image_features(encoder, [], draw, NoCache()).shape == (0, encoder.dim)
+    assert text_features(encoder, [], "en", NoCache()).shape == (0, encoder.dim)
+
+
+def test_progress_ends_at_the_number_of_missing_pictures() -> None:
+    encoder, shelf, seen = tiny_encoder(), Shelf(), []
+    image_features(encoder, image_ids()[:2], draw, shelf)
+    image_features(
+        encoder, image_ids()[:5], draw, shelf, progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == [(3, 3)]

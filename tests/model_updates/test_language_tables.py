@@ -1,0 +1,62 @@
+"""Language tables: what one language learns cannot touch another."""
+
+import numpy as np
+import pytest
+import torch
+
+from model_updates.encoder import Encoder
+from model_updates.towers import token_table
+from tests.model_updates.tiny import ENGLISH_TEXTS, make_strategy, teach, tiny_encoder, toy_pairs
+
+FRENCH = [text.replace("ein", "un").replace("auf", "sur") for text in (pair.text for pair in toy_pairs())]
+
+
+def taught(*languages: str) -> Encoder:
+    encoder = tiny_encoder()
+    for language in languages:
+        teach(encoder, make_strategy("language-tables"), toy_pairs(language))
+    return encoder
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "ja"])
+def test_other_languages_keep_their_fingerprint_and_every_bit_of_their_vectors(language: str) -> None:
+    encoder = taught("fr")
+    fingerprint, vectors = encoder.text_fingerprint(language), encoder.text_features(ENGLISH_TEXTS, language)
+    teach(encoder, make_strategy("language-tables"), toy_pairs("de"))
+    assert encoder.text_fingerprint(language) == fingerprint
+    assert np.array_equal(encoder.text_features(ENGLISH_TEXTS, language), vectors)
+
+
+def test_the_languages_own_fingerprint_and_vectors_change() -> None:
+    encoder = taught("de")
+    fingerprint, vectors = encoder.text_fingerprint("de"), encoder.text_features(FRENCH, "de")
+    teach(encoder, make_strategy("language-tables"), toy_pairs("de"), seed=9)
+    assert encoder.text_fingerprint("de") != fingerprint
+    assert not np.array_equal(encoder.text_features(FRENCH, "de"), vectors)
+
+
+def test_no_row_of_before_moves() -> None:
+    encoder = taught("fr")
+    before = token_table(encoder.model)
+    assert before is not None
+    old = before.detach().clone()
+    teach(encoder, make_strategy("language-tables"), toy_pairs("de"))
+    after = token_table(encoder.model)
+    assert after is not None
+    assert torch.equal(after.detach()[: len(old)], old)
+    assert len(after) > len(old)
+
+
+def test_a_second_chunk_of_a_language_adds_rows_only_for_new_tokens() -> None:
+    encoder = taught("de")
+    rows = encoder.vocabulary.size if encoder.vocabulary else 0
+    strategy = make_strategy("language-tables")
+    teach(encoder, strategy, toy_pairs("de"))
+    assert encoder.vocabulary is not None
+    assert encoder.vocabulary.size == rows
+
+
+def test_the_note_counts_the_rows_that_could_move() -> None:
+    strategy = make_strategy("language-tables")
+    report = teach(tiny_encoder(), strategy)
+    assert "token rows belong to the chunk's languages" in report.notes[0]

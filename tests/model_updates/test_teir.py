@@ -1,0 +1,140 @@
+"""TEIR: lambda by the updates a token was in, counted once each, across restarts too."""
+
+import pytest
+import torch
+
+from model_updates.encoder import Encoder
+from model_updates.strategies.teir import Teir, TeirOptions
+from model_updates.strategy import TrainingPair
+from model_updates.towers import token_table
+from tests.model_updates.tiny import assert_same_state, context_for, teach, tiny_encoder, toy_pairs
+
+
+def pairs(*texts: str, language: str = "xx") -> list[TrainingPair]:
+    shapes = ("circle", "dot")
+    return [TrainingPair(f"red {shape}", text, language, "drawn") for text in texts for shape in shapes]
+
+
+def strategy(state: Teir | None = None, **options: object) -> Teir:
+    made = Teir(TeirOptions(epochs=1, batch_size=4, vocabulary=513, **options))  # type: ignore[arg-type]
+    if state is not None:
+        made.load_state_dict({key: value.clone() for key, value in state.state_dict().items()})
+    return made
+
+
+def row_of(encoder: Encoder, word: str) -> int:
+    assert encoder.vocabulary is not None
+    (row,) = encoder.vocabulary.encode([word])[0][1:-1]
+    return row
+
+
+def scale_in(
+    encoder: Encoder, update: list[TrainingPair], before: Teir | None, word: str
+) -> tuple[float, Teir]:
+    """Runs one update in the encoder; returns the word's lambda in it, and the strategy with its state."""
+    now = strategy(before)
+    teach(encoder, now, update)
+    return float(now.lambdas[row_of(encoder, word)]), now
+
+
+def test_a_base_token_in_updates_one_two_and_four_moves_by_a_half_a_third_nothing_and_a_quarter() -> None:
+    encoder, state, seen = tiny_encoder(), None, []
+    for texts in (["x y"], ["x"], ["y"], ["x"]):
+        scale, state = scale_in(encoder, pairs(*texts), state, "x")
+        seen.append(scale)
+    assert seen == pytest.approx([1 / 2, 1 / 3, 0, 1 / 4])
+
+
+def test_a_new_token_moves_fully_then_by_a_half() -> None:
+    encoder = tiny_encoder()
+    first = strategy()
+    teach(encoder, first, pairs("y"))
+    second = Teir(TeirOptions(epochs=1, batch_size=4, vocabulary=600))
+    second.load_state_dict(first.state_dict())
+    teach(encoder, second, pairs("qvqv qvqv"))
+    row = row_of(encoder, "qvqv")
+    assert float(second.lambdas[row]) == 1
+    third = strategy(second)
+    teach(encoder, third, pairs("qvqv"))
+    assert float(third.lambdas[row]) == pytest.approx(1 / 2)
+    assert int(third.counts[row]) == 2
+
+
+def test_start_and_end_never_move() -> None:
+    encoder = tiny_encoder()
+    table = token_table(encoder.model)
+    assert table is not None
+    before = table.detach()[:3].clone()
+    teach(encoder, strategy(), pairs("x y"))
+    after = token_table(encoder.model)
+    assert after is not None
+    assert torch.equal(after.detach()[:3], before)
+
+
+@pytest.mark.parametrize("apply_to", ["grad", "update"])
+def test_rows_of_absent_tokens_stay_bit_identical(apply_to: str) -> None:
+    encoder = tiny_encoder()
+    before = token_table(encoder.model)
+    assert before is not None
+    old = before.detach().clone()
+    used = strategy(apply_to=apply_to)
+    teach(encoder, used, toy_pairs())
+    after = token_table(encoder.model)
+    assert after is not None
+    still = used.lambdas[: len(old)] == 0
+    assert torch.equal(after.detach()[: len(old)][still], old[still])
+    moved = (after.detach()[: len(old)][~still] != old[~still]).any(dim=1)
+    assert moved.all()
+
+
+def test_an_occurrence_counts_once_however_often_a_text_says_it() -> None:
+    encoder, used = tiny_encoder(), strategy()
+    teach(encoder, used, pairs("x x x", "x x"))
+    assert int(used.counts[row_of(encoder, "x")]) == 2  # the base vocabulary's one, and this update's
+
+
+def test_state_between_updates_is_the_counts_alone() -> None:
+    used = strategy()
+    teach(tiny_encoder(), used, toy_pairs())
+    assert set(used.state_dict()) == {"counts"}
+
+
+def test_state_inside_an_update_does_not_hold_the_update_yet() -> None:
+    encoder, used = tiny_encoder(), strategy()
+    used.before_update(context_for(encoder, pairs("x")))
+    inside = used.state_dict()
+    assert set(inside) == {"counts", "log_scale"}
+    assert int(inside["counts"][row_of(encoder, "x")]) == 1
+
+
+def test_loading_the_state_of_a_half_done_update_and_ending_it_counts_once() -> None:
+    whole = strategy()
+    teach(tiny_encoder(), whole, pairs("x"))
+    encoder = tiny_encoder()
+    context = context_for(encoder, pairs("x"))
+    first = strategy()
+    first.before_update(context)
+    again = tiny_encoder()
+    second, context = strategy(), context_for(again, pairs("x"))
+    second.before_update(context)
+    second.load_state_dict({key: value.clone() for key, value in first.state_dict().items()})
+    second.after_update(context)
+    assert_same_state(second.state_dict(), whole.state_dict())
+
+
+def test_rows_that_another_strategy_added_in_between_are_new_to_teir() -> None:
+    encoder, first = tiny_encoder(), strategy()
+    teach(encoder, first, pairs("x"))
+    assert encoder.vocabulary is not None
+    encoder.vocabulary.grow_shared([("j", "j</w>")])
+    second = strategy(first)
+    teach(encoder, second, pairs("jj"))
+    assert float(second.lambdas[row_of(encoder, "jj")]) == 1
+
+
+def test_parts_can_be_switched_off() -> None:
+    encoder, used = tiny_encoder(), strategy(scale_gradient=False, scale_decay=False)
+    teach(encoder, used, pairs("x"))
+    gradient, decay = used.row_scales(len(used.counts))
+    assert gradient.eq(1).all()
+    assert decay.eq(1).all()
