@@ -6,7 +6,8 @@ Two of three steps see emoji (styles noto and fluent3d, without the held-out con
 (styles gouache and flat, without the held-out combinations). The loss is the multi-positive InfoNCE of
 METHODS.md 0: pictures of one concept are each other's positives. An exponential moving average of the weights
 is what is saved. `--start` goes on from saved weights with a fresh schedule. The commands that made the shipped
-weights, and their figures: docs/results/perennial-tiny.md.
+weights, and their figures: docs/results/perennial-tiny.md. Those weights were trained before equal texts gave
+equal merges: `--vocabulary` takes the shipped vocabulary instead of learning one, to train them again.
 """
 
 from __future__ import annotations
@@ -15,34 +16,34 @@ import argparse
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from ingest.samples import scenes
 from model_updates.encoder import Encoder
-from model_updates.evaluation import caption_ranks
 from model_updates.losses import multi_positive_info_nce
 from model_updates.opening import EMBEDDED, build_model, embedded_folder, open_embedded, wrap
+from model_updates.pretrain_data import (
+    Pictures,
+    Sample,
+    augment,
+    load_emoji,
+    load_scenes,
+    read_emoji,
+    scene_texts,
+)
+from model_updates.pretrain_report import report
 from model_updates.towers import causal_text_features
 from model_updates.vocabulary import Vocabulary, learn_merges
-
-STYLES = ("gouache", "flat")
-EMOJI_STYLES = ("noto", "fluent3d")
-STORED = 72  # pixels a training picture is kept at; crops of it feed the 64-pixel tower
-DRAWN = 192  # pixels a scene is drawn at before it is scaled down
 
 
 @dataclass(frozen=True)
@@ -60,141 +61,6 @@ class Recipe:
     order: tuple[int, ...] = (0, 1, 0)  # emoji, scenes, emoji: a name needs more passes than an attribute
     spread: float = 1.0  # how far crops are turned, scaled and moved; a second stage takes less
     seed: int = 0
-
-
-@dataclass
-class Pictures:
-    """Training pictures with the texts that describe each: uint8 (n, STORED, STORED, 3), concept numbers (n,)."""
-
-    pixels: NDArray[np.uint8]
-    concept: NDArray[np.int64]
-    texts: list[list[str]] = field(default_factory=list)  # by concept
-
-    def sample(
-        self, count: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.uint8], list[str], NDArray[np.int64]]:
-        """Returns a random batch: pixels, one text for each, concept numbers."""
-        chosen = rng.choice(len(self.pixels), size=count, replace=False)
-        concepts = self.concept[chosen]
-        return self.pixels[chosen], [str(rng.choice(self.texts[c])) for c in concepts], concepts
-
-
-@dataclass(frozen=True)
-class EmojiConcept:
-    """One concept of the emoji data: file key, short English name, keywords, whether it is held out."""
-
-    key: str
-    name: str
-    keywords: tuple[str, ...]
-    held_out: bool
-
-
-def read_emoji(folder: Path, language: str = "en") -> list[EmojiConcept]:
-    """Reads concepts.tsv and names.tsv of the emoji data (its README describes them)."""
-    lines = (folder / "concepts.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    held_out = {line.split("\t")[0]: line.split("\t")[4] == "1" for line in lines}
-    concepts = []
-    for line in (folder / "names.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-        key, _, tag, name, keywords = line.split("\t")
-        if tag == language and key in held_out:
-            words = tuple(word.strip() for word in keywords.split("|") if word.strip())
-            concepts.append(EmojiConcept(key, name, words, held_out[key]))
-    return concepts
-
-
-def emoji_picture(folder: Path, style: str, key: str) -> Image.Image:
-    """Opens one emoji picture as RGB on white."""
-    path = next((folder / style).glob(f"{key}.*"))
-    with Image.open(path) as opened:
-        rgba = opened.convert("RGBA")
-    white = Image.new("RGBA", rgba.size, "white")
-    return Image.alpha_composite(white, rgba).convert("RGB")
-
-
-def emoji_texts(concept: EmojiConcept, rng: np.random.Generator) -> list[str]:
-    """Returns texts for a concept: its name often, its name with keywords, keywords alone (these fill long texts)."""
-    texts = [concept.name] * 8
-    words = [word for word in concept.keywords if word != concept.name] or [concept.name]
-    for _ in range(8):
-        chosen = rng.permutation(len(words))[: int(rng.integers(1, 7))]
-        phrase = ", ".join(words[int(i)] for i in chosen)
-        texts.append(phrase if rng.random() < 0.5 else f"{concept.name}, {phrase}")
-    return texts
-
-
-def load_emoji(folder: Path, seed: int) -> Pictures:
-    """Loads the training concepts of the emoji data in both styles."""
-    rng = np.random.default_rng(seed)
-    concepts = [concept for concept in read_emoji(folder) if not concept.held_out]
-    pixels, numbers = [], []
-    for number, concept in enumerate(concepts):
-        for style in EMOJI_STYLES:
-            picture = emoji_picture(folder, style, concept.key).resize(
-                (STORED, STORED), Image.Resampling.BICUBIC
-            )
-            pixels.append(np.asarray(picture))
-            numbers.append(number)
-    return Pictures(
-        np.stack(pixels), np.asarray(numbers), [emoji_texts(concept, rng) for concept in concepts]
-    )
-
-
-def _draw(task: tuple[scenes.Scene, str, int]) -> NDArray[np.uint8]:
-    scene, style, seed = task
-    picture = scenes.draw(scene, style, size=DRAWN, seed=seed)
-    return np.asarray(picture.resize((STORED, STORED), Image.Resampling.BICUBIC))
-
-
-def load_scenes(pictures_per_scene: int, drawn: Path | None = None) -> Pictures:
-    """Draws the training scenes (those not held out), `pictures_per_scene` times in each base style.
-
-    `drawn` names a .npy file to keep the pixels in between runs; drawing takes minutes.
-    """
-    chosen = [scene for scene in scenes.all_scenes() if not scenes.held_out(scene)]
-    tasks = [
-        (scene, style, 1 + repeat)
-        for scene in chosen
-        for style in STYLES
-        for repeat in range(pictures_per_scene)
-    ]
-    if drawn is not None and drawn.exists():
-        pixels = np.load(drawn, allow_pickle=False)
-    else:
-        with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-            pixels = np.stack(list(pool.map(_draw, tasks, chunksize=64)))
-        if drawn is not None:
-            np.save(drawn, pixels)
-    concept = np.repeat(np.arange(len(chosen)), len(STYLES) * pictures_per_scene)
-    return Pictures(pixels, concept, [scene_texts(scene) for scene in chosen])
-
-
-def scene_texts(scene: scenes.Scene) -> list[str]:
-    """Returns the English texts of a scene: full captions, and a few that name fewer attributes."""
-    full = [scenes.caption(scene, "en", variant=variant) for variant in range(3)]
-    parts = [
-        scenes.partial_caption(scene, "en", keep)
-        for keep in (
-            {"subject", "colour", "count"},
-            {"subject", "colour", "place"},
-            {"subject", "place", "time"},
-        )
-    ]
-    return full * 4 + parts
-
-
-def augment(pixels: Tensor, size: int, generator: torch.Generator, spread: float = 1.0) -> Tensor:
-    """Returns randomly scaled, moved and slightly turned crops, (n, 3, size, size) in [0, 1], white outside."""
-    n = len(pixels)
-    ink = 1 - pixels.permute(0, 3, 1, 2).float() / 255  # zero padding is then white paper
-    angle = (torch.rand(n, generator=generator) - 0.5) * math.radians(20 * spread)
-    scale = 1 + 0.3 * spread * (torch.rand(n, generator=generator) - 0.5)
-    shift = (torch.rand(n, 2, generator=generator) - 0.5) * 0.2 * spread
-    rows = [torch.cos(angle) * scale, -torch.sin(angle) * scale, shift[:, 0]]
-    rows += [torch.sin(angle) * scale, torch.cos(angle) * scale, shift[:, 1]]
-    grid = functional.affine_grid(torch.stack(rows, 1).view(n, 2, 3), [n, 3, size, size], align_corners=False)
-    gain = 1 + (torch.rand(n, 3, 1, 1, generator=generator) - 0.5) * 0.1
-    moved = functional.grid_sample(ink, grid.to(ink.device), align_corners=False, padding_mode="zeros")
-    return 1 - (moved * gain.to(ink.device)).clamp(0, 1)
 
 
 def make_vocabulary(emoji: Path, recipe: Recipe, context: int) -> Vocabulary:
@@ -243,9 +109,7 @@ def train(encoder: Encoder, sources: list[Pictures], recipe: Recipe) -> None:
     encoder.forget_fingerprints()
 
 
-def _batches(
-    sources: list[Pictures], recipe: Recipe
-) -> Iterator[tuple[NDArray[np.uint8], list[str], NDArray[np.int64]]]:
+def _batches(sources: list[Pictures], recipe: Recipe) -> Iterator[Sample]:
     rng = np.random.default_rng(recipe.seed)
     for step in range(recipe.steps):
         yield sources[recipe.order[step % len(recipe.order)]].sample(recipe.batch, rng)
@@ -253,14 +117,16 @@ def _batches(
 
 def _step(
     encoder: Encoder,
-    batch: tuple[NDArray[np.uint8], list[str], NDArray[np.int64]],
+    batch: Sample,
     optimizer: torch.optim.Optimizer,
     device: torch.device,
     spread: float,
 ) -> float:
     pixels, texts, concepts = batch
     model, preprocessing = encoder.model, encoder.preprocessing
-    pictures = augment(torch.from_numpy(pixels), preprocessing.size, torch.default_generator, spread).to(device)
+    pictures = augment(torch.from_numpy(pixels), preprocessing.size, torch.default_generator, spread).to(
+        device
+    )
     mean = torch.tensor(preprocessing.mean, device=device).view(1, 3, 1, 1)
     std = torch.tensor(preprocessing.std, device=device).view(1, 3, 1, 1)
     tokens = encoder.tokenize(texts).to(device)
@@ -305,42 +171,10 @@ def context_length() -> int:
     return int(config["text_cfg"]["context_length"])
 
 
-def report(encoder: Encoder, emoji: Path, *, queries: int = 500, distractors: int = 10) -> dict[str, float]:
-    """Measures text-to-image recall in percent, pessimistic ties, as docs/results/perennial-tiny.md states it."""
-    concepts = read_emoji(emoji)
-    figures: dict[str, float] = {}
-    for part, wanted in (("trained", False), ("held_out", True)):
-        chosen = [concept for concept in concepts if concept.held_out is wanted]
-        images = encoder.encode_images([emoji_picture(emoji, "noto", concept.key) for concept in chosen])
-        ranks = _ranks(encoder.encode_texts([concept.name for concept in chosen], "en"), images)
-        figures |= {f"noto_{part}_r{k}": round(100 * float((ranks < k).mean()), 2) for k in (1, 5, 10)}
-    gallery = unseen_scenes(queries, distractors)
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        pixels = list(pool.map(_draw, [(scene, "gouache", 900) for scene in gallery], chunksize=32))
-    images = encoder.encode_images([Image.fromarray(picture) for picture in pixels])
-    texts = encoder.encode_texts([scenes.caption(scene, "en") for scene in gallery[:queries]], "en")
-    ranks = _ranks(texts, images)
-    figures |= {f"scenes_r{k}": round(100 * float((ranks < k).mean()), 2) for k in (1, 5, 10)}
-    return figures | {"scenes_gallery": float(len(gallery))}
-
-
-def unseen_scenes(queries: int, distractors: int) -> list[scenes.Scene]:
-    """Returns held-out scenes first, then what is missing for each to have its one-attribute distractors."""
-    rng = np.random.default_rng(7)
-    held_out = [scene for scene in scenes.all_scenes() if scenes.held_out(scene)]
-    asked = [held_out[int(i)] for i in rng.permutation(len(held_out))[:queries]]
-    gallery = dict.fromkeys(asked)
-    for scene in asked:
-        near = scenes.neighbours(scene)
-        order = [near[int(i)] for i in rng.permutation(len(near))]
-        lacking = distractors - sum(other in gallery for other in near)
-        gallery |= dict.fromkeys([other for other in order if other not in gallery][: max(0, lacking)])
-    return list(gallery)
-
-
-def _ranks(texts: NDArray[np.float32], images: NDArray[np.float32]) -> NDArray[np.int64]:
-    ranks: NDArray[np.int64] = caption_ranks(texts @ images.T, np.arange(len(texts)))
-    return ranks
+def _vocabulary(known: Path | None, emoji: Path, recipe: Recipe) -> Vocabulary:
+    if known is None:
+        return make_vocabulary(emoji, recipe, context_length())
+    return Vocabulary.from_json(json.loads(known.read_text(encoding="utf-8")))
 
 
 def main() -> None:
@@ -358,7 +192,12 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=defaults.learning_rate)
     parser.add_argument("--spread", type=float, default=defaults.spread)
     parser.add_argument("--order", type=int, nargs="+", default=defaults.order, help="0 emoji, 1 scenes")
-    parser.add_argument("--start", type=Path, help="folder of an encoder to train on, instead of starting anew")
+    parser.add_argument(
+        "--start", type=Path, help="folder of an encoder to train on, instead of starting anew"
+    )
+    parser.add_argument(
+        "--vocabulary", type=Path, help="a vocabulary.json to take instead of learning one from the texts"
+    )
     arguments = parser.parse_args()
     recipe = Recipe(
         steps=arguments.steps,
@@ -375,14 +214,15 @@ def main() -> None:
         template = open_embedded(arguments.start)
         earlier = json.loads((arguments.start / "manifest.json").read_text(encoding="utf-8"))["training"]
     else:
-        vocabulary = make_vocabulary(arguments.emoji, recipe, context_length())
+        vocabulary = _vocabulary(arguments.vocabulary, arguments.emoji, recipe)
         template = wrap(build_model(EMBEDDED, rows=vocabulary.size), EMBEDDED, vocabulary)
     pictures = [
         load_emoji(arguments.emoji, recipe.seed),
         load_scenes(recipe.pictures_per_scene, arguments.drawn),
     ]
     print(
-        f"{sum(p.numel() for p in template.model.parameters())} parameters, {[len(p.pixels) for p in pictures]} pictures, {time.monotonic() - started:.0f} s",
+        f"{sum(p.numel() for p in template.model.parameters())} parameters, "
+        f"{[len(p.pixels) for p in pictures]} pictures, {time.monotonic() - started:.0f} s",
         flush=True,
     )
     train(template, pictures, recipe)
