@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import lock, logs, messages, worker
+from app.durable import fault
 from app.errors import UpdateRunning
 from app.home import Home
 from app.settings import Settings, load_settings
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 _NICENESS = 10
 _WRITE_SECONDS = 1.0  # each progress row is a durable write
 _STATE_OF_VERDICT = {"promote": "succeeded", "reject": "rejected", "review": "review"}
+TAKEN = "worker:taken"  # a fault point: the job is running and nothing has been done
 _STOPPED = 130  # 128 + SIGINT, as shells count
 
 Report = Callable[["Stage"], None]
@@ -55,17 +57,33 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.nice(_NICENESS)
     home = Home.open(asked.home)
-    path = worker.lock_file(home, asked.job_id)
+    settings = _settings(home, asked.job_id)
+    logs.configure(settings.log_level, home=home.root, to_stderr=True)
+    return run_job(settings, asked.job_id)
+
+
+def run_job(settings: Settings, job_id: str) -> int:
+    """Takes a job and runs it to its end in this process.
+
+    Args:
+        settings: Of the installation.
+        job_id: Which job.
+
+    Returns:
+        0, or the exit code of what went wrong; 5 when the job has a worker already.
+    """
+    home = Home.open(settings.home)
+    path = worker.lock_file(home, job_id)
     path.parent.mkdir(exist_ok=True)
     try:
-        with lock.hold(path, f"job {asked.job_id}"):
-            code = _take(home, asked.job_id)
+        with lock.hold(path, f"job {job_id}"):
+            code = _take(settings, home, job_id)
             # Only a job that has ended needs no lock any more.
             path.unlink()
             return code
-    except UpdateRunning:
-        logger.info("job=%s has a worker already", asked.job_id)
-        return UpdateRunning.default_exit_code
+    except UpdateRunning as error:
+        logger.info("job=%s has a worker already", job_id)
+        return error.exit_code
 
 
 def intake_arguments(source: Path, options: IntakeOptions, *, by: str) -> dict[str, Any]:
@@ -90,9 +108,7 @@ def intake_arguments(source: Path, options: IntakeOptions, *, by: str) -> dict[s
     }
 
 
-def _take(home: Home, job_id: str) -> int:
-    settings = _settings(home, job_id)
-    logs.configure(settings.log_level, home=home.root, to_stderr=True)
+def _take(settings: Settings, home: Home, job_id: str) -> int:
     with Catalog.open(home.catalog) as catalog:
         job = catalog.job(job_id)
         if job.state in FINAL_STATES:
@@ -101,6 +117,7 @@ def _take(home: Home, job_id: str) -> int:
         if not catalog.update_job(job_id, only_from=job.state, **taken):
             return 0
         logger.info("job=%s kind=%s started", job_id, job.kind)
+        fault(TAKEN)
         return _run(settings, catalog, job)
 
 

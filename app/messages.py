@@ -157,7 +157,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, title: str
     listed = [list(row) for row in rows]
     built = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for position, name in enumerate(header):
-        is_number = bool(listed) and all(isinstance(row[position], (int, float)) for row in listed)
+        is_number = bool(listed) and all(_is_number(row[position]) for row in listed)
         built.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in listed:
         built.add_row(*(Text(plain(_cell(value))) for value in row))
@@ -257,6 +257,12 @@ def _cell(value: object) -> str:
     if value is None:
         return "–"
     return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return value.replace(".", "", 1).lstrip("-").isdigit()
+    return value is None or isinstance(value, (int, float))
 
 
 def _as_sentence(text: str) -> str:

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -92,7 +93,8 @@ def spawn(settings: Settings, job_id: str) -> None:
     while process.poll() is None and not is_alive(home, job_id) and time.monotonic() < deadline:
         time.sleep(0.02)
     logger.info("job=%s worker=%d", job_id, process.pid)
-    _children.append(process)
+    # Waited for by a thread, so that no zombie stays in a server that lives for months.
+    threading.Thread(target=process.wait, name=f"worker-{job_id}", daemon=True).start()
 
 
 def follow(
@@ -223,13 +225,8 @@ def lock_file(home: Home, job_id: str) -> Path:
     return home.root / "workers" / f"{job_id}.lock"
 
 
-# Workers that this process started; kept so that they are reaped and no zombie stays in a long-lived server.
-_children: list[subprocess.Popen[bytes]] = []
-
-
 @contextmanager
 def _catalog(settings: Settings) -> Iterator[tuple[Home, Catalog]]:
-    _children[:] = [process for process in _children if process.poll() is None]
     home = Home.open(settings.home)
     with Catalog.open(home.catalog) as catalog:
         yield home, catalog

@@ -130,9 +130,9 @@ def search(
         rows = [
             (
                 hit.rank,
-                round(hit.score, 3),
+                f"{hit.score:.3f}",
                 hit.image_id[:_ID_SHOWN],
-                _caption(workspace, hit.image_id, answer),
+                caption_of(workspace, hit.image_id, answer),
             )
             for hit in answer.hits
         ]
@@ -148,7 +148,8 @@ def _pin(workspace: Workspace, answer: Answer) -> str:
     return f"Pinned: updates must keep {first[:_ID_SHOWN]} as the first answer to {answer.query!r}."
 
 
-def _caption(workspace: Workspace, image_id: str, answer: Answer) -> str:
+def caption_of(workspace: Workspace, image_id: str, answer: Answer) -> str:
+    """Returns a picture's first caption, in the language of the query if it has one."""
     captions = workspace.catalog.captions_of(image_id)
     wanted = answer.language.split(" + ")
     captions.sort(

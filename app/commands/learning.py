@@ -194,7 +194,7 @@ def _take_in(
 
 
 def _watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
-    """Follows a job to its end and leaves with the exit code of its verdict."""
+    """Follows a job to its end; Ctrl-C stops the job too."""
     from app import messages, worker
 
     try:
@@ -214,6 +214,13 @@ def _watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
             f"Stopped {job.id}. `python -m app update --resume {job.id}` goes on from its last checkpoint.",
             exit_code=130,
         ) from None
+    _finish(done, is_json=is_json)
+
+
+def _finish(done: JobRecord, *, is_json: bool) -> None:
+    """Shows how a job ended and leaves with the exit code of its verdict."""
+    from app import messages
+
     if done.state not in _EXIT_CODES:
         raise _failure(done)
     show(is_json, _document(done), *messages.outcome(done.id, done.state, done.result))

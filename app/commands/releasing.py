@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.commands.chunks import caption_of
 from app.commands.terminal import (
     HomeOption,
     JsonOption,
@@ -115,11 +116,17 @@ def compare(
 
         first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
         answer = ask_both(first, second, query, language=language, k=k)
-    rows = [
-        (move.image_id[:_ID_SHOWN], move.rank_a, move.rank_b, _step(move.rank_a, move.rank_b))
-        for move in answer.moves
-    ]
-    header = ("picture", f"rank in {answer.a.release}", f"rank in {answer.b.release}", "moved")
+        rows = [
+            (
+                move.image_id[:_ID_SHOWN],
+                move.rank_a,
+                move.rank_b,
+                _step(move.rank_a, move.rank_b),
+                caption_of(workspace, move.image_id, answer.b),
+            )
+            for move in answer.moves
+        ]
+    header = ("picture", f"rank in {answer.a.release}", f"rank in {answer.b.release}", "moved", "caption")
     common = f"{100 * answer.overlap:.0f} % of the pictures are the same."
     show(is_json, asdict(answer), common, table(header, rows))
 

@@ -38,8 +38,12 @@ def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
         go = gr.Button("Compare", variant="primary", scale=1, min_width=120, elem_id="compare-go")
     status = gr.Markdown(_HINT, elem_classes="empty", elem_id="compare-status", latex_delimiters=[])
     with gr.Row(visible=False) as answers:
-        first = _gallery("A", "compare-a")
-        second = _gallery("B", "compare-b")
+        with gr.Column(min_width=300):
+            first_name = gr.Markdown(elem_classes="side")
+            first = _gallery("compare-a")
+        with gr.Column(min_width=300):
+            second_name = gr.Markdown(elem_classes="side")
+            second = _gallery("compare-b")
     table = gr.Dataframe(
         headers=wording.COMPARED_HEADERS,
         label="Recall on held-out pairs, text to image, in percent",
@@ -54,7 +58,8 @@ def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
         records = serving.releases()
         choices = [(wording.release_label(record, live), record.id) for record in records]
         current = next((record for record in records if record.id == live), None)
-        other = next((record.id for record in records if record.id != live), live)
+        others = [record for record in records if current and record.version != current.version] or records
+        other = next((record.id for record in others if record.id != live), live)
         spoken = wording.listed_languages(current) if current else []
         languages = wording.language_choices(current, spoken) if current else [("Auto-detect", AUTO)]
         return (
@@ -77,8 +82,10 @@ def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
         return (
             gr.Markdown(wording.overlap_line(compared), elem_classes="status"),
             gr.Row(visible=True),
-            gr.Gallery(value=one, label=f"A · {compared.a.release}"),
-            gr.Gallery(value=two, label=f"B · {compared.b.release}"),
+            f"#### A · {compared.a.release}",
+            one,
+            f"#### B · {compared.b.release}",
+            two,
             gr.Dataframe(value=wording.compared_slices(*records), visible=True),
         )
 
@@ -86,7 +93,7 @@ def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
         [query.submit, go.click],
         ask,
         [left, right, query, language],
-        [status, answers, first, second, table],
+        [status, answers, first_name, first, second_name, second, table],
         api_name="compare",
         concurrency_id="search",
         show_progress="minimal",
@@ -102,9 +109,9 @@ def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
     )
 
 
-def _gallery(side: str, elem_id: str) -> gr.Gallery:
+def _gallery(elem_id: str) -> gr.Gallery:
     return gr.Gallery(
-        label=side,
+        show_label=False,
         columns=4,
         height="auto",
         object_fit="cover",
@@ -121,7 +128,9 @@ def _only(line: str) -> tuple[Any, ...]:
     return (
         gr.Markdown(line, elem_classes="empty"),
         gr.Row(visible=False),
-        gr.Gallery(value=[]),
-        gr.Gallery(value=[]),
+        "",
+        [],
+        "",
+        [],
         gr.Dataframe(visible=False),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gradio as gr
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.responses import RedirectResponse
 
 from app.security import Passwords
 from app.serving import Serving
@@ -22,15 +23,21 @@ _MOST_WAITING = 64
 def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     """Mounts the admin page at /admin and the search page at /."""
     limit = serving.settings.max_upload_bytes
+    app.add_api_route("/admin", _to_admin, include_in_schema=False)
     # The page at / takes every path that is left, so it comes last.
     _mount(app, admin_page(serving, Access(passwords)), "/admin", admin_name, limit)
     _mount(app, search_page(serving), "/", searcher_name, 1024**2)
 
 
+def _to_admin(request: Request) -> RedirectResponse:
+    """Adds the slash without which the page at / would answer."""
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/admin/")
+
+
 def search_page(serving: Serving) -> gr.Blocks:
     """Builds the page with Search and Compare."""
     with _blocks("Perennial") as blocks:
-        _masthead("Image search that keeps learning", "[Teach it →](/admin)")
+        _masthead("Image search that keeps learning", "[Teach it →](/admin/)")
         with gr.Tabs(elem_classes="tabs"):
             with gr.Tab("Search", id="search"):
                 add_search_tab(blocks, serving)

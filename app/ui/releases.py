@@ -26,7 +26,7 @@ def add_releases_tab(blocks: gr.Blocks, serving: Serving, access: Access, tab: g
     said = gr.Markdown(
         "Select a release to see its gate report.", elem_classes="status", elem_id="releases-said"
     )
-    with gr.Row(equal_height=True):
+    with gr.Row(elem_classes="beside"):
         why = gr.Textbox(
             label="Reason",
             placeholder="Kept in the history with your name",
@@ -35,9 +35,9 @@ def add_releases_tab(blocks: gr.Blocks, serving: Serving, access: Access, tab: g
             elem_id="why",
         )
         promote = gr.Button(
-            "Promote the selected release", variant="primary", interactive=False, scale=2, elem_id="promote"
+            "Promote selected", variant="primary", interactive=False, scale=2, elem_id="promote"
         )
-        back = gr.Button("Roll back to the version before", scale=2, elem_id="roll-back")
+        back = gr.Button("Roll back", scale=2, elem_id="roll-back")
     with gr.Column(visible=False) as report:
         verdict = gr.Markdown(latex_delimiters=[], elem_classes="verdict", elem_id="release-verdict")
         slices = gr.Dataframe(

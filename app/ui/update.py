@@ -79,7 +79,7 @@ class _UpdateTab:
                 )
         self.check = gr.Button("Take it in and check it", variant="primary", elem_id="check")
         self.upload_said = gr.Markdown("", elem_classes="status", elem_id="upload-said", latex_delimiters=[])
-        with gr.Row(equal_height=True):
+        with gr.Row(elem_classes="beside"):
             self.known = gr.Dropdown(
                 [], label="… or teach a chunk that is here already", scale=4, elem_id="known"
             )

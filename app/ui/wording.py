@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.commits import CommitRecord
-from app.languages import display_name
 from app.releases import ReleaseRecord
 from app.search import AUTO, Answer, CompareAnswer
+from app.ui.language_names import english_name, own_name
 from ingest.pair import Caption
 from ingest.records import ChunkRecord, ImageRecord
 from model_updates.gate_report import GateReport, points
@@ -26,7 +26,7 @@ NOTHING_YET = (
 )
 EMPTY_GALLERY = (
     "### There are no pictures yet\n\n"
-    "Open [Teach](/admin) and upload a chunk: a zip of pictures with a table of captions, or a folder's worth of "
+    "Open [Teach](/admin/) and upload a chunk: a zip of pictures with a table of captions, or a folder's worth of "
     "pictures with a text file beside each. Pictures without captions can be searched too."
 )
 NO_HITS = (
@@ -137,13 +137,13 @@ def picture_details(
             ("Domain", escaped(record.domain)),
             ("Split", record.split.value),
             ("Size", f"{record.width} × {record.height} {escaped(record.format)}"),
-            ("Chunk", f"`{record.chunk_id}`"),
+            ("Chunk", record.chunk_id),
         ]
-    facts.append(("Id", f"`{image_id[:16]}…`"))
-    table = "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts)])
+    facts.append(("Id", f"{image_id[:20]}…"))
+    known = "  \n".join(f"{name} **{value}**" for name, value in facts)
     spoken = "\n".join(f"- `{caption.language}` {escaped(caption.text)}" for caption in captions)
     picture = f"[![picture {rank}]({base}/v1/images/{image_id})]({base}/v1/images/{image_id})"
-    return picture, f"#### Captions\n\n{spoken or 'This picture has none.'}\n\n{table}"
+    return picture, f"#### Captions\n\n{spoken or 'This picture has none.'}\n\n{known}"
 
 
 def release_rows(releases: Sequence[ReleaseRecord], live: str | None) -> list[list[str]]:
@@ -332,15 +332,15 @@ def thumbnail_url(base: str, image_id: str) -> str:
 
 def _with_badge(tag: str, release: ReleaseRecord) -> str:
     badge = recall_badge(release, tag)
-    return f"{display_name(tag)} · {badge}" if badge else display_name(tag)
+    return f"{own_name(tag)} · {badge}" if badge else own_name(tag)
 
 
 def _reading(answer: Answer) -> str:
     shown = answer.language.split(" + ")
     if len(answer.detected) == 1 and len(shown) == 1:
-        return f"language: {display_name(shown[0])}"
+        return f"language: {english_name(shown[0])}"
     sure = dict(answer.detected)
-    return "detected: " + " or ".join(f"{display_name(tag)} ({sure.get(tag, 0.0):.2f})" for tag in shown)
+    return "detected: " + " or ".join(f"{english_name(tag)} ({sure.get(tag, 0.0):.2f})" for tag in shown)
 
 
 def _both(pair: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None], name: str) -> list[str]:

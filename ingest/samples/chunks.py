@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import multiprocessing
+import os
 import zipfile
+from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from ingest.samples.scene_captions import caption
 from ingest.samples.scene_grid import Scene
@@ -21,6 +24,17 @@ PICTURE_SIZE = 256
 # Styles that look alike enough to be one domain; every other style is a domain of its own name.
 _SCENE_STYLES = frozenset({"gouache", "flat"})
 _FIXED_TIME = (2020, 1, 1, 0, 0, 0)
+# A picture takes 20 to 30 ms to draw, and 10 kB to keep: the same ones come back with every language's captions.
+_KEPT_PICTURES = 4096
+# Below this, starting processes (half a second each) costs more than they save.
+_WORTH_PROCESSES = 200
+_MOST_PROCESSES = 4
+
+
+Drawing = tuple[Scene, str, int]
+"""What is drawn: scene, style, seed."""
+
+_memory: OrderedDict[Drawing, bytes] = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,10 @@ class _Picture:
     scene: Scene
     style: str
     seed: int
+
+    @property
+    def drawing(self) -> Drawing:
+        return self.scene, self.style, self.seed
 
 
 def domain_of(style: str) -> str:
@@ -39,7 +57,7 @@ def domain_of(style: str) -> str:
 def write_chunk(
     path_zip: Path,
     *,
-    scenes: Sequence[tuple[Scene, str, int]],
+    scenes: Sequence[Drawing],
     languages: Sequence[str],
     shuffle_captions: bool = False,
     seed: int = 0,
@@ -86,11 +104,11 @@ def write_chunk(
         for picture, scene in zip(pictures, described, strict=True)
         for language in languages
     ]
+    drawn = _drawn(pictures)
     with zipfile.ZipFile(path_zip, "w") as archive:
         _add(archive, "captions.csv", _table(rows))
         for picture in pictures:
-            drawn = draw(picture.scene, picture.style, size=PICTURE_SIZE, seed=picture.seed)
-            _add(archive, picture.file, _encoded(drawn))
+            _add(archive, picture.file, drawn[picture.drawing])
 
 
 def _table(rows: Sequence[Sequence[str]]) -> bytes:
@@ -109,9 +127,30 @@ def _strangers(scenes: list[Scene], rng: np.random.Generator) -> list[Scene]:
     return [scenes[int(position)] for position in following]
 
 
-def _encoded(picture: Image.Image) -> bytes:
+def _drawn(pictures: Sequence[_Picture]) -> dict[Drawing, bytes]:
+    """The encoded pictures; each is drawn once a process, many of them on several cores."""
+    found = {picture.drawing: _memory[picture.drawing] for picture in pictures if picture.drawing in _memory}
+    missing = [picture.drawing for picture in pictures if picture.drawing not in found]
+    processes = min(os.cpu_count() or 1, _MOST_PROCESSES)
+    if len(missing) < _WORTH_PROCESSES or processes == 1:
+        fresh = [_encoded(drawing) for drawing in missing]
+    else:
+        # Spawned, not forked: the caller may run threads of torch, which a fork would leave hanging.
+        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+            fresh = list(pool.map(_encoded, missing, chunksize=20))
+    found |= dict(zip(missing, fresh, strict=True))
+    for drawing in found:
+        _memory[drawing] = found[drawing]
+        _memory.move_to_end(drawing)
+    while len(_memory) > _KEPT_PICTURES:
+        _memory.popitem(last=False)
+    return found
+
+
+def _encoded(drawing: Drawing) -> bytes:
+    scene, style, seed = drawing
     data = io.BytesIO()
-    picture.save(data, "WEBP", quality=88, method=2)
+    draw(scene, style, size=PICTURE_SIZE, seed=seed).save(data, "WEBP", quality=88, method=2)
     return data.getvalue()
 
 

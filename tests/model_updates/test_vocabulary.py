@@ -1,7 +1,6 @@
 """The expandable vocabulary: CLIP's ids, growth that moves no row, tables of a language's own."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +26,8 @@ def clip() -> Vocabulary:
 
 
 @pytest.fixture(scope="module")
-def reference() -> Iterator[SimpleTokenizer]:
-    yield SimpleTokenizer()
+def reference() -> SimpleTokenizer:
+    return SimpleTokenizer()
 
 
 def ids_of_open_clip(reference: SimpleTokenizer, text: str) -> list[int]:

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from app import cli, update_cycle
+from app.commands import chunks, homes, learning, releasing
+from app.outcomes import UpdateRequest
+from app.settings import load_settings
+from app.workspace import Workspace
+from ingest.records import JobRecord
+from tests.app import small_home
+
+VERBS = set(
+    "init ingest update methods evaluate gate compare promote rollback releases search serve demo status".split()
+)
+
+
+def run(*arguments: str | Path, home: Path | None = None) -> Any:
+    place = [] if home is None else ["--home", str(home)]
+    return CliRunner().invoke(cli.app, [*map(str, arguments), *place])
+
+
+def document(*arguments: str | Path, home: Path, code: int = 0) -> Any:
+    result = run(*arguments, "--json", home=home)
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home to be looked at, not changed."""
+    return small_home.small_home(tmp_path_factory)
+
+
+@pytest.fixture
+def home(template: Path, tmp_path: Path) -> Path:
+    return small_home.copy_of(template, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def reviewed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which an update has left a release for a person to review."""
+    place = small_home.copy_of(template, tmp_path_factory.mktemp("reviewed"))
+    # Generous, so that a home too small to teach anything gets a review and no rejection.
+    gate = {"samples": 200, "slice_drop": 100.0, "pooled_drop": 100.0}
+    with Workspace.open(load_settings(home=place, gate=gate)) as workspace:
+        request = UpdateRequest(
+            chunk=small_home.taught_chunk(place), strategy="language-tables", options={"epochs": 1}, by="test"
+        )
+        scratch = workspace.home.staging / "j1"
+        outcome = update_cycle.update(workspace, request, scratch=scratch, progress=lambda _: None)
+    assert outcome.verdict == "review", outcome.sentence
+    return place
+
+
+# Before anything runs
+
+
+def test_help_loads_nothing_heavy_and_names_every_verb() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from app.cli import app;"
+        "print(CliRunner().invoke(app, ['--help']).output);"
+        "heavy = ['torch', 'faiss', 'gradio', 'numpy', 'sqlalchemy', 'PIL', 'pydantic_settings', 'rich'];"
+        "print('loaded:', [name for name in heavy if name in sys.modules])"
+    )
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": root}
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    ).stdout
+    assert "loaded: []" in output
+    assert {line.split()[0] for line in output.splitlines() if line.startswith("  ")} >= VERBS
+
+
+def test_every_verb_knows_json_and_home() -> None:
+    verbs = {
+        name: function
+        for module in (homes, chunks, learning, releasing)
+        for name, function in vars(module).items()
+        if name in VERBS and inspect.isfunction(function)
+    }
+    assert set(verbs) == VERBS
+    for name, function in verbs.items():
+        parameters = set(inspect.signature(function).parameters)
+        assert "home" in parameters or name == "methods"
+        assert "is_json" in parameters or name in {"serve", "demo"}
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status"],
+        ["releases"],
+        ["search", "boat"],
+        ["ingest", "x"],
+        ["update", "--chunk", "x"],
+        ["update", "--resume", "j1"],
+        ["gate", "r1"],
+        ["promote", "r1"],
+        ["rollback"],
+        ["evaluate"],
+        ["compare", "r1", "r2", "boat"],
+        ["serve"],
+    ],
+)
+def test_without_a_home_every_verb_says_how_to_make_one(arguments: list[str], tmp_path: Path) -> None:
+    result = run(*arguments, home=tmp_path / "none")
+    assert result.exit_code == 1
+    assert "run `python -m app init`" in result.stderr
+    assert result.stdout == ""
+    assert not (tmp_path / "none").exists()
+
+
+MISTAKES = [
+    (["search", " "], 2, "BadQuery", "nothing to look for"),
+    (["search", "x" * 501], 2, "BadQuery", "at most 500"),
+    (["search", "boat", "--release", "r99"], 1, "UnknownRelease", "no release 'r99'"),
+    (["compare", "r1", "r99", "boat"], 1, "UnknownRelease", "no release 'r99'"),
+    (["promote", "r99"], 1, "UnknownRelease", "no release 'r99'"),
+    (["gate", "r99"], 1, "UnknownRelease", "no release 'r99'"),
+    (["promote", "r2"], 2, "UsageProblem", "live already"),
+    (["rollback"], 1, "NoRelease", "nothing to go back to"),
+    (["ingest", "missing.zip"], 1, "BadUpload", "missing.zip"),
+    (["ingest", "x", "--map", "text"], 2, "UsageProblem", "--map takes name=value"),
+    (["ingest", "x", "--language", "klingonish"], 2, "UnknownLanguage", "klingonish"),
+    (["update"], 2, "UsageProblem", "Say what to learn from"),
+    (["update", "x", "--chunk", "y"], 2, "UsageProblem", "Say what to learn from"),
+    (["update", "--chunk", "ffffffff"], 1, "UnknownChunk", "no chunk"),
+    (["update", "--chunk", "a", "--strategy", "magic"], 2, "UnknownStrategy", "language-tables"),
+    (
+        ["update", "--chunk", "a", "--strategy", "teir", "--option", "x=1"],
+        2,
+        "BadStrategyOption",
+        "has no option",
+    ),
+    (["update", "--chunk", "a", "--option", "epochs=1"], 2, "UsageProblem", "--option belongs to a strategy"),
+    (["update", "--resume", "j99"], 1, "UnknownJob", "no job"),
+    (["update", "--cancel", "j99"], 1, "UnknownJob", "no job"),
+    (["search"], 2, "Usage", "query"),
+    (["nonsense"], 2, "Usage", "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "exit_code", "code", "words"), MISTAKES)
+def test_a_mistake_is_one_sentence_and_changes_nothing(
+    template: Path, arguments: list[str], exit_code: int, code: str, words: str
+) -> None:
+    before = sorted(path.name for path in template.glob("[crv]*s/*"))
+    found = document(*arguments, home=template, code=exit_code)
+    assert found["code"] == code
+    assert words in found["error"]
+    result = run(*arguments, home=template)
+    assert result.exit_code == exit_code
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert sorted(path.name for path in template.glob("[crv]*s/*")) == before
+
+
+def test_what_nobody_foresaw_is_one_line_that_names_the_log(home: Path) -> None:
+    edge = typer.Typer(cls=cli._Edge)
+
+    @edge.command()
+    def divide() -> None:
+        from app.commands.terminal import settings_for
+
+        settings_for(home)
+        raise ZeroDivisionError("by zero")
+
+    @edge.command()
+    def rest() -> None:
+        raise KeyboardInterrupt
+
+    result = CliRunner().invoke(edge, ["divide"])
+    assert result.exit_code == 1
+    assert str(home / "perennial.log") in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "ZeroDivisionError: by zero" in (home / "perennial.log").read_text()
+    assert CliRunner().invoke(edge, ["rest"]).exit_code == 130
+
+
+# Verbs
+
+
+def test_init_refuses_a_home_that_has_releases(template: Path) -> None:
+    found = document("init", home=template, code=2)
+    assert "already has releases" in found["error"]
+
+
+def test_ingest_reports_what_became_of_each_row_and_the_same_again_is_0_new(
+    home: Path, tmp_path: Path
+) -> None:
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=4, first=11)
+    first = document("ingest", source, "--name", "four", "--report", tmp_path / "rows.csv", home=home)
+    assert (first["name"], first["new_images"], first["images_embedded"]) == ("four", 4, 4)
+    assert first["commit"]["reason"] == "ingest"
+    assert (tmp_path / "rows.csv").read_text(encoding="utf-8-sig").startswith("where,outcome,code,sentence")
+    again = run("ingest", source, home=home)
+    assert again.exit_code == 0
+    assert "0 new pairs" in again.stdout
+    assert document("ingest", source, home=home)["commit"] is None
+
+
+def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
+    result = run("search", "a red boat", "-k", "3", "--pin", home=home)
+    assert result.exit_code == 0
+    assert "Pinned" in result.stdout
+    found = document("search", "a red boat", "-k", "3", home=home)
+    assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
+    with Workspace.open(load_settings(home=home)) as workspace:
+        assert [pin.image_id for pin in workspace.catalog.pins()] == [found["hits"][0]["image_id"]]
+
+
+def test_status_tells_what_is_live_and_what_it_knows(template: Path) -> None:
+    found = document("status", home=template)
+    assert found["live"]["release"].startswith("r2-")
+    assert found["live"]["languages"] == ["en"]
+    assert found["counts"]["gallery"] == small_home.PICTURES
+    assert found["disk"]["used_bytes"] > 0
+    text = run("status", home=template).stdout
+    assert "Live: r2-" in text
+    assert "probes" in text
+
+
+def test_methods_list_every_strategy_with_its_options() -> None:
+    from model_updates.strategies import STRATEGIES
+
+    found = json.loads(run("methods", "--json").stdout)
+    assert [method["name"] for method in found] == list(STRATEGIES)
+    assert all(method["summary"] and "epochs" in method["options"] for method in found)
+    assert "language-tables" in run("methods").stdout
+
+
+def test_evaluate_measures_the_live_release(template: Path) -> None:
+    found = document("evaluate", home=template)
+    assert {part["language"] for part in found["slices"]} == {"en"}
+    assert run("evaluate", "--release", "r1", home=template).exit_code == 0
+
+
+def test_a_review_needs_force_and_rollback_goes_back(reviewed: Path, tmp_path: Path) -> None:
+    home = small_home.copy_of(reviewed, tmp_path)
+    release = document("releases", home=home)[0]
+    assert (release["verdict"], release["live"], release["languages"]) == ("review", False, ["en", "de"])
+    assert "Verdict: review" in run("gate", release["id"], home=home).stdout
+    assert document("gate", release["id"], home=home)["gate"]["verdict"] == "review"
+    refused = document("promote", release["id"], home=home, code=4)
+    assert "--force" in refused["error"]
+    assert document("promote", release["id"], "--force", "--why", "looked", home=home)["why"] == "looked"
+    assert document("releases", home=home)[0]["live"]
+    assert document("rollback", home=home)["reason"] == "rollback"
+    assert not document("releases", home=home)[0]["live"]
+
+
+def test_compare_shows_how_pictures_moved(reviewed: Path) -> None:
+    found = document("compare", "r2", "r3", "ein rotes Boot", "-k", "3", home=reviewed)
+    assert len(found["a"]["hits"]) == len(found["b"]["hits"]) == 3
+    assert "are the same" in run("compare", "r2", "r3", "boat", home=reviewed).stdout
+
+
+# How an update ends
+
+JOB = JobRecord("j1", "update", "succeeded", {}, {}, {}, None, None, "", None, None)
+
+
+@pytest.mark.parametrize(
+    ("state", "result", "exit_code"),
+    [
+        ("succeeded", {}, 0),
+        ("rejected", {}, 3),
+        ("review", {}, 4),
+        ("failed", {"code": "NothingToLearn", "exit_code": 1}, 1),
+        ("failed", {"code": "UpdateRunning", "exit_code": 5}, 5),
+        ("cancelled", {}, 1),
+        ("interrupted", {}, 1),
+    ],
+)
+def test_the_exit_code_tells_the_verdict(state: str, result: dict[str, Any], exit_code: int) -> None:
+    ended = replace(JOB, state=state, error="It went wrong." if state == "failed" else None)
+    outcome = {"sentence": "s", "seconds": 1.0, "images_embedded": 0, "release": "r3-1", "version": "v2-1"}
+    ended = replace(ended, result=result or outcome)
+    try:
+        learning._finish(ended, is_json=True)
+    except typer.Exit as left:
+        assert left.exit_code == exit_code
+    except learning.JobFailed as failed:
+        assert failed.exit_code == exit_code
+        assert failed.code == result.get("code", "JobFailed")

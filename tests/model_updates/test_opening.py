@@ -1,0 +1,180 @@
+"""Opening encoders: safetensors alone, sentences for what does not fit, small open_clip architectures for real."""
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from torch import nn
+
+from model_updates.encoder import Encoder
+from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
+from model_updates.opening import build_model, load_weights, open_embedded, open_encoder
+from tests.model_updates.tiny import make_strategy, teach
+
+SMALL = "perennial-test-vit"
+SMALL_SIGLIP = "perennial-test-siglip-like"
+VISION = {"image_size": 32, "patch_size": 16, "width": 32, "layers": 2, "head_width": 16}
+TEXT = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_architectures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Registers two small architectures beside ViT-B-16 and takes them out again."""
+    folder = tmp_path_factory.mktemp("configs")
+    configs = {
+        SMALL: {"embed_dim": 24, "vision_cfg": VISION, "text_cfg": TEXT},
+        SMALL_SIGLIP: {
+            "embed_dim": 24,
+            "custom_text": True,
+            "vision_cfg": VISION,
+            "text_cfg": TEXT | {"no_causal_mask": True, "pool_type": "last"},
+        },
+    }
+    for name, config in configs.items():
+        (folder / f"{name}.json").write_text(json.dumps(config), encoding="utf-8")
+    paths, known = list(open_clip.factory._MODEL_CONFIG_PATHS), dict(open_clip.factory._MODEL_CONFIGS)
+    open_clip.add_model_config(folder)
+    yield
+    open_clip.factory._MODEL_CONFIG_PATHS[:] = paths
+    open_clip.factory._MODEL_CONFIGS.clear()
+    open_clip.factory._MODEL_CONFIGS.update(known)
+
+
+def random_weights(folder: Path, architecture: str = SMALL, *, half: bool = False) -> tuple[Path, nn.Module]:
+    torch.manual_seed(3)
+    model = build_model(architecture)
+    state = {k: (v.half() if half else v).contiguous() for k, v in model.state_dict().items()}
+    path = folder / "weights.safetensors"
+    save_file(state, path)
+    return path, model
+
+
+def test_a_local_file_opens_and_gives_open_clips_own_features(tmp_path: Path) -> None:
+    path, model = random_weights(tmp_path)
+    encoder = open_encoder(SMALL, str(path))
+    texts = ["a photo of a dog", "two cats, sleeping", "a"]
+    with torch.inference_mode():
+        expected = model.encode_text(open_clip.get_tokenizer(SMALL)(texts))  # type: ignore[operator]
+    assert np.allclose(encoder.text_features(texts), expected.numpy(), atol=1e-5)
+    picture = Image.effect_noise((50, 40), 60).convert("RGB")
+    transform = open_clip.image_transform(32, is_train=False)
+    with torch.inference_mode():
+        vector = model.encode_image(transform(picture)[None])  # type: ignore[operator]
+    assert np.allclose(encoder.image_features([picture]), vector.numpy(), atol=1e-5)
+    assert encoder.dim == 24
+
+
+def test_half_precision_weights_are_widened(tmp_path: Path) -> None:
+    path, _ = random_weights(tmp_path, half=True)
+    encoder = open_encoder(SMALL, str(path))
+    assert all(p.dtype == torch.float32 for p in encoder.model.parameters())
+
+
+def test_such_an_encoder_learns_a_language(tmp_path: Path) -> None:
+    path, _ = random_weights(tmp_path)
+    encoder = open_encoder(SMALL, str(path))
+    image, english = encoder.image_fingerprint, encoder.text_fingerprint("en")
+    report = teach(encoder, make_strategy("language-tables", epochs=1))
+    assert encoder.image_fingerprint == image
+    assert encoder.text_fingerprint("en") == english
+    assert report.image_forwards == 0
+    assert encoder.vocabulary is not None
+    assert encoder.vocabulary.size > 49408
+
+
+def test_a_text_tower_that_is_not_causal_keeps_its_own_tokenizer(tmp_path: Path) -> None:
+    path, model = random_weights(tmp_path, SMALL_SIGLIP)
+    encoder = open_encoder(SMALL_SIGLIP, str(path))
+    assert encoder.vocabulary is None
+    texts = ["a dog", "two sleeping cats"]
+    with torch.inference_mode():
+        expected = model.encode_text(open_clip.get_tokenizer(SMALL_SIGLIP)(texts))  # type: ignore[operator]
+    assert np.allclose(encoder.text_features(texts, "de"), expected.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["finetune", "c-clip"])
+def test_a_foreign_text_tower_learns_by_strategies_that_grow_nothing(name: str, tmp_path: Path) -> None:
+    path, _ = random_weights(tmp_path, SMALL_SIGLIP)
+    encoder = open_encoder(SMALL_SIGLIP, str(path))
+    before: Encoder = encoder.copy()
+    teach(encoder, make_strategy(name, epochs=1))
+    assert encoder.image_fingerprint != before.image_fingerprint
+    assert encoder.text_fingerprint() != before.text_fingerprint()
+
+
+@pytest.mark.parametrize("name", ["model.pt", "model.pth", "model.bin", "model.ckpt", "model.PKL", "model"])
+def test_pickled_weights_are_refused_and_never_opened(name: str, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (exec, (f"open({str(tmp_path / 'sprung')!r}, 'w').close()",))
+
+    path = tmp_path / name
+    path.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(UnsafeWeights, match=r"is not a \.safetensors file.*convert them to safetensors"):
+        open_encoder(SMALL, str(path))
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_pickle_under_a_safe_name_is_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(WeightsMismatch, match="not a readable safetensors file .* fetch it again"):
+        open_encoder(SMALL, str(path))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WeightsMismatch, match=r"there is no weights file 'gone\.safetensors'"):
+        open_encoder(SMALL, str(tmp_path / "gone.safetensors"))
+
+
+def test_weights_that_do_not_fit_are_refused_with_the_first_names(tmp_path: Path) -> None:
+    path, model = random_weights(tmp_path)
+    state = {k: v.contiguous() for k, v in model.state_dict().items()}
+    lacking = state.pop("visual.proj")
+    save_file(state | {"other": lacking, "text_projection": torch.zeros(2, 2)}, path)
+    with pytest.raises(
+        WeightsMismatch,
+        match=r"1 tensors are missing \['visual.proj'\], 1 are unknown \['other'\], 1 have another shape",
+    ):
+        load_weights(model, path)
+
+
+def test_an_unknown_architecture_is_told_similar_ones() -> None:
+    with pytest.raises(UnknownModel, match=r"no architecture 'ViT-B-17'; similar: .*ViT-B-16"):
+        open_encoder("ViT-B-17", "weights.safetensors")
+
+
+def test_an_architecture_without_weights_is_told_its_tags() -> None:
+    with pytest.raises(UnknownModel, match=r"'ViT-B-16' needs weights: name a pretrained tag \(openai"):
+        open_encoder("ViT-B-16")
+
+
+def test_an_unknown_tag_is_told_the_known_ones() -> None:
+    with pytest.raises(UnknownModel, match="ViT-B-16 has no pretrained tag 'imagenet'; it has: openai"):
+        open_encoder("ViT-B-16", "imagenet")
+
+
+def test_weights_of_another_activation_are_refused_before_they_are_fetched() -> None:
+    with pytest.raises(UnknownModel, match="QuickGELU.*ask for the model 'ViT-B-16-quickgelu'"):
+        open_encoder("ViT-B-16", "openai")
+
+
+def test_the_embedded_encoder_brings_its_own_weights(tmp_path: Path) -> None:
+    path, _ = random_weights(tmp_path)
+    with pytest.raises(UnknownModel, match="perennial-tiny brings its own weights"):
+        open_encoder("perennial-tiny", str(path))
+
+
+def test_the_embedded_encoder_opens_and_tells_a_cat_from_a_car() -> None:
+    encoder = open_embedded()
+    assert encoder.dim == 192
+    cat, kitten, car = encoder.encode_texts(["cat", "a cat", "red car"], "en")
+    assert float(cat @ kitten) > float(cat @ car)
+    assert open_encoder().image_fingerprint == encoder.image_fingerprint
