@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import gradio as gr
 from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
@@ -22,10 +24,15 @@ _MOST_WAITING = 64
 
 def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     """Mounts the admin page at /admin and the search page at /."""
-    limit = serving.settings.max_upload_bytes
     app.add_api_route("/admin", _to_admin, include_in_schema=False)
-    # The page at / takes every path that is left, so it comes last.
+    # Built inside a loop: outside of one Gradio makes a new loop for each lock and never closes it.
+    asyncio.run(_mount_both(app, serving, passwords))
+
+
+async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
+    limit = serving.settings.max_upload_bytes
     _mount(app, admin_page(serving, Access(passwords)), "/admin", admin_name, limit)
+    # The page at / takes every path that is left, so it comes last.
     _mount(app, search_page(serving), "/", searcher_name, 1024**2)
 
 

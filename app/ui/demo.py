@@ -1,0 +1,143 @@
+"""The Guide tab of the demo: the story step by step, a button each, with the numbers it found."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from app.demo_guide import Guide
+from app.demo_story import STEPS, Findings, Shown, Step
+from app.serving import OWN_ERRORS
+from app.ui import wording
+from app.ui.access import base_of
+
+_POLL_SECONDS = 1.0
+_INTRO = (
+    "Nine steps tell what Perennial does, on pictures drawn on this machine. Each button does the real thing: chunks "
+    "are taken in, updates run as jobs, what passes the gate goes live. Between the steps, try *Search* and *Compare*, "
+    "or look at [Update and Releases](/admin/)."
+)
+_THUMBNAIL_PIXELS = 112
+Outputs = tuple[Any, ...]
+
+
+def add_guide_tab(blocks: gr.Blocks, guide: Guide) -> None:
+    """Draws the tab and connects it; call inside its tab."""
+    _GuideTab(guide).connect(blocks)
+
+
+class _GuideTab:
+    """An accordion for each step, and a timer that watches the one at work."""
+
+    def __init__(self, guide: Guide) -> None:
+        self.guide = guide
+        gr.Markdown(_INTRO)
+        self.timer = gr.Timer(_POLL_SECONDS, active=False)
+        self.panels: list[gr.Accordion] = []
+        self.buttons: list[gr.Button] = []
+        self.texts: list[gr.Markdown] = []
+        self.pictures: list[gr.HTML] = []
+        for number, step in enumerate(STEPS, start=1):
+            with gr.Accordion(f"{number}. {step.title}", open=number == 1) as panel:
+                gr.Markdown(step.tells)
+                self.buttons.append(
+                    gr.Button(
+                        "Play this step", variant="primary", interactive=False, elem_id=f"play-{step.name}"
+                    )
+                )
+                self.texts.append(gr.Markdown("", elem_id=f"found-{step.name}", latex_delimiters=[]))
+                self.pictures.append(gr.HTML("", visible=False, elem_id=f"pictures-{step.name}"))
+            self.panels.append(panel)
+
+    @property
+    def _outputs(self) -> list[Any]:
+        return [self.timer, *self.panels, *self.buttons, *self.texts, *self.pictures]
+
+    def connect(self, blocks: gr.Blocks) -> None:
+        """Connects buttons, timer and page."""
+        private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        for step, button in zip(STEPS, self.buttons, strict=True):
+            button.click(self._starter(step), None, self._outputs, **private)
+        self.timer.tick(self._watch, None, self._outputs, **private)
+        blocks.load(self._all, None, self._outputs, **private)
+
+    def _starter(self, step: Step) -> Any:
+        def start(request: gr.Request) -> Outputs:
+            try:
+                self.guide.start(step.name)
+            except OWN_ERRORS as error:
+                gr.Info(str(error))
+            return self._all(request)
+
+        return start
+
+    def _watch(self, request: gr.Request) -> Outputs:
+        running = self.guide.running
+        if running is None:
+            return self._all(request)
+        texts = [gr.skip() if step is not running.step else self._progress() for step in STEPS]
+        skipped = [gr.skip()] * len(STEPS)
+        return (gr.skip(), *skipped, *skipped, *texts, *skipped)
+
+    def _all(self, request: gr.Request) -> Outputs:
+        """Everything as it stands: for a page that opens, and when a step begins or ends."""
+        found, running, following = self.guide.found(), self.guide.running, self.guide.following()
+        base = wording.base_address(*base_of(request))
+        panels, buttons, texts, pictures = [], [], [], []
+        for number, step in enumerate(STEPS, start=1):
+            findings = found.get(step.name)
+            is_running = running is not None and running.step is step
+            mark = "" if findings is None else (" ✓" if findings.passed else " ✗")
+            is_open = is_running or (running is None and step is (following or STEPS[-1]))
+            is_open = is_open or (running is None and findings is not None and _is_newest(step, following))
+            panels.append(gr.Accordion(label=f"{number}. {step.title}{mark}", open=is_open))
+            label = "Play this step again" if findings is not None else "Play this step"
+            buttons.append(
+                gr.Button(
+                    label,
+                    interactive=running is None and step is following,
+                    visible=findings is None or not findings.passed,
+                )
+            )
+            texts.append(self._progress() if is_running else _found(findings))
+            shown = () if findings is None or is_running else findings.shown
+            pictures.append(gr.HTML("".join(_row(one, base) for one in shown), visible=bool(shown)))
+        return (gr.Timer(active=running is not None), *panels, *buttons, *texts, *pictures)
+
+    def _progress(self) -> str:
+        running = self.guide.running
+        if running is None:
+            return ""
+        return wording.progress_view(
+            "running", {"name": "At work", "message": running.message, "fraction": running.fraction}
+        )
+
+
+def _is_newest(step: Step, following: Step | None) -> bool:
+    """Whether it is the step played last: its numbers stay in view while the next one waits."""
+    place = len(STEPS) if following is None else STEPS.index(following)
+    return STEPS.index(step) == place - 1
+
+
+def _found(findings: Findings | None) -> str:
+    if findings is None:
+        return ""
+    checks = [
+        f"- {'✅' if check.holds else '❌'} {wording.escaped(check.claim)}" for check in findings.checks
+    ]
+    # Indented lines are rows of a small table and keep their columns.
+    lines = [
+        f"    {line}" if line.startswith("  ") else f"\n{wording.escaped(line)}\n" for line in findings.lines
+    ]
+    return "\n".join([*lines, "", *checks, "", f"{findings.seconds:.1f} s"])
+
+
+def _row(shown: Shown, base: str) -> str:
+    pictures = "".join(
+        f'<img src="{escape(wording.thumbnail_url(base, image_id))}" alt="a picture found" loading="lazy" '
+        f'width="{_THUMBNAIL_PIXELS}" height="{_THUMBNAIL_PIXELS}" style="border-radius:8px;margin:0 6px 6px 0">'
+        for image_id in shown.image_ids
+    )
+    return f"<p>{escape(shown.title)}</p><div style='display:flex;flex-wrap:wrap'>{pictures}</div>"
