@@ -1,53 +1,35 @@
-"""Low-rank adapters on the weights of open_clip's residual blocks: insert, list, merge.
+"""Low-rank adapters in the residual blocks of open_clip towers, through peft: insert, list, merge.
 
-``W' = W + (alpha / r) * B A`` (METHODS.md B.11), registered on the weight itself through
-`torch.nn.utils.parametrize`. open_clip fuses Q, K and V in ``nn.MultiheadAttention``, which reads its weights
-without calling a submodule, so an adapter must sit on the weight to be run at all (METHODS.md 0, trap 2).
+``W' = W + (alpha / r) * B A`` (METHODS.md B.11). open_clip fuses Q, K and V in ``nn.MultiheadAttention``, which reads
+its weights without calling a submodule: peft adapts that module as a whole (target ``attn``), never its ``out_proj``
+alone, which would not be run at all (METHODS.md 0, trap 2).
 
-Not peft: its attention wrapper (0.21.2) adds the output projection's delta twice, and adds and subtracts the
-delta around every forward, so that the frozen weights drift by rounding and a resumed update ends elsewhere.
-
-Dropout falls on the adapter's input features, one draw for a whole batch, because the weight is shared by it.
+peft 0.21.2 adds the attention's output projection twice, in every forward and in the merge (a test shows it), so
+that adapter is inserted at half its factor and the sum is the formula. peft also adds and takes away the attention's
+deltas around each forward; the frozen weights drift by rounding, about 1e-7 over an update.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 
-import torch
-from torch import Tensor, nn
-from torch.nn.functional import dropout as drop
-from torch.nn.utils import parametrize
+from peft import LoraConfig, inject_adapter_in_model
+from peft.tuners.lora.layer import MultiheadAttention
+from peft.tuners.tuners_utils import BaseTunerLayer
+from torch import nn
 
 from model_updates.errors import BadStrategyOption
 
 # open_clip's own blocks, and those of timm towers (SigLIP).
-_ATTENTION = r"attn|attn\.(out_proj|qkv|proj)"
+_ATTENTION = r"attn|attn\.(qkv|proj)"
 _MLP = r"mlp\.(c_fc|c_proj|fc1|fc2)"
 TARGETS = {
-    "qkvo+mlp": re.compile(rf"(.*\.)?(res)?blocks\.\d+\.({_ATTENTION}|{_MLP})"),
-    "mlp": re.compile(rf"(.*\.)?(res)?blocks\.\d+\.({_MLP})"),
+    "qkvo+mlp": rf"(.*\.)?(res)?blocks\.\d+\.({_ATTENTION}|{_MLP})",
+    "mlp": rf"(.*\.)?(res)?blocks\.\d+\.({_MLP})",
 }
-
-
-class LowRank(nn.Module):
-    """Adds a low-rank product to the (out, in) weight it is registered on; zero until it trains."""
-
-    def __init__(self, weight: Tensor, *, rank: int, alpha: int, dropout: float) -> None:
-        super().__init__()
-        rows, columns = weight.shape
-        self.factor = alpha / rank
-        self.dropout = dropout
-        self.down = nn.Parameter(weight.new_empty(rank, columns))
-        self.up = nn.Parameter(weight.new_zeros(rows, rank))
-        nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
-
-    def forward(self, weight: Tensor) -> Tensor:
-        """Returns the adapted (out, in) weight."""
-        kept = drop(torch.ones_like(self.down[0]), self.dropout, self.training)
-        return weight + self.factor * (self.up @ (self.down * kept))
+ADAPTER = "default"
+TIMES_OUT_PROJ_IS_ADDED = 2
 
 
 def insert_lora(
@@ -59,37 +41,40 @@ def insert_lora(
         tower: an image or text tower with open_clip's or timm's residual blocks.
         rank: inner size r of each adapter.
         alpha: numerator of the factor alpha / r on the adapter's output.
-        dropout: share of input features that an adapter does not see in a training step.
+        dropout: on the adapter's input in training; fused attention has none.
         targets: "qkvo+mlp" (attention and MLP) or "mlp".
 
     Raises:
         BadStrategyOption: the tower has no such block.
     """
-    weights = list(_targeted(tower, TARGETS[targets]))
-    if not weights:
+    chosen = [name for name, module in tower.named_modules() if _is_target(name, module, TARGETS[targets])]
+    if not chosen:
         raise BadStrategyOption(
             f"adapters go into transformer blocks, and {type(tower).__name__} has none that we know; "
             "use finetune, or an encoder with ViT towers"
         )
-    for module, name in weights:
-        adapter = LowRank(getattr(module, name), rank=rank, alpha=alpha, dropout=dropout)
-        parametrize.register_parametrization(module, name, adapter.train(module.training))
+    config = LoraConfig(
+        r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=chosen, bias="none"
+    )
+    inject_adapter_in_model(config, tower, adapter_name=ADAPTER)
+    for name in chosen:
+        adapted = tower.get_submodule(name)
+        if isinstance(adapted, MultiheadAttention):
+            adapted.base_layer.out_proj.scaling[ADAPTER] /= TIMES_OUT_PROJ_IS_ADDED
 
 
 def lora_parameters(tower: nn.Module) -> list[nn.Parameter]:
     """Returns the adapters' parameters, the only ones of the tower's blocks that should train."""
-    return [p for module in tower.modules() if isinstance(module, LowRank) for p in module.parameters()]
+    return [parameter for name, parameter in tower.named_parameters() if "lora_" in name]
 
 
 def merge_lora(tower: nn.Module) -> None:
     """Adds each adapter to the weight it sits on and removes it, in place; the eval output stays the same."""
-    for module in list(tower.modules()):
-        if not parametrize.is_parametrized(module):
-            continue
-        adapted: nn.ModuleDict = module.parametrizations  # type: ignore[assignment]
-        for name in list(adapted):
-            adapted[name].eval()  # no dropout in what is merged
-            parametrize.remove_parametrizations(module, name, leave_parametrized=True)
+    for name, layer in list(_outermost(tower)):
+        parent = tower.get_submodule(name.rpartition(".")[0])
+        setattr(parent, name.rpartition(".")[2], _merged(layer))
+    if hasattr(tower, "peft_config"):
+        del tower.peft_config  # else peft takes the next update's adapters for second ones
 
 
 def trainable(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
@@ -99,9 +84,25 @@ def trainable(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
     return parameters
 
 
-def _targeted(tower: nn.Module, pattern: re.Pattern[str]) -> Iterator[tuple[nn.Module, str]]:
-    for path, module in tower.named_modules():
-        if pattern.fullmatch(path):
-            for name in ("in_proj_weight", "weight"):
-                if isinstance(getattr(module, name, None), nn.Parameter):
-                    yield module, name
+def _is_target(name: str, module: nn.Module, pattern: str) -> bool:
+    return isinstance(module, nn.Linear | nn.MultiheadAttention) and re.fullmatch(pattern, name) is not None
+
+
+def _merged(layer: nn.Module) -> nn.Module:
+    if isinstance(layer, MultiheadAttention):
+        # It nests its out_proj; peft's own routine merges and unwraps both.
+        merged: nn.Module = layer.unload_and_optionally_merge_module(
+            merge=True, safe_merge=False, adapter_names=None
+        )
+        return merged
+    layer.merge()  # type: ignore[operator]
+    base: nn.Module = layer.get_base_layer()  # type: ignore[operator]
+    return base
+
+
+def _outermost(tower: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    inside: list[str] = []
+    for name, module in tower.named_modules():
+        if isinstance(module, BaseTunerLayer) and not any(name.startswith(outer + ".") for outer in inside):
+            inside.append(name)
+            yield name, module

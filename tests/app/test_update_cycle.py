@@ -1,0 +1,225 @@
+"""The story end to end, on a real home with the embedded encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app import update_cycle
+from app.errors import NoRelease, UnknownRelease, UpdateRunning, UsageProblem
+from app.lessons import choose_strategy
+from app.outcomes import Stage, UpdateRequest
+from app.settings import Settings, load_settings
+from app.workspace import Workspace
+from ingest.errors import UnknownChunk
+from ingest.intake import IntakeOptions
+from ingest.pair import SliceKey
+from model_updates.errors import BadStrategyOption, UnknownStrategy
+from tests.app.small_home import copy_of, sample_chunk, small_home
+
+# Small slices decide here; a product's default asks for 100 held-out images.
+GATE = {"samples": 200, "minimum_images": 2, "slice_drop": 60.0, "pooled_drop": 60.0}
+LANGUAGE_TABLES = {"epochs": 2, "batch_size": 16}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path), gate=GATE)
+
+
+@pytest.fixture
+def workspace(settings: Settings) -> object:
+    with Workspace.open(settings) as opened:
+        yield opened
+
+
+def ignore(stage: Stage) -> None:
+    """Progress that nobody looks at."""
+
+
+def state(workspace: Workspace) -> tuple[object, list[str], list[str]]:
+    """What must not change when something is refused or rejected."""
+    commit = workspace.releases.current()
+    assert commit is not None
+    return commit.number, [r.id for r in workspace.releases.releases()], workspace.catalog.gallery_ids()
+
+
+def german_request(workspace: Workspace, **changes: object) -> UpdateRequest:
+    chunk = workspace.catalog.chunks()[-1].id
+    values = {"chunk": chunk, "strategy": "language-tables", "options": LANGUAGE_TABLES} | changes
+    return UpdateRequest(**values)  # type: ignore[arg-type]
+
+
+def test_a_new_home_has_a_release_with_probe_slices_and_an_empty_gallery(tmp_path: Path) -> None:
+    settings = load_settings(home=tmp_path / "home")
+    commit = update_cycle.initialise(settings)
+
+    with Workspace.open(settings) as workspace:
+        release = workspace.releases.release(commit.release)
+        assert (commit.number, commit.reason) == (1, "init")
+        assert release.manifest["languages"] == ["en"]
+        assert [(s["language"], s["domain"]) for s in release.manifest["slices"]] == [("en", "probes")]  # type: ignore[union-attr,call-overload,index]
+        assert workspace.catalog.gallery_ids() == []
+        assert len(workspace.catalog.test_images("probes")) >= 100
+
+
+def test_a_home_is_not_made_twice(settings: Settings) -> None:
+    with pytest.raises(UsageProblem, match="already has releases"):
+        update_cycle.initialise(settings)
+
+
+def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    source = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
+    before = len(workspace.catalog.gallery_ids())
+
+    first = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+    again = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+
+    _, record = update_cycle.live_release(workspace)
+    generation = workspace.open_generation(record.generation)
+    assert first.images_embedded == 6
+    assert len(generation) == before + 6 == len(workspace.catalog.gallery_ids())
+    assert (again.report.new_pairs, again.commit, again.images_embedded) == (0, None, 0)
+
+
+def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Workspace) -> None:
+    _, before = update_cycle.live_release(workspace)
+    parent = workspace.open_encoder(before.version)
+    forwards = parent.image_forwards
+    stages: list[str] = []
+
+    outcome = update_cycle.update(
+        workspace,
+        german_request(workspace, promote=True),
+        scratch=workspace.home.staging / "j",
+        progress=lambda stage: stages.append(stage.name),
+    )
+
+    assert outcome.training["image_forwards"] == 0
+    # The live tower embeds the validation and held-out pictures that are not cached yet, never the gallery.
+    assert outcome.images_embedded == 0
+    assert outcome.mode == "none"
+    assert stages[0] == "features"
+    if outcome.verdict == "promote":
+        commit, record = update_cycle.live_release(workspace)
+        assert outcome.commit == commit.number
+        assert record.generation == before.generation
+        assert record.manifest["languages"] == ["en", "de"]
+        candidate = workspace.open_encoder(record.version)
+        assert candidate.text_fingerprint("en") == parent.text_fingerprint("en")
+        assert candidate.image_fingerprint == parent.image_fingerprint
+        assert candidate.image_forwards == 0
+    assert parent.image_forwards - forwards <= len(workspace.catalog.test_images("probes")) + len(
+        workspace.catalog.gallery_ids()
+    )
+
+
+def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) -> None:
+    strict = workspace.settings.model_copy(
+        update={"gate": workspace.settings.gate.model_copy(update={"learned_margin": 99.0})}
+    )
+    workspace.settings = strict
+    before = state(workspace)
+
+    outcome = update_cycle.update(
+        workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ignore
+    )
+
+    assert outcome.verdict == "reject"
+    assert (outcome.release, outcome.commit) == (None, None)
+    assert state(workspace) == before
+    assert "stays live" in outcome.sentence
+
+
+def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Workspace) -> None:
+    outcome = update_cycle.update(
+        workspace, german_request(workspace, promote=False), scratch=workspace.home.staging / "j", progress=ignore
+    )
+    assert outcome.release is not None, outcome.sentence
+    first, before = update_cycle.live_release(workspace)
+    assert outcome.commit is None
+    assert before.id != outcome.release
+
+    forward = update_cycle.promote(workspace, outcome.release, why="try it", by="test", force=True)
+    back = update_cycle.rollback(workspace, why="second thoughts", by="test")
+    again = update_cycle.promote(workspace, outcome.release, why="after all", by="test", force=True)
+
+    assert [forward.number, back.number, again.number] == [first.number + n for n in (1, 2, 3)]
+    assert (forward.release, back.release, again.release) == (outcome.release, before.id, outcome.release)
+    assert [c.reason for c in workspace.releases.history()][-3:] == ["promote", "rollback", "promote"]
+
+
+def test_an_update_judges_again_when_another_release_went_live_meanwhile(workspace: Workspace, tmp_path: Path) -> None:
+    source = sample_chunk(tmp_path / "meanwhile.zip", pictures=5, first=11)
+    done: list[int] = []
+
+    def ingest_during_release(stage: Stage) -> None:
+        if stage.name == "release" and not done:
+            done.append(1)
+            update_cycle.add_chunk(workspace, source, IntakeOptions(), by="somebody else")
+
+    outcome = update_cycle.update(
+        workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ingest_during_release
+    )
+
+    assert outcome.verdict == "promote", outcome.sentence
+    _, record = update_cycle.live_release(workspace)
+    assert record.id == outcome.release
+    assert set(workspace.open_generation(record.generation).ids) == set(workspace.catalog.gallery_ids())
+
+
+def test_a_second_update_is_refused_while_one_runs(workspace: Workspace, settings: Settings) -> None:
+    with workspace.releases.updater_lock("teaching Dutch"), pytest.raises(UpdateRunning, match="teaching Dutch"):
+        update_cycle.update(
+            workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ignore
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"chunk": "feedbeef"}, UnknownChunk, "feedbeef"),
+        ({"strategy": "magic"}, UnknownStrategy, "language-tables"),
+        ({"options": {"epoch": 3}}, BadStrategyOption, "epochs"),
+        ({"options": {"epochs": "many"}}, BadStrategyOption, "number"),
+        ({"options": {"epochs": 0}}, BadStrategyOption, "at least 1 epoch"),
+    ],
+)
+def test_a_mistake_is_named_and_nothing_changes(
+    workspace: Workspace, changes: dict[str, object], error: type[Exception], says: str
+) -> None:
+    before = state(workspace)
+
+    with pytest.raises(error, match=says):
+        update_cycle.update(
+            workspace, german_request(workspace, **changes), scratch=workspace.home.staging / "j", progress=ignore
+        )
+
+    assert state(workspace) == before
+
+
+def test_what_cannot_be_rolled_back_or_promoted_is_said(workspace: Workspace) -> None:
+    live = update_cycle.live_release(workspace)[1].id
+    with pytest.raises(NoRelease, match="first version"):
+        update_cycle.rollback(workspace, why="", by="test")
+    with pytest.raises(UsageProblem, match="live already"):
+        update_cycle.promote(workspace, live, why="", by="test")
+    with pytest.raises(UnknownRelease, match="r99"):
+        update_cycle.promote(workspace, "r99", why="", by="test")
+
+
+def test_the_default_strategy_follows_the_chunk(workspace: Workspace, tmp_path: Path) -> None:
+    german = workspace.catalog.chunks()[-1].id
+    probes = workspace.catalog.chunks()[0].id
+
+    assert choose_strategy(workspace, german)[0] == "language-tables"
+    assert choose_strategy(workspace, probes)[0] == "c-clip"
+
+
+def test_evaluate_measures_the_learned_languages_only(workspace: Workspace) -> None:
+    results = update_cycle.evaluate(workspace)
+
+    assert set(results) == {SliceKey("en", "probes"), SliceKey("en", "scenes")}

@@ -1,0 +1,66 @@
+"""The shape of the project: names, layers and what stays out of a quick start."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from model_updates.strategies import STRATEGIES
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("app", "index", "ingest", "model_updates")
+HEAVY = ("torch", "faiss", "gradio", "open_clip", "peft", "transformers")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_other_distribution_owns_a_package_name(package: str) -> None:
+    owners = set(importlib.metadata.packages_distributions().get(package, [])) - {"perennial"}
+
+    assert owners == set(), f"{owners} would overwrite our {package}/"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = f"import app.cli, sys; print([m for m in {HEAVY!r} if m in sys.modules])"
+
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert said.stdout.strip() == "[]"
+
+
+def test_every_strategy_is_documented() -> None:
+    text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+
+    assert [name for name in STRATEGIES if f"## {name}" not in text and f"{name} and" not in text] == [
+        name for name in STRATEGIES if name == "teir"  # shares a heading with cll-clip
+    ]
+
+
+def test_the_architecture_page_names_modules_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:app|index|ingest|model_updates|tests)/[\w/]+\.py)", text))
+
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_no_source_file_unpickles() -> None:
+    banned = re.compile(r"\bpickle\b|torch\.load\(|allow_pickle=True|joblib")
+    guilty = [
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if any(banned.search(line) for line in _code(path))
+    ]
+
+    assert guilty == []
+
+
+def _code(path: Path) -> list[str]:
+    """Lines that are neither comments nor docstring prose."""
+    text = re.sub(r'"""(?:.|\n)*?"""', "", path.read_text(encoding="utf-8"))
+    return [line.split("#")[0] for line in text.splitlines()]
