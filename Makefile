@@ -1,0 +1,42 @@
+# `make demo` shows Perennial; `make test` checks it. Both work on a bare checkout and need Python >= 3.11 with venv.
+
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test check clean
+
+demo: .venv/demo-installed
+	@$(BIN)/python -m app demo
+
+test check: .venv/test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -q
+
+clean:
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/pyvenv.cfg:
+	@test -n "$(PYTHON)" || { echo "Perennial needs Python 3.11 or newer, and none was found as python3," \
+		"python3.14 ... python3.11. Install one, or name it: make demo PYTHON=/path/to/python"; exit 1; }
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' || { echo "Perennial needs Python 3.11 or newer; $(PYTHON) is" \
+		"$$("$(PYTHON)" --version 2>&1). Name another: make demo PYTHON=/path/to/python"; exit 1; }
+	@"$(PYTHON)" -m venv .venv || { rm -rf .venv; \
+		echo "Python could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+# Editable, so that a change of the code needs no new installation; a change of pyproject.toml does.
+.venv/demo-installed: pyproject.toml | .venv/pyvenv.cfg
+	@echo "Installing Perennial and what it needs into .venv (once; some minutes) ..."
+	@$(PIP) install --editable .
+	@touch $@
+
+.venv/test-installed: pyproject.toml | .venv/pyvenv.cfg
+	@echo "Installing Perennial, its tools and what it needs into .venv (once; some minutes) ..."
+	@$(PIP) install --editable '.[dev]'
+	@touch $@ .venv/demo-installed
