@@ -12,7 +12,6 @@ import getpass
 import hashlib
 import hmac
 import logging
-import os
 import re
 import secrets
 import sys
@@ -217,10 +216,8 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 2:
         sys.stderr.write("usage: python -m app.security USER ROLE    (ROLE is searcher or admin)\n")
         return UsageProblem.default_exit_code
-    if os.isatty(sys.stdin.fileno()):
-        password = getpass.getpass("Password: ")
-    else:
-        password = sys.stdin.readline().rstrip("\r\n")
+    by_hand = sys.stdin.isatty()
+    password = getpass.getpass("Password: ") if by_hand else sys.stdin.readline().rstrip("\r\n")
     try:
         sys.stdout.write(password_line(arguments[0], arguments[1], password) + "\n")
     except UsageProblem as error:

@@ -8,10 +8,12 @@ import gradio as gr
 from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 
+from app.demo_guide import Guide, guide_for
 from app.security import Passwords
 from app.serving import Serving
 from app.ui.access import Access, admin_name, searcher_name
 from app.ui.compare import add_compare_tab
+from app.ui.demo import add_guide_tab
 from app.ui.releases import add_releases_tab
 from app.ui.search import add_search_tab
 from app.ui.theme import STYLE_SHEET, perennial_theme
@@ -33,7 +35,7 @@ async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | Non
     limit = serving.settings.max_upload_bytes
     _mount(app, admin_page(serving, Access(passwords)), "/admin", admin_name, limit)
     # The page at / takes every path that is left, so it comes last.
-    _mount(app, search_page(serving), "/", searcher_name, 1024**2)
+    _mount(app, search_page(serving, guide_for(serving, passwords)), "/", searcher_name, 1024**2)
 
 
 def _to_admin(request: Request) -> RedirectResponse:
@@ -41,11 +43,14 @@ def _to_admin(request: Request) -> RedirectResponse:
     return RedirectResponse(f"{request.scope.get('root_path', '')}/admin/")
 
 
-def search_page(serving: Serving) -> gr.Blocks:
-    """Builds the page with Search and Compare."""
+def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
+    """Builds the page with Search and Compare; in a demo's home the guide comes first."""
     with _blocks("Perennial") as blocks:
         _masthead("Image search that keeps learning", "[Teach it →](/admin/)")
         with gr.Tabs(elem_classes="tabs"):
+            if guide is not None:
+                with gr.Tab("Guide", id="guide"):
+                    add_guide_tab(blocks, guide)
             with gr.Tab("Search", id="search"):
                 add_search_tab(blocks, serving)
             with gr.Tab("Compare", id="compare") as tab:

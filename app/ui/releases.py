@@ -11,100 +11,128 @@ from app.ui import wording
 from app.ui.access import Access
 
 _ID_COLUMN = 1
+Outputs = tuple[Any, ...]
 
 
 def add_releases_tab(blocks: gr.Blocks, serving: Serving, access: Access, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
-    table = gr.Dataframe(
-        headers=wording.RELEASE_HEADERS,
-        label="All releases, newest first",
-        interactive=False,
-        wrap=False,
-        elem_id="releases",
-    )
-    chosen = gr.State("")
-    said = gr.Markdown(
-        "Select a release to see its gate report.", elem_classes="status", elem_id="releases-said"
-    )
-    with gr.Row(elem_classes="beside"):
-        why = gr.Textbox(
-            label="Reason",
-            placeholder="Kept in the history with your name",
-            max_length=500,
-            scale=4,
-            elem_id="why",
+    _ReleasesTab(serving, access).connect(blocks, tab)
+
+
+class _ReleasesTab:
+    """The components of the tab, and what happens on them."""
+
+    def __init__(self, serving: Serving, access: Access) -> None:
+        self.serving = serving
+        self.access = access
+        self.chosen = gr.State("")
+        self.table = _table("All releases, newest first", wording.RELEASE_HEADERS, "releases")
+        self.said = gr.Markdown(
+            "Select a release to see its gate report.", elem_classes="status", elem_id="releases-said"
         )
-        promote = gr.Button(
-            "Promote selected", variant="primary", interactive=False, scale=2, elem_id="promote"
+        self._draw_actions()
+        with gr.Column(visible=False) as self.report:
+            self.verdict = gr.Markdown(latex_delimiters=[], elem_classes="verdict", elem_id="release-verdict")
+            self.slices = _table("Per slice", wording.GATE_HEADERS, "release-slices")
+        with gr.Accordion("History: what was live since when, and why", open=False):
+            self.history = _table("All commits, newest first", wording.HISTORY_HEADERS, "history")
+
+    def _draw_actions(self) -> None:
+        with gr.Row(elem_classes="beside"):
+            self.why = gr.Textbox(
+                label="Reason",
+                placeholder="Kept in the history with your name",
+                max_length=500,
+                scale=4,
+                elem_id="why",
+            )
+            self.promote = gr.Button(
+                "Promote selected", variant="primary", interactive=False, scale=2, elem_id="promote"
+            )
+            self.back = gr.Button("Roll back", scale=2, elem_id="roll-back")
+
+    def connect(self, blocks: gr.Blocks, tab: gr.Tab) -> None:
+        """Connects the components with what happens on them."""
+        after = [self.said, self.promote, self.why, self.table, self.history]
+        private: dict[str, Any] = {
+            "api_visibility": "private",
+            "concurrency_id": "admin",
+            "concurrency_limit": 1,
+        }
+        self.table.select(
+            self._select,
+            [self.table],
+            [self.chosen, self.said, self.promote, self.report, self.verdict, self.slices],
+            **private,
         )
-        back = gr.Button("Roll back", scale=2, elem_id="roll-back")
-    with gr.Column(visible=False) as report:
-        verdict = gr.Markdown(latex_delimiters=[], elem_classes="verdict", elem_id="release-verdict")
-        slices = gr.Dataframe(
-            headers=wording.GATE_HEADERS, label="Per slice", interactive=False, wrap=True, visible=False
-        )
-    with gr.Accordion("History: what was live since when, and why", open=False):
-        history = gr.Dataframe(
-            headers=wording.HISTORY_HEADERS, show_label=False, interactive=False, wrap=True, elem_id="history"
+        self.promote.click(self._go_live, [self.chosen, self.why], after, **private)
+        self.back.click(self._go_back, [self.why], after, **private)
+        gr.on(
+            [blocks.load, tab.select],
+            self._refresh,
+            None,
+            [self.table, self.history],
+            show_progress="hidden",
+            **private,
         )
 
-    def rows() -> tuple[Any, Any]:
-        return (
-            wording.release_rows(serving.releases(), serving.live_id()),
-            wording.history_rows(serving.workspace.releases.history()),
-        )
-
-    def refresh(request: gr.Request) -> tuple[Any, Any]:
+    def _refresh(self, request: gr.Request) -> Outputs:
         try:
-            access.admin(request)
-            return rows()
+            self.access.admin(request)
+            return self._rows()
         except OWN_ERRORS:
             return [], []
 
-    def select(values: list[list[str]], request: gr.Request, event: gr.SelectData) -> tuple[Any, ...]:
+    def _rows(self) -> Outputs:
+        return (
+            wording.release_rows(self.serving.releases(), self.serving.live_id()),
+            wording.history_rows(self.serving.workspace.releases.history()),
+        )
+
+    def _select(self, values: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
         row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
         try:
-            access.admin(request)
-            record = serving.workspace.releases.release(str(values[row][_ID_COLUMN]))
+            self.access.admin(request)
+            record = self.serving.workspace.releases.release(str(values[row][_ID_COLUMN]))
         except OWN_ERRORS as error:
-            return "", wording.escaped(error), gr.Button(), gr.Column(visible=False), "", gr.Dataframe()
+            return "", wording.escaped(error), gr.skip(), gr.Column(visible=False), "", gr.skip()
         gate = record.manifest.get("gate")
         text, lines = wording.gate_view(gate if isinstance(gate, dict) else None)
-        is_live = record.id == serving.live_id()
-        line = f"Selected: **{record.id}**" + (" (live)" if is_live else "")
+        is_live = record.id == self.serving.live_id()
         return (
             record.id,
-            line,
+            f"Selected: **{record.id}**" + (" (live)" if is_live else ""),
             gr.Button(interactive=not is_live),
             gr.Column(visible=True),
             text,
             gr.Dataframe(value=lines, visible=bool(lines)),
         )
 
-    def go_live(release: str, reason: str, request: gr.Request) -> tuple[Any, ...]:
+    def _go_live(self, release: str, reason: str, request: gr.Request) -> Outputs:
         try:
-            account = access.admin(request)
-            record = serving.workspace.releases.release(release)
+            account = self.access.admin(request)
+            record = self.serving.workspace.releases.release(release)
             # Whoever presses the button has the report in view: that is the review the gate asks for.
-            commit = serving.promote(
-                record.id, why=reason, by=account.name, force=wording.verdict_of(record) == "review"
-            )
+            force = wording.verdict_of(record) == "review"
+            commit = self.serving.promote(record.id, why=reason, by=account.name, force=force)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.Button(), gr.Textbox(), *rows()
+            return self._refused(error)
         line = f"**{commit.release} is live** (commit {commit.number})."
-        return line, gr.Button(interactive=False), gr.Textbox(value=""), *rows()
+        return line, gr.Button(interactive=False), gr.Textbox(value=""), *self._rows()
 
-    def go_back(reason: str, request: gr.Request) -> tuple[Any, ...]:
+    def _go_back(self, reason: str, request: gr.Request) -> Outputs:
         try:
-            commit = serving.roll_back(why=reason, by=access.admin(request).name)
+            commit = self.serving.roll_back(why=reason, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.Button(), gr.Textbox(), *rows()
+            return self._refused(error)
         line = f"**Back to {commit.release}** (commit {commit.number})."
-        return line, gr.Button(), gr.Textbox(value=""), *rows()
+        return line, gr.skip(), gr.Textbox(value=""), *self._rows()
 
-    after = [said, promote, why, table, history]
-    private: dict[str, Any] = {"api_visibility": "private", "concurrency_id": "admin", "concurrency_limit": 1}
-    table.select(select, [table], [chosen, said, promote, report, verdict, slices], **private)
-    promote.click(go_live, [chosen, why], after, **private)
-    back.click(go_back, [why], after, **private)
-    gr.on([blocks.load, tab.select], refresh, None, [table, history], show_progress="hidden", **private)
+    def _refused(self, error: Exception) -> Outputs:
+        return (f"**{wording.escaped(error)}**", *([gr.skip()] * 4))
+
+
+def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:
+    return gr.Dataframe(
+        headers=headers, label=label, interactive=False, wrap=True, type="array", elem_id=elem_id
+    )

@@ -14,70 +14,119 @@ from app.ui.access import base_of
 
 COLUMNS = 6
 _MOST = 240
+Chosen = list[tuple[str, float, int]]
+Outputs = tuple[Any, ...]
 
 
 def add_search_tab(blocks: gr.Blocks, serving: Serving) -> None:
     """Draws the tab and connects it; call inside the page's tabs."""
-    page = serving.settings.default_k
-    with gr.Row(equal_height=True):
-        query = gr.Textbox(
-            placeholder="Describe a picture …",
-            show_label=False,
-            container=False,
-            scale=8,
-            max_length=serving.settings.max_query_characters,
-            elem_classes="query",
-            elem_id="query",
-            autofocus=True,
-        )
-        go = gr.Button("Search", variant="primary", scale=1, min_width=120, elem_id="go")
-    with gr.Row():
-        language = gr.Dropdown([("Auto-detect", AUTO)], value=AUTO, label="Language", elem_id="language")
-        domains = gr.Dropdown([], multiselect=True, label="Only these domains", elem_id="domains")
-    status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
-    empty = gr.Markdown(wording.NOTHING_YET, elem_classes="empty", elem_id="empty", latex_delimiters=[])
-    shown = gr.State([])
-    depth = gr.State(page)
-    with gr.Row():
-        with gr.Column(scale=5, min_width=320):
-            gallery = gr.Gallery(
-                visible=False,
-                show_label=False,
-                columns=COLUMNS,
-                height="auto",
-                object_fit="cover",
-                allow_preview=False,
-                interactive=False,
-                buttons=[],
-                elem_classes="results",
-                elem_id="results",
-            )
-            more = gr.Button("Show more", visible=False, elem_id="more")
-        with gr.Column(
-            scale=3, min_width=300, visible=False, elem_classes="details", elem_id="details"
-        ) as panel:
-            picture = gr.Markdown(latex_delimiters=[], elem_id="picture")
-            details = gr.Markdown(latex_delimiters=[], elem_id="facts")
+    _SearchTab(serving).connect(blocks)
 
-    def menus() -> tuple[Any, Any, Any]:
+
+class _SearchTab:
+    """The components of the tab, and what happens on them."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self.page = serving.settings.default_k
+        self._draw_question()
+        self.status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
+        self.empty = gr.Markdown(
+            wording.NOTHING_YET, elem_classes="empty", elem_id="empty", latex_delimiters=[]
+        )
+        self.shown = gr.State([])
+        self.depth = gr.State(self.page)
+        with gr.Row():
+            with gr.Column(scale=5, min_width=320):
+                self._draw_results()
+            with gr.Column(
+                scale=3, min_width=300, visible=False, elem_classes="details", elem_id="details"
+            ) as self.panel:
+                self.picture = gr.Markdown(latex_delimiters=[], elem_id="picture")
+                self.facts = gr.Markdown(latex_delimiters=[], elem_id="facts")
+
+    def _draw_question(self) -> None:
+        with gr.Row(equal_height=True):
+            self.query = gr.Textbox(
+                placeholder="Describe a picture …",
+                show_label=False,
+                container=False,
+                scale=8,
+                max_length=self.serving.settings.max_query_characters,
+                elem_classes="query",
+                elem_id="query",
+                autofocus=True,
+            )
+            self.go = gr.Button("Search", variant="primary", scale=1, min_width=120, elem_id="go")
+        with gr.Row():
+            self.language = gr.Dropdown(
+                [("Auto-detect", AUTO)], value=AUTO, label="Language", elem_id="language"
+            )
+            self.domains = gr.Dropdown([], multiselect=True, label="Only these domains", elem_id="domains")
+
+    def _draw_results(self) -> None:
+        self.gallery = gr.Gallery(
+            visible=False,
+            show_label=False,
+            columns=COLUMNS,
+            height="auto",
+            object_fit="cover",
+            allow_preview=False,
+            interactive=False,
+            buttons=[],
+            elem_classes="results",
+            elem_id="results",
+        )
+        self.more = gr.Button("Show more", visible=False, elem_id="more")
+
+    def connect(self, blocks: gr.Blocks) -> None:
+        """Connects the components with what happens on them."""
+        outputs = [self.status, self.gallery, self.more, self.empty, self.panel, self.shown, self.depth]
+        inputs: list[Any] = [self.query, self.language, self.domains]
+        shared: dict[str, Any] = {"concurrency_id": "search", "concurrency_limit": 4}
+        quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        gr.on(
+            [self.query.submit, self.go.click, self.language.input, self.domains.input],
+            self._first_page,
+            inputs,
+            outputs,
+            api_name="search",
+            show_progress="minimal",
+            show_progress_on=[self.gallery],
+            **shared,
+        )
+        self.more.click(self._next_page, [*inputs, self.depth], outputs, api_visibility="private", **shared)
+        self.gallery.select(self._choose, [self.shown], [self.panel, self.picture, self.facts], **quiet)
+        blocks.load(self._menus, None, [self.language, self.domains, self.empty], **quiet)
+
+    def _menus(self) -> Outputs:
         try:
-            snapshot = serving.snapshot()
+            snapshot = self.serving.snapshot()
         except NoRelease as error:
             return (
-                gr.Dropdown(),
-                gr.Dropdown(),
+                gr.skip(),
+                gr.skip(),
                 gr.Markdown(f"### Nothing to search yet\n\n{wording.escaped(error)}"),
             )
         choices = wording.language_choices(snapshot.release, snapshot.languages)
-        known = list(serving.workspace.catalog.domains())
+        known = list(self.serving.workspace.catalog.domains())
         hint = wording.NOTHING_YET if len(snapshot.generation) else wording.EMPTY_GALLERY
         return gr.Dropdown(choices=choices), gr.Dropdown(choices=known), gr.Markdown(hint)
 
-    def search(text: str, spoken: str, kept: list[str], wanted: int, request: gr.Request) -> tuple[Any, ...]:
+    def _first_page(self, text: str, spoken: str, kept: list[str], request: gr.Request) -> Outputs:
+        return (*self._search(text, spoken, kept, self.page, request), self.page)
+
+    def _next_page(
+        self, text: str, spoken: str, kept: list[str], wanted: int, request: gr.Request
+    ) -> Outputs:
+        deeper = min(wanted + self.page, _MOST)
+        return (*self._search(text, spoken, kept, deeper, request), deeper)
+
+    def _search(self, text: str, spoken: str, kept: list[str], wanted: int, request: gr.Request) -> Outputs:
         if not text.strip():
             return _nothing("", wording.NOTHING_YET)
         try:
-            answer = serving.search(text, language=spoken, k=wanted, domains=kept)
+            answer = self.serving.search(text, language=spoken, k=wanted, domains=kept)
         except OWN_ERRORS as error:
             return _nothing(f"**{wording.escaped(error)}**", wording.NOTHING_YET)
         if not answer.hits:
@@ -92,23 +141,12 @@ def add_search_tab(blocks: gr.Blocks, serving: Serving) -> None:
             [(hit.image_id, hit.score, hit.rank) for hit in answer.hits],
         )
 
-    def first_page(text: str, spoken: str, kept: list[str], request: gr.Request) -> tuple[Any, ...]:
-        return (*search(text, spoken, kept, page, request), page)
-
-    def next_page(
-        text: str, spoken: str, kept: list[str], wanted: int, request: gr.Request
-    ) -> tuple[Any, ...]:
-        deeper = min(wanted + page, _MOST)
-        return (*search(text, spoken, kept, deeper, request), deeper)
-
-    def choose(
-        hits: list[tuple[str, float, int]], request: gr.Request, event: gr.SelectData
-    ) -> tuple[Any, Any, Any]:
+    def _choose(self, hits: Chosen, request: gr.Request, event: gr.SelectData) -> Outputs:
         position = event.index if isinstance(event.index, int) else -1
         if not 0 <= position < len(hits):
             return gr.Column(visible=False), "", ""
         image_id, score, rank = hits[position]
-        catalog = serving.workspace.catalog
+        catalog = self.serving.workspace.catalog
         larger, facts = wording.picture_details(
             image_id,
             catalog.image(image_id),
@@ -119,34 +157,8 @@ def add_search_tab(blocks: gr.Blocks, serving: Serving) -> None:
         )
         return gr.Column(visible=True), larger, facts
 
-    outputs = [status, gallery, more, empty, panel, shown, depth]
-    inputs: list[Any] = [query, language, domains]
-    gr.on(
-        [query.submit, go.click, language.input, domains.input],
-        first_page,
-        inputs,
-        outputs,
-        api_name="search",
-        concurrency_id="search",
-        concurrency_limit=4,
-        show_progress="minimal",
-        show_progress_on=[gallery],
-    )
-    more.click(
-        next_page,
-        [*inputs, depth],
-        outputs,
-        api_visibility="private",
-        concurrency_id="search",
-        show_progress="minimal",
-    )
-    gallery.select(
-        choose, [shown], [panel, picture, details], api_visibility="private", show_progress="hidden"
-    )
-    blocks.load(menus, None, [language, domains, empty], api_visibility="private", show_progress="hidden")
 
-
-def _nothing(line: str, hint: str) -> tuple[Any, ...]:
+def _nothing(line: str, hint: str) -> Outputs:
     """The outputs of a search that shows no picture."""
     return (
         line,

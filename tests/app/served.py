@@ -39,11 +39,15 @@ PICTURES = 10
 FILTERS: tuple[str, ...] = ()
 
 
-def sample_upload(path: Path, *, first: int = 0, count: int = PICTURES, languages: tuple[str, ...] = ("en", "de")) -> Path:
+def sample_upload(
+    path: Path, *, first: int = 0, count: int = PICTURES, languages: tuple[str, ...] = ("en", "de")
+) -> Path:
     """A zip of drawn scenes."""
     every = list(all_scenes())
     chosen = [every[(first + n) * 37 % len(every)] for n in range(count)]
-    write_chunk(path, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=list(languages))
+    write_chunk(
+        path, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=list(languages)
+    )
     return path
 
 
@@ -54,17 +58,30 @@ def _template() -> Path:
     settings = Settings(home=root / "home")
     with Workspace.create(settings) as workspace:
         ingest_source(
-            sample_upload(root / "scenes.zip"), catalog=workspace.catalog, blobs=workspace.blobs, options=IntakeOptions()
+            sample_upload(root / "scenes.zip"),
+            catalog=workspace.catalog,
+            blobs=workspace.blobs,
+            options=IntakeOptions(),
         )
         encoder = open_encoder()
         first = _release(workspace, encoder, languages=["en"], parent=None, recall=40.0, gate=None)
         workspace.releases.commit(first.id, parent=None, reason="init", why="tests", by="tests")
         changed = _changed(encoder)
         second = _release(
-            workspace, changed, languages=["en", "de"], parent=first.id, recall=60.0, gate=_gate(Verdict.PROMOTE)
+            workspace,
+            changed,
+            languages=["en", "de"],
+            parent=first.id,
+            recall=60.0,
+            gate=_gate(Verdict.PROMOTE),
         )
         _release(
-            workspace, changed, languages=["en", "de"], parent=second.id, recall=50.0, gate=_gate(Verdict.REVIEW)
+            workspace,
+            changed,
+            languages=["en", "de"],
+            parent=second.id,
+            recall=50.0,
+            gate=_gate(Verdict.REVIEW),
         )
     return root / "home"
 

@@ -33,7 +33,11 @@ def password_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, password_file: Path) -> Iterator[Served]:
     settings = make_home(tmp_path_factory.mktemp("home")).model_copy(
-        update={"password_file": password_file, "origins": ["https://friend.example"], "max_upload_bytes": 2_000_000}
+        update={
+            "password_file": password_file,
+            "origins": ["https://friend.example"],
+            "max_upload_bytes": 2_000_000,
+        }
     )
     with served(settings, Passwords.load(password_file)) as running:
         yield running
@@ -51,7 +55,13 @@ ADMIN_ONLY = [
     ("POST", "/admin/gradio_api/queue/join"),
     ("POST", "/v1/anything-new"),
 ]
-FOR_SEARCHERS = [("GET", "/"), ("GET", "/config"), ("GET", "/v1/releases"), ("GET", "/v1/jobs"), ("GET", "/version")]
+FOR_SEARCHERS = [
+    ("GET", "/"),
+    ("GET", "/config"),
+    ("GET", "/v1/releases"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/version"),
+]
 
 
 @pytest.mark.parametrize(("method", "path"), ADMIN_ONLY + FOR_SEARCHERS)
@@ -181,7 +191,9 @@ def test_every_answer_carries_the_security_headers(server: Served, path: str) ->
 
 def test_a_large_request_is_refused_before_it_is_read(server: Served) -> None:
     with server.client(auth=ADMIN) as client:
-        text = client.post("/v1/search", content=b"x" * 1_100_000, headers={"Content-Type": "application/json"})
+        text = client.post(
+            "/v1/search", content=b"x" * 1_100_000, headers={"Content-Type": "application/json"}
+        )
         assert (text.status_code, text.json()["code"]) == (413, "too_large")
         upload = client.post("/v1/chunks", files={"file": ("big.zip", b"x" * 2_100_000)})
         assert upload.status_code == 413
@@ -226,7 +238,11 @@ def test_files_of_the_machine_cannot_be_read(server: Served, mount: str, path: s
 
 
 def test_the_password_file_and_the_catalog_cannot_be_read_through_the_screens(server: Served) -> None:
-    paths = [server.settings.password_file, server.settings.home / "catalog.sqlite", server.settings.home / "FORMAT"]
+    paths = [
+        server.settings.password_file,
+        server.settings.home / "catalog.sqlite",
+        server.settings.home / "FORMAT",
+    ]
     with server.client(auth=ADMIN) as client:
         for path in paths:
             assert client.get(f"/gradio_api/file={path}").status_code in {403, 404}
@@ -300,7 +316,9 @@ def test_the_command_writes_a_line_that_signs_in(tmp_path: Path) -> None:
     path.write_text(made.stdout, encoding="utf-8")
     import base64
 
-    right, wrong = (base64.b64encode(f"kim:{word}".encode()).decode() for word in ("a long enough password", "no"))
+    right, wrong = (
+        base64.b64encode(f"kim:{word}".encode()).decode() for word in ("a long enough password", "no")
+    )
     passwords = Passwords.load(path)
     account = passwords.check(right)
     assert account is not None
@@ -313,7 +331,8 @@ def test_the_command_writes_a_line_that_signs_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "role", "password"), [("a:b", "admin", "x" * 12), ("ann", "boss", "x" * 12), ("ann", "admin", "short")]
+    ("user", "role", "password"),
+    [("a:b", "admin", "x" * 12), ("ann", "boss", "x" * 12), ("ann", "admin", "short")],
 )
 def test_a_line_is_refused_that_could_not_be_read_back(user: str, role: str, password: str) -> None:
     with pytest.raises(UsageProblem):

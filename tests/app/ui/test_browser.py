@@ -1,0 +1,111 @@
+"""The real pages in a real browser: search, look at a picture, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.app.served import Served, make_home, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CHROMIUM = Path("/usr/bin/chromium")
+WAIT_MS = 60_000
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing; install Debian's chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(WAIT_MS)
+    page = context.new_page()
+    outside: list[str] = []
+    page.on("request", lambda request: outside.append(request.url))
+    yield page
+    context.close()
+    strangers = [url for url in outside if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))]
+    assert strangers == [], "the pages must not need the internet"
+
+
+def _ask(page: Page, box: str, text: str) -> None:
+    page.fill(f"{box} textarea, {box} input", text)
+    page.keyboard.press("Enter")
+
+
+def test_a_person_searches_chooses_a_picture_and_reads_its_captions(server: Served, page: Page) -> None:
+    page.goto(server.url)
+    page.wait_for_selector("#query")
+    assert "Describe a picture" in page.inner_text("#empty")
+    _ask(page, "#query", "a red boat on the beach")
+    page.wait_for_selector("#results .thumbnail-item img")
+    assert page.locator("#results .thumbnail-item").count() == 10
+    assert "r1-" in page.inner_text("#status")
+    loaded = "document.querySelector('#results img').naturalWidth > 0"
+    page.wait_for_function(loaded)
+    page.locator("#results .thumbnail-item").nth(1).click()
+    page.wait_for_selector("#facts li")
+    facts = page.inner_text("#facts")
+    assert {line.split()[0] for line in facts.splitlines() if line.startswith(("de ", "en "))} == {"de", "en"}
+    page.wait_for_function("document.querySelector('#picture img').naturalWidth > 0")
+
+
+def test_a_query_of_markup_is_shown_as_text(server: Served, page: Page) -> None:
+    page.goto(server.url)
+    page.wait_for_selector("#query")
+    _ask(page, "#query", "<img src=x onerror=\"document.title='owned'\">")
+    page.wait_for_selector("#results .thumbnail-item img")
+    assert page.title() == "Perennial"
+
+
+def test_two_releases_are_compared_side_by_side(server: Served, page: Page) -> None:
+    page.goto(server.url)
+    page.get_by_role("tab", name="Compare").click()
+    page.wait_for_function("document.querySelector('#release-b input').value.includes('live')")
+    _ask(page, "#compare-query", "a red boat on the beach")
+    page.wait_for_selector("#compare-a .thumbnail-item img")
+    page.wait_for_selector("#compare-b .thumbnail-item img")
+    assert "overlap" in page.inner_text("#compare-status")
+    captions = page.locator("#compare-b .caption-label").all_inner_texts()
+    assert any(mark in caption for caption in captions for mark in ("▲", "▼", "＝", "new"))
+    assert "en/scenes" in page.inner_text("#compare-slices")
+
+
+def test_the_releases_tab_promotes_with_a_reason(server: Served, page: Page) -> None:
+    page.goto(f"{server.url}/admin")
+    page.get_by_role("tab", name="Releases").click()
+    page.get_by_text("r2-", exact=False).first.click()
+    page.wait_for_selector("#release-verdict h2")
+    assert "Passed" in page.inner_text("#release-verdict")
+    page.fill("#why textarea, #why input", "it knows German")
+    page.click("#promote")
+    page.wait_for_function("document.querySelector('#releases-said').innerText.includes('is live')")
+    commit = server.serving.workspace.releases.current()
+    assert commit is not None
+    assert (commit.release[:2], commit.why) == ("r2", "it knows German")

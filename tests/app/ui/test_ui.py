@@ -1,0 +1,201 @@
+"""Claims about the words on the screens, and about what their functions refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.releases import ReleaseRecord
+from app.search import Answer, CompareAnswer, Hit
+from app.ui import wording
+from app.ui.language_names import english_name, own_name
+from app.ui.theme import STYLE_SHEET, perennial_theme
+from ingest.pair import Caption, Split
+from ingest.records import ImageRecord
+
+UI = Path(wording.__file__).parent
+
+
+def _answer(
+    *ids: str, language: str = "de", detected: Any = (("de", 0.93), ("en", 0.07)), note: str = ""
+) -> Answer:
+    hits = tuple(Hit(image_id, 0.5 - rank / 100, rank) for rank, image_id in enumerate(ids, start=1))
+    return Answer("r3-1a2b3c4d", 7, "rote Boote", language, detected, note, hits, 0.004, 0.001)
+
+
+def _release(number: int = 1, **manifest: Any) -> ReleaseRecord:
+    return ReleaseRecord(f"r{number}-1a2b3c4d", number, "v1", "g1", dict(manifest), Path(), "0" * 64)
+
+
+def _slice(language: str, captions: int, r10: float) -> dict[str, Any]:
+    recalls = {"t2i_r1": r10 / 2, "t2i_r5": r10 / 1.5, "t2i_r10": r10}
+    return {
+        "language": language,
+        "domain": "photo",
+        "images": captions,
+        "captions": captions,
+        "recalls": recalls,
+    }
+
+
+def test_the_answer_line_says_language_release_and_time() -> None:
+    line = wording.answer_line(_answer("a", "b"))
+    assert "2 pictures" in line
+    assert "detected: German (0.93)" in line
+    assert "`r3-1a2b3c4d`" in line
+    assert "5 ms" in line
+
+
+def test_an_unsure_detection_names_both_languages_and_says_so() -> None:
+    unsure = _answer(
+        "a", language="de + nl", detected=(("de", 0.51), ("nl", 0.49)), note="unsure; both searched"
+    )
+    line = wording.answer_line(unsure)
+    assert "German (0.51) or Dutch (0.49)" in line
+    assert "both searched" in line
+
+
+def test_a_chosen_language_is_not_called_detected() -> None:
+    assert "language: German" in wording.answer_line(_answer("a", detected=(("de", 1.0),)))
+
+
+def test_the_language_menu_names_languages_in_themselves_with_recall() -> None:
+    release = _release(slices=[_slice("de", 100, 90.0), _slice("de", 300, 86.0), _slice("en", 10, 50.0)])
+    choices = wording.language_choices(release, ("en", "de", "ja"))
+    assert choices == [
+        ("Auto-detect", "auto"),
+        ("English · R@10 50", "en"),
+        ("Deutsch · R@10 87", "de"),
+        ("日本語", "ja"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tag", "own", "english"),
+    [("de", "Deutsch", "German"), ("pt-BR", "Português (BR)", "Portuguese (BR)"), ("qaa", "qaa", "qaa")],
+)
+def test_languages_have_two_names(tag: str, own: str, english: str) -> None:
+    assert (own_name(tag), english_name(tag)) == (own, english)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "mark"), [(3, 1, "▲2"), (1, 2, "▼1"), (4, 4, "＝"), (None, 5, "new")]
+)
+def test_a_rank_move_points_where_the_picture_went(before: int | None, now: int, mark: str) -> None:
+    assert wording.rank_move(before, now) == mark
+
+
+def test_the_right_gallery_shows_moves_against_the_left_one() -> None:
+    compared = CompareAnswer(_answer("x", "y"), _answer("y", "z"), (), 0.5)
+    left, right = wording.compared_items(compared, "http://here")
+    assert [caption for _, caption in left] == ["1 · 0.490", "2 · 0.480"]
+    assert [caption for _, caption in right] == ["1 ▲1", "2 new"]
+    assert right[0][0] == "http://here/v1/images/y/thumbnail"
+    assert "50 % overlap" in wording.overlap_line(compared)
+
+
+def test_slices_that_only_one_release_measured_show_a_dash() -> None:
+    rows = wording.compared_slices(
+        _release(1, slices=[_slice("en", 10, 50.0)]),
+        _release(2, slices=[_slice("en", 10, 40.0), _slice("de", 5, 60.0)]),
+    )
+    assert [row[0] for row in rows] == ["de/photo", "en/photo"]
+    assert rows[0][-3:] == ["–", "60.0", "–"]
+    assert rows[1][-3:] == ["50.0", "40.0", "−10.0"]
+    assert all(len(row) == len(wording.COMPARED_HEADERS) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "![x](https://evil.example/x.png)",
+        "[click](javascript:alert(1))",
+        "https://evil.example and www.evil.example",
+        "&lt;b&gt; `code` **bold** _it_ ~~x~~",
+        "# heading\n\n- list\n| a | b |",
+        "$$x^2$$",
+    ],
+)
+def test_text_from_outside_is_shown_literally(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    shown = (
+        MarkdownIt("commonmark", {"html": True, "linkify": False})
+        .enable("table")
+        .render(wording.escaped(text))
+    )
+    import html
+
+    assert html.unescape(shown.removeprefix("<p>").removesuffix("</p>\n")) == " ".join(text.split())
+
+
+def test_the_details_show_every_caption_with_its_language() -> None:
+    record = ImageRecord("f" * 64, "photo", Split.TEST, 640, 480, "JPEG", "abc123", True)
+    captions = [Caption("f" * 64, "de", "ein <b>Boot</b>"), Caption("f" * 64, "ja", "赤い船")]
+    picture, facts = wording.picture_details(
+        "f" * 64, record, captions, score=0.31234, rank=2, base="http://here"
+    )
+    assert f"http://here/v1/images/{'f' * 64}" in picture
+    for expected in ("`de` ein \\<b\\>Boot", "`ja` 赤い船", "0.3123", "640 × 480", "photo", "test", "abc123"):
+        assert expected in facts
+
+
+@pytest.mark.parametrize(
+    ("headers", "scheme", "base"),
+    [
+        ({"host": "127.0.0.1:7860"}, "http", "http://127.0.0.1:7860"),
+        ({"host": "s.example", "origin": "https://s.example"}, "http", "https://s.example"),
+        ({"host": "s.example", "origin": "https://evil.example"}, "http", "http://s.example"),
+        ({"host": "s.example", "x-forwarded-proto": "https"}, "http", "https://s.example"),
+    ],
+)
+def test_thumbnails_come_from_where_the_browser_reached_us(
+    headers: dict[str, str], scheme: str, base: str
+) -> None:
+    assert wording.base_address(headers, scheme) == base
+
+
+def test_progress_shows_stage_bar_message_and_losses() -> None:
+    stage = {
+        "name": "train",
+        "message": "epoch 2 of 10",
+        "fraction": 0.25,
+        "details": {"terms": {"cross_modal": 1.5}},
+    }
+    shown = wording.progress_view("running", stage)
+    assert "### Learning" in shown
+    assert "██████░░░░░░░░░░░░░░░░░░" in shown
+    assert "25 %" in shown
+    assert "1.500" in shown
+    assert "Waiting" in wording.progress_view("queued", {})
+
+
+def test_an_intake_lists_only_what_was_not_accepted() -> None:
+    report = {
+        "new_pairs": 8, "known_pairs": 0, "new_images": 4, "held": 1, "rejected": 1, "english_share": 0.5,
+        "per_slice": {"de/photo": {"train": 6, "validation": 1, "test": 1}}, "notes": ["a note"],
+        "rows": [
+            {"where": "row 1", "outcome": "accepted", "code": "ok", "sentence": "The picture is turned."},
+            {"where": "row 2", "outcome": "rejected", "code": "image_missing", "sentence": "There is none."},
+        ],
+    }  # fmt: skip
+    text, rows = wording.intake_view(report, 4)
+    assert rows == [["rejected", "row 2", "image_missing", "There is none."]]
+    assert "| de\\/photo | 6 | 1 | 1 |" in text
+    assert "50 %" in text
+
+
+def test_no_screen_uses_raw_html() -> None:
+    sources = {path.name: path.read_text(encoding="utf-8") for path in UI.glob("*.py")}
+    assert len(sources) > 7
+    assert [
+        name for name, source in sources.items() if "gr.HTML" in source or "sanitize_html=False" in source
+    ] == []
+
+
+def test_nothing_of_the_theme_comes_from_elsewhere() -> None:
+    assert "http" not in STYLE_SHEET.read_text(encoding="utf-8")
+    assert perennial_theme()._stylesheets == []
