@@ -112,12 +112,13 @@ def demo(
     home: HomeOption = None,
 ) -> None:
     """Show the whole story on drawn pictures."""
-    from app import demo as story
+    from app.demo import run_script, serve_demo
 
-    settings = settings_for(home or Path("perennial-demo"), port=port)
+    # Never the home in use: the demo rolls back and forward as it likes.
+    settings = settings_for(home or Path("perennial-demo-script" if script else "perennial-demo"), port=port)
     if script:
-        raise typer.Exit(story.run_script(settings))
-    story.serve_demo(settings)
+        raise typer.Exit(run_script(settings))
+    serve_demo(settings)
 
 
 def _live(store: ReleaseStore) -> dict[str, Any] | None:
