@@ -50,13 +50,6 @@ def candidates(guesses: Sequence[Guess]) -> tuple[str, ...]:
     return (first[0], guesses[1][0])
 
 
-def display_name(tag: str) -> str:
-    """Returns a language's name in itself and in English, such as "Deutsch (German)"."""
-    language = Tag.get(tag)
-    own, english = language.autonym(), language.display_name()
-    return english if own == english else f"{own} ({english})"
-
-
 def warm_up(learned: Sequence[str]) -> None:
     """Loads the language models now, which costs seconds, rather than in the first query."""
     detect("warm up", list(learned))

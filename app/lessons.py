@@ -96,7 +96,8 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     remembered = workspace.open_version(record.version).strategy_states.get(name)
     if remembered:
         strategy.load_state_dict(remembered)
-    train = _pairs(workspace, chunk, Split.TRAIN)
+    languages = _taught_languages(strategy, chunk, _learned(record))
+    train = _pairs(workspace, chunk, Split.TRAIN, languages)
     if not train:
         raise UsageProblem(
             f"Chunk {chunk.id} has no captioned picture to train on ({chunk.images} pictures, {chunk.pairs} pairs, "
@@ -112,7 +113,7 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
         options=asdict(strategy.options),
         seed=request.seed,
         train=train,
-        validation=_pairs(workspace, chunk, Split.VALIDATION),
+        validation=_pairs(workspace, chunk, Split.VALIDATION, languages),
         taught=taught,
         taught_languages=counts,
         languages_after=_in_order(record, counts),
@@ -246,8 +247,21 @@ def first_reason(report: GateReport) -> str:
     return reasons[0] if reasons else ""
 
 
-def _pairs(workspace: Workspace, chunk: ChunkRecord, split: Split) -> tuple[TrainingPair, ...]:
-    pairs: list[Pair] = workspace.catalog.pairs(chunk=chunk.id, split=split)
+def _taught_languages(strategy: Strategy, chunk: ChunkRecord, learned: set[str]) -> set[str]:
+    """Returns the languages of a chunk that an update teaches.
+
+    Where a text-only strategy finds new languages, captions in learned ones are there to stand beside them (the
+    triples of CLL-CLIP): training on those too could only disturb what is known.
+    """
+    new = set(chunk.languages) - learned
+    return new if new and not strategy.touches_image else set(chunk.languages)
+
+
+def _pairs(
+    workspace: Workspace, chunk: ChunkRecord, split: Split, languages: set[str]
+) -> tuple[TrainingPair, ...]:
+    found: list[Pair] = workspace.catalog.pairs(chunk=chunk.id, split=split)
+    pairs = [pair for pair in found if pair.language in languages]
     english = workspace.catalog.captions_in(BASE_LANGUAGE, {pair.image_id for pair in pairs})
     seen: dict[str, int] = {}
     complete = []

@@ -18,6 +18,7 @@ from typing import Any
 
 from app import gallery, lessons
 from app.commits import CommitRecord
+from app.durable import require_space
 from app.errors import NoRelease, ParentMoved, UsageProblem
 from app.outcomes import AddOutcome, Stage, UpdateOutcome, UpdateRequest
 from app.probes import write_probes
@@ -39,6 +40,7 @@ from model_updates.versions import write_version
 logger = logging.getLogger(__name__)
 
 Tell = Callable[[Stage], None]
+SPARE_BYTES = 256 << 20
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
 
@@ -154,12 +156,14 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
 
     Raises:
         UpdateRunning: another update holds the lock.
+        NoSpace: the disk has less room than the update may need.
         UnknownChunk, UnknownStrategy, BadStrategyOption, NothingToLearn, ForeignTokenizer, TrainingDiverged: nothing
             changed.
     """
     started = time.monotonic()
     with workspace.releases.updater_lock(f"updating on chunk {request.chunk}"):
         live, record = live_release(workspace)
+        require_space(workspace.home.root, _bytes_needed(workspace, record))
         lesson = lessons.plan(workspace, request, record)
         candidate, training = lessons.learn(workspace, lesson, scratch=scratch, progress=progress)
         version = _publish_candidate(workspace, lesson, candidate, training, record)
@@ -381,6 +385,14 @@ def _probe(workspace: Workspace, record: ReleaseRecord) -> None:
 def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:
     opened: Generation = workspace.open_generation(generation)
     return gallery.require_sound(opened, encoder, workspace.catalog.gallery_ids())
+
+
+def _bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
+    """What an update may write: version and index twice (staged and checkpointed), new features, and some air."""
+    folders = (workspace.home.versions / record.version, workspace.home.generations / record.generation)
+    published = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
+    features = 4 * workspace.open_encoder(record.version).dim * len(workspace.catalog.gallery_ids())
+    return 2 * published + 2 * features + SPARE_BYTES
 
 
 def _publish_version(

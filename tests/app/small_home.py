@@ -19,21 +19,22 @@ PICTURES = 40
 
 def sample_chunk(path: Path, *, pictures: int = PICTURES, first: int = 0) -> Path:
     """Writes a zip of drawn pictures with English and German captions."""
-    chosen = list(scenes.all_scenes())[first::40][:pictures]
+    every = max(1, min(40, 4000 // pictures))
+    chosen = list(scenes.all_scenes())[first::every][:pictures]
     write_chunk(path, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=["en", "de"])
     return path
 
 
-def small_home(factory: pytest.TempPathFactory) -> Path:
+def small_home(factory: pytest.TempPathFactory, *, pictures: int = PICTURES) -> Path:
     """Returns a home not to be changed; release r2 is live and its chunk waits to be learned."""
-    folder = factory.getbasetemp() / "small-home"
+    folder = factory.getbasetemp() / f"small-home-{pictures}"
     home = folder / "home"
     if not folder.exists():
         folder.mkdir()
         settings = load_settings(home=home, gate={"samples": 200})
         update_cycle.initialise(settings)
         with Workspace.open(settings) as workspace:
-            chunk = sample_chunk(folder / "german.zip")
+            chunk = sample_chunk(folder / "german.zip", pictures=pictures)
             update_cycle.add_chunk(workspace, chunk, IntakeOptions(), by="test")
     return home
 

@@ -8,7 +8,7 @@ import pytest
 
 from app import update_cycle
 from app.errors import BadQuery, UnknownRelease
-from app.languages import candidates, detect, display_name
+from app.languages import candidates, detect
 from app.search import LiveSnapshot, Snapshot, compare, search_text
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
@@ -142,7 +142,3 @@ def test_likelihoods_add_up_and_a_single_language_needs_no_guess() -> None:
     assert sum(share for _, share in detect("Boot", LEARNED)) == pytest.approx(1.0)
     assert detect("zwei rote Boote", ("en",)) == (("en", 1.0),)
 
-
-def test_languages_introduce_themselves() -> None:
-    assert display_name("de") == "Deutsch (German)"
-    assert display_name("en") == "English"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app import update_cycle
-from app.errors import NoRelease, UnknownRelease, UpdateRunning, UsageProblem
+from app.errors import NoRelease, NoSpace, UnknownRelease, UpdateRunning, UsageProblem
 from app.lessons import choose_strategy
 from app.outcomes import Stage, UpdateRequest
 from app.settings import Settings, load_settings
@@ -18,14 +18,16 @@ from ingest.pair import SliceKey
 from model_updates.errors import BadStrategyOption, UnknownStrategy
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
-# Small slices decide here; a product's default asks for 100 held-out images.
-GATE = {"samples": 200, "minimum_images": 2, "slice_drop": 60.0, "pooled_drop": 60.0}
-LANGUAGE_TABLES = {"epochs": 2, "batch_size": 16}
+# Two dozen held-out pictures decide here; a product's default asks for 100.
+GATE = {"samples": 200, "minimum_images": 2}
+LANGUAGE_TABLES = {"epochs": 12, "batch_size": 32}
+PICTURES = 160
 
 
 @pytest.fixture
 def settings(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path), gate=GATE)
+    home = small_home(tmp_path_factory, pictures=PICTURES)
+    return load_settings(home=copy_of(home, tmp_path), gate=GATE)
 
 
 @pytest.fixture
@@ -103,15 +105,15 @@ def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Worksp
     assert outcome.images_embedded == 0
     assert outcome.mode == "none"
     assert stages[0] == "features"
-    if outcome.verdict == "promote":
-        commit, record = update_cycle.live_release(workspace)
-        assert outcome.commit == commit.number
-        assert record.generation == before.generation
-        assert record.manifest["languages"] == ["en", "de"]
-        candidate = workspace.open_encoder(record.version)
-        assert candidate.text_fingerprint("en") == parent.text_fingerprint("en")
-        assert candidate.image_fingerprint == parent.image_fingerprint
-        assert candidate.image_forwards == 0
+    assert outcome.verdict == "promote", outcome.sentence
+    commit, record = update_cycle.live_release(workspace)
+    assert outcome.commit == commit.number
+    assert record.generation == before.generation
+    assert record.manifest["languages"] == ["en", "de"]
+    candidate = workspace.open_encoder(record.version)
+    assert candidate.text_fingerprint("en") == parent.text_fingerprint("en")
+    assert candidate.image_fingerprint == parent.image_fingerprint
+    assert candidate.image_forwards == 0
     assert parent.image_forwards - forwards <= len(workspace.catalog.test_images("probes")) + len(
         workspace.catalog.gallery_ids()
     )
@@ -196,6 +198,20 @@ def test_a_mistake_is_named_and_nothing_changes(
     with pytest.raises(error, match=says):
         update_cycle.update(
             workspace, german_request(workspace, **changes), scratch=workspace.home.staging / "j", progress=ignore
+        )
+
+    assert state(workspace) == before
+
+
+def test_a_disk_that_is_too_full_is_said_before_anything_runs(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state(workspace)
+    monkeypatch.setattr(update_cycle, "SPARE_BYTES", 1 << 60)
+
+    with pytest.raises(NoSpace, match="MB"):
+        update_cycle.update(
+            workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ignore
         )
 
     assert state(workspace) == before

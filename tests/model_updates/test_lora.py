@@ -44,11 +44,12 @@ def train_a_little(tower: nn.Module) -> None:
 
 @both_towers
 @every_target
-def test_a_fresh_adapter_changes_no_bit_of_the_output(side: str, targets: str) -> None:
+def test_a_fresh_adapter_leaves_the_output_as_it_is(side: str, targets: str) -> None:
     plain = tiny_encoder().model
     model, _, given = adapted(side, targets, dropout=0.1)
-    assert torch.equal(run(model.eval(), side, given), run(plain.eval(), side, given))
-    assert torch.equal(run(model.train(), side, given), run(plain.train(), side, given))
+    # Within rounding: adapted layers run one by one where plain ones are fused.
+    assert torch.allclose(run(model.eval(), side, given), run(plain.eval(), side, given), atol=1e-5)
+    assert torch.allclose(run(model.train(), side, given), run(plain.train(), side, given), atol=1e-5)
 
 
 @both_towers
@@ -104,15 +105,17 @@ def test_an_adapter_moves_the_output_as_the_formula_says(name: str, weight: str)
     assert torch.allclose(adapted_output, by_hand, atol=1e-5)
 
 
-def test_the_weights_underneath_drift_by_rounding_at_most() -> None:
+def test_the_weights_underneath_keep_every_bit() -> None:
+    # peft 0.21.2 alone leaves the rounding of each forward in them.
     model, tower, given = adapted("image", "qkvo+mlp")
     train_a_little(tower)
     before = {k: v.clone() for k, v in model.state_dict().items()}
-    for _ in range(20):
+    for _ in range(5):
         run(model.train(), "image", given).sum().backward()  # type: ignore[no-untyped-call]
         with torch.inference_mode():
             run(model.eval(), "image", given)
-    assert all(torch.allclose(v, before[k], atol=1e-6) for k, v in model.state_dict().items())
+    assert_same_state(model.state_dict(), before)
+    assert not any(parameter.is_inference() for parameter in model.parameters())
 
 
 def test_dropout_acts_in_training_only() -> None:
