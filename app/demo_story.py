@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app import update_cycle
-from app.demo_player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, Asked, Player
+from app.demo_player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, THINGS, Asked, Player
 from app.outcomes import UpdateOutcome
 from app.search import compare
-from ingest.samples.scenes import caption
+from ingest.samples.scenes import caption, partial_caption
 
 ENGLISH_CHUNK = "English scenes"
 # In percent of held-out scenes, asked for in the whole gallery: how often the right picture is among the first five.
@@ -23,6 +23,7 @@ FOUND = 60.0  # at least, where search is said to work
 NOT_FOUND = 15.0  # at most, where it is said to fail
 SWITCH_SECONDS = 10.0  # going back, or forward again, takes at most this
 COMPARED = 20
+THINGS_ASKED = partial_caption(HEADLINE, "en", THINGS)
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ class Notebook:
         answer = asked.answer
         right = "is not among" if asked.rank is None else f"is number {asked.rank} of"
         said = (
-            f"“{answer.query}” (read as {answer.language}): the right picture {right} the first {len(answer.hits)}; "
-            f"{asked.alike} show the same things."
+            f"“{answer.query}” (read as {answer.language}): the right picture {right} the first {len(answer.hits)}, "
+            f"and {asked.alike} of them show {THINGS_ASKED}."
         )
         self.shown.append(Shown(f"{answer.release}: {said}", tuple(hit.image_id for hit in answer.hits)))
         return said

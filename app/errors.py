@@ -35,53 +35,53 @@ class AppError(Exception):
         self.exit_code = self.default_exit_code if exit_code is None else exit_code
 
 
-class UsageProblem(AppError):  # noqa: N818 - the leaves are named for what happened
+class UsageProblem(AppError):
     """What was asked makes no sense as asked."""
 
     default_exit_code = 2
 
 
-class BadQuery(AppError):  # noqa: N818
+class BadQuery(AppError):
     """A query is empty, too long or no text."""
 
     default_exit_code = 2
 
 
-class NoHome(AppError):  # noqa: N818
+class NoHome(AppError):
     """There is no Perennial home at this place."""
 
 
-class NewerFormat(AppError):  # noqa: N818
+class NewerFormat(AppError):
     """The home was written by a newer Perennial."""
 
 
-class NoRelease(AppError):  # noqa: N818
+class NoRelease(AppError):
     """Nothing has been released yet, or nothing released can be trusted."""
 
 
-class UnknownRelease(AppError):  # noqa: N818
+class UnknownRelease(AppError):
     """No release has this id or prefix."""
 
 
-class ReleaseDamaged(AppError):  # noqa: N818
+class ReleaseDamaged(AppError):
     """A release, version, generation or commit fails its checksum."""
 
 
-class CommitUnconfirmed(AppError):  # noqa: N818
+class CommitUnconfirmed(AppError):
     """A commit is live but the disk failed to confirm it."""
 
 
-class NoSpace(AppError):  # noqa: N818
+class NoSpace(AppError):
     """The disk has less room than the work needs."""
 
 
-class UpdateRunning(AppError):  # noqa: N818
+class UpdateRunning(AppError):
     """Another process holds the updater lock."""
 
     default_exit_code = 5
 
 
-class ParentMoved(AppError):  # noqa: N818
+class ParentMoved(AppError):
     """Another commit became current since this one was prepared."""
 
     default_exit_code = 5

@@ -320,8 +320,8 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
     gate = record.manifest.get("gate")
     if isinstance(gate, dict) and gate.get("verdict") == "review" and not force:
         raise UsageProblem(
-            f"The gate asked a person to look at {record.id} before it goes live. Read `python -m app gate {record.id}`, "
-            "then promote it with --force.",
+            f"The gate asked a person to look at {record.id} before it goes live. "
+            f"Read `python -m app gate {record.id}`, then promote it with --force.",
             exit_code=4,
         )
     _probe(workspace, record)

@@ -89,7 +89,9 @@ def _write(path: Path, values: Values) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--data", type=Path, required="--report-only" not in sys.argv, help="the evaluation data")
+    parser.add_argument(
+        "--data", type=Path, required="--report-only" not in sys.argv, help="the evaluation data"
+    )
     parser.add_argument("--only", action="append", choices=PARTS, help="one part; may be given again")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--work", type=Path, default=Path("real-input-work"), help="homes and finished runs")

@@ -121,10 +121,17 @@ def run_languages(bench: Bench, chain: Chain, seed: int, languages: Sequence[str
     with Workspace.open(settings) as workspace:
         chunks = {chunk.name: chunk.id for chunk in workspace.catalog.chunks()}
         learned = ["en"]
-        hits = {kind: [names_hits(workspace, live_encoder(workspace), learned, kind)] for kind in (TRAINED, HELD_OUT)}
+        hits = {
+            kind: [names_hits(workspace, live_encoder(workspace), learned, kind)]
+            for kind in (TRAINED, HELD_OUT)
+        }
         for language in languages:
             request = UpdateRequest(
-                chunk=chunks[language], strategy=chain.strategy, options=chain.options, seed=seed, by="benchmark"
+                chunk=chunks[language],
+                strategy=chain.strategy,
+                options=chain.options,
+                seed=seed,
+                by="benchmark",
             )
             step = {"language": language, **teach(workspace, request, [*learned, language])}
             learned.append(language)
@@ -311,7 +318,10 @@ def names_slice(workspace: Workspace, language: str, kind: str, domain: str = DO
         splits, gallery = [Split.TEST], catalog.test_images(domain)
     else:
         splits = [Split.TRAIN]
-        seen = [*catalog.pairs(domain=domain, split=Split.TRAIN), *catalog.pairs(domain=domain, split=Split.VALIDATION)]
+        seen = [
+            *catalog.pairs(domain=domain, split=Split.TRAIN),
+            *catalog.pairs(domain=domain, split=Split.VALIDATION),
+        ]
         gallery = [pair.image_id for pair in seen]
     pairs = [p for split in splits for p in catalog.pairs(language=language, domain=domain, split=split)]
     captions = sorted({(pair.image_id, pair.text) for pair in pairs})
@@ -357,9 +367,12 @@ def detection_hits(workspace: Workspace, encoder: Encoder, learned: Sequence[str
 
 def summary(step: Values, hits: Values) -> str:
     """Returns a line for the log."""
+
     def mean(kind: str) -> str:
         last = hits[kind][-1]
-        return " ".join(f"{lang} {100 * last[lang]['1'].count('1') / len(last[lang]['1']):.1f}" for lang in last)
+        return " ".join(
+            f"{lang} {100 * last[lang]['1'].count('1') / len(last[lang]['1']):.1f}" for lang in last
+        )
 
     return (
         f"{step['seconds']} s (training {step['training_seconds']}), epoch {step['best_epoch']}, "

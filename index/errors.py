@@ -21,7 +21,7 @@ class VectorError(IndexingError):
     """An array is not rows of finite numbers that can be made unit length."""
 
 
-class DimensionMismatch(VectorError):  # noqa: N818 - named for what happened, like its siblings
+class DimensionMismatch(VectorError):
     """Two sides disagree about the number of columns."""
 
 
@@ -29,17 +29,17 @@ class ResultCountError(IndexingError):
     """Fewer than one result was asked for."""
 
 
-class UnknownFactory(IndexingError):  # noqa: N818
+class UnknownFactory(IndexingError):
     """FAISS does not know the factory string, or it needs more vectors than there are."""
 
 
-class UnknownIds(IndexingError):  # noqa: N818
+class UnknownIds(IndexingError):
     """An id is not in this generation, or ids are unfit to be stored."""
 
 
-class FingerprintMismatch(IndexingError):  # noqa: N818
+class FingerprintMismatch(IndexingError):
     """Vectors of one image tower meet a generation of another."""
 
 
-class GenerationDamaged(IndexingError):  # noqa: N818
+class GenerationDamaged(IndexingError):
     """A generation folder fails its checksums, or is not a generation."""

@@ -1,4 +1,3 @@
-# ruff: noqa: N818 - leaves are named for what happened, as STYLE asks
 """What can go wrong while taking pictures and captions in.
 
 IngestError

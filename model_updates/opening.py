@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,11 @@ def open_encoder(model: str = EMBEDDED, pretrained: str | None = None) -> Encode
             f"{model!r} needs weights: name a pretrained tag ({_some_tags(model)}) "
             "or a local .safetensors file"
         )
+    if model == EMBEDDED:
+        raise UnknownModel(f"{EMBEDDED} brings its own weights and takes none; leave out {pretrained!r}")
     local = Path(pretrained)
-    if local.suffix or local.exists():
+    is_tag = pretrained in open_clip.list_pretrained_tags_by_model(model)
+    if not is_tag and (local.suffix or local.exists()):
         refuse_pickle(local)
         built = build_model(model)
         load_weights(built, local)
@@ -90,12 +94,18 @@ def build_model(model: str, *, rows: int | None = None) -> nn.Module:
             embed_dim=config["embed_dim"], vision_cfg=config["vision_cfg"], text_cfg=text
         )
         return tiny.eval()
-    if open_clip.get_model_config(model) is None:
-        near = [name for name in open_clip.list_models() if model.lower()[:5] in name.lower()][:6]
-        hint = f"; similar: {', '.join(near)}" if near else ""
-        raise UnknownModel(f"open_clip has no architecture {model!r}{hint}")
+    _config(model)
     built: nn.Module = open_clip.create_model(model, load_weights=False, pretrained_text=False)
     return built.eval()
+
+
+def _config(model: str) -> dict[str, Any]:
+    config: dict[str, Any] | None = open_clip.get_model_config(model)
+    if config is None:
+        near = get_close_matches(model, open_clip.list_models(), n=6)
+        hint = f"; similar: {', '.join(near)}" if near else ""
+        raise UnknownModel(f"open_clip has no architecture {model!r}{hint}")
+    return config
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -188,12 +198,18 @@ def _some_tags(model: str) -> str:
 
 
 def _download(model: str, tag: str) -> nn.Module:
-    build_model_names = open_clip.list_models()
-    if model not in build_model_names:
-        build_model(model)  # raises UnknownModel with similar names
+    config = _config(model)
     tags = open_clip.list_pretrained_tags_by_model(model)
     if tag not in tags:
         raise UnknownModel(f"{model} has no pretrained tag {tag!r}; it has: {', '.join(tags) or 'none'}")
+    needs = bool(open_clip.get_pretrained_cfg(model, tag).get("quick_gelu", False))
+    if needs != bool(config.get("quick_gelu", False)):
+        other = f"{model}-quickgelu" if needs else model.removesuffix("-quickgelu")
+        kind = "QuickGELU" if needs else "GELU"
+        raise UnknownModel(
+            f"the weights {tag!r} were trained with {kind}, which {model} does not use: every vector would be off; "
+            f"ask for the model {other!r}"
+        )
     try:
         with torch.no_grad():
             built: nn.Module = open_clip.create_model(model, pretrained=tag, weights_only=True)

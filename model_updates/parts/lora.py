@@ -4,9 +4,10 @@
 its weights without calling a submodule: peft adapts that module as a whole (target ``attn``), never its ``out_proj``
 alone, which would not be run at all (METHODS.md 0, trap 2).
 
-peft 0.21.2 adds the attention's output projection twice, in every forward and in the merge (a test shows it), so
-that adapter is inserted at half its factor and the sum is the formula. peft also adds and takes away the attention's
-deltas around each forward; the frozen weights drift by rounding, about 1e-7 over an update.
+Two habits of peft 0.21.2 are put right here (tests show both). It adds the attention's output projection twice, in
+every forward and in the merge: that adapter is inserted at half its factor, and the sum is the formula. It adds and
+takes away the attention's deltas around each forward, so that rounding would stay in the frozen weights and a resumed
+update would end elsewhere: the frozen weights themselves are put back after each forward.
 """
 
 from __future__ import annotations
@@ -53,14 +54,13 @@ def insert_lora(
             f"adapters go into transformer blocks, and {type(tower).__name__} has none that we know; "
             "use finetune, or an encoder with ViT towers"
         )
-    config = LoraConfig(
-        r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=chosen, bias="none"
-    )
+    config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=chosen, bias="none")
     inject_adapter_in_model(config, tower, adapter_name=ADAPTER)
     for name in chosen:
         adapted = tower.get_submodule(name)
         if isinstance(adapted, MultiheadAttention):
             adapted.base_layer.out_proj.scaling[ADAPTER] /= TIMES_OUT_PROJ_IS_ADDED
+            _keep_frozen_weights(adapted)
 
 
 def lora_parameters(tower: nn.Module) -> list[nn.Parameter]:
@@ -86,6 +86,18 @@ def trainable(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
 
 def _is_target(name: str, module: nn.Module, pattern: str) -> bool:
     return isinstance(module, nn.Linear | nn.MultiheadAttention) and re.fullmatch(pattern, name) is not None
+
+
+def _keep_frozen_weights(layer: MultiheadAttention) -> None:
+    attention = layer.base_layer
+    projection = attention.out_proj.base_layer
+    fused, output = attention.in_proj_weight, projection.weight
+
+    def put_back(*_: object) -> None:
+        # peft replaced these parameters by new ones and left the old ones as they were.
+        attention.in_proj_weight, projection.weight = fused, output
+
+    layer.register_forward_hook(put_back)
 
 
 def _merged(layer: nn.Module) -> nn.Module:

@@ -60,7 +60,9 @@ def test_only_allowed_pictures_come_back(workspace: Workspace) -> None:
     assert {hit.image_id for hit in answer.hits} == allowed
 
 
-@pytest.mark.parametrize(("query", "says"), [("", "nothing to look for"), (" \n", "nothing"), ("a" * 501, "501")])
+@pytest.mark.parametrize(
+    ("query", "says"), [("", "nothing to look for"), (" \n", "nothing"), ("a" * 501, "501")]
+)
 def test_a_query_that_cannot_be_searched_is_explained(workspace: Workspace, query: str, says: str) -> None:
     with pytest.raises(BadQuery, match=says):
         search_text(Snapshot.load(workspace), query)
@@ -87,12 +89,16 @@ def test_an_unknown_release_is_named(workspace: Workspace) -> None:
         Snapshot.load(workspace, "r77")
 
 
-def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(workspace: Workspace, tmp_path: Path) -> None:
+def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     live = LiveSnapshot(workspace)
     before = live.current
     assert live.refresh() is False
 
-    update_cycle.add_chunk(workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t")
+    update_cycle.add_chunk(
+        workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
+    )
     old_answer = search_text(before, "two red boats", k=100)
 
     assert live.refresh() is True
@@ -141,4 +147,3 @@ def test_han_characters_alone_are_searched_as_chinese_and_japanese() -> None:
 def test_likelihoods_add_up_and_a_single_language_needs_no_guess() -> None:
     assert sum(share for _, share in detect("Boot", LEARNED)) == pytest.approx(1.0)
     assert detect("zwei rote Boote", ("en",)) == (("en", 1.0),)
-

@@ -138,7 +138,10 @@ def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) ->
 
 def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Workspace) -> None:
     outcome = update_cycle.update(
-        workspace, german_request(workspace, promote=False), scratch=workspace.home.staging / "j", progress=ignore
+        workspace,
+        german_request(workspace, promote=False),
+        scratch=workspace.home.staging / "j",
+        progress=ignore,
     )
     assert outcome.release is not None, outcome.sentence
     first, before = update_cycle.live_release(workspace)
@@ -154,7 +157,9 @@ def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Wor
     assert [c.reason for c in workspace.releases.history()][-3:] == ["promote", "rollback", "promote"]
 
 
-def test_an_update_judges_again_when_another_release_went_live_meanwhile(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_update_judges_again_when_another_release_went_live_meanwhile(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     source = sample_chunk(tmp_path / "meanwhile.zip", pictures=5, first=11)
     done: list[int] = []
 
@@ -164,7 +169,10 @@ def test_an_update_judges_again_when_another_release_went_live_meanwhile(workspa
             update_cycle.add_chunk(workspace, source, IntakeOptions(), by="somebody else")
 
     outcome = update_cycle.update(
-        workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ingest_during_release
+        workspace,
+        german_request(workspace),
+        scratch=workspace.home.staging / "j",
+        progress=ingest_during_release,
     )
 
     assert outcome.verdict == "promote", outcome.sentence
@@ -174,7 +182,10 @@ def test_an_update_judges_again_when_another_release_went_live_meanwhile(workspa
 
 
 def test_a_second_update_is_refused_while_one_runs(workspace: Workspace, settings: Settings) -> None:
-    with workspace.releases.updater_lock("teaching Dutch"), pytest.raises(UpdateRunning, match="teaching Dutch"):
+    with (
+        workspace.releases.updater_lock("teaching Dutch"),
+        pytest.raises(UpdateRunning, match="teaching Dutch"),
+    ):
         update_cycle.update(
             workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ignore
         )
@@ -197,7 +208,10 @@ def test_a_mistake_is_named_and_nothing_changes(
 
     with pytest.raises(error, match=says):
         update_cycle.update(
-            workspace, german_request(workspace, **changes), scratch=workspace.home.staging / "j", progress=ignore
+            workspace,
+            german_request(workspace, **changes),
+            scratch=workspace.home.staging / "j",
+            progress=ignore,
         )
 
     assert state(workspace) == before

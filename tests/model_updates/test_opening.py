@@ -19,7 +19,7 @@ from model_updates.opening import build_model, load_weights, open_embedded, open
 from tests.model_updates.tiny import make_strategy, teach
 
 SMALL = "perennial-test-vit"
-SMALL_SIGLIP = "perennial-test-siglip-like"
+UNMASKED = "perennial-test-unmasked"
 VISION = {"image_size": 32, "patch_size": 16, "width": 32, "layers": 2, "head_width": 16}
 TEXT = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
 
@@ -30,7 +30,7 @@ def _small_architectures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     folder = tmp_path_factory.mktemp("configs")
     configs = {
         SMALL: {"embed_dim": 24, "vision_cfg": VISION, "text_cfg": TEXT},
-        SMALL_SIGLIP: {
+        UNMASKED: {
             "embed_dim": 24,
             "custom_text": True,
             "vision_cfg": VISION,
@@ -90,19 +90,19 @@ def test_such_an_encoder_learns_a_language(tmp_path: Path) -> None:
 
 
 def test_a_text_tower_that_is_not_causal_keeps_its_own_tokenizer(tmp_path: Path) -> None:
-    path, model = random_weights(tmp_path, SMALL_SIGLIP)
-    encoder = open_encoder(SMALL_SIGLIP, str(path))
+    path, model = random_weights(tmp_path, UNMASKED)
+    encoder = open_encoder(UNMASKED, str(path))
     assert encoder.vocabulary is None
     texts = ["a dog", "two sleeping cats"]
     with torch.inference_mode():
-        expected = model.encode_text(open_clip.get_tokenizer(SMALL_SIGLIP)(texts))  # type: ignore[operator]
+        expected = model.encode_text(open_clip.get_tokenizer(UNMASKED)(texts))  # type: ignore[operator]
     assert np.allclose(encoder.text_features(texts, "de"), expected.numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["finetune", "c-clip"])
 def test_a_foreign_text_tower_learns_by_strategies_that_grow_nothing(name: str, tmp_path: Path) -> None:
-    path, _ = random_weights(tmp_path, SMALL_SIGLIP)
-    encoder = open_encoder(SMALL_SIGLIP, str(path))
+    path, _ = random_weights(tmp_path, UNMASKED)
+    encoder = open_encoder(UNMASKED, str(path))
     before: Encoder = encoder.copy()
     teach(encoder, make_strategy(name, epochs=1))
     assert encoder.image_fingerprint != before.image_fingerprint

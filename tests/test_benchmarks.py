@@ -1,0 +1,147 @@
+"""The pure parts of the benchmarks, on made-up figures; the evaluation data are never touched."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a benchmark's module as running the script would find it."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
+
+
+def _write_emoji(data: Path) -> None:
+    (data / "emoji" / "noto").mkdir(parents=True)
+    keys = [f"1f6{n:02x}" for n in range(40)]
+    with (data / "emoji" / "concepts.tsv").open("w", encoding="utf-8") as file:
+        file.write("key\temoji\tgroup\tsubgroup\theld_out\n")
+        file.writelines(f"{key}\t?\tg\ts\t{int(n % 8 == 0)}\n" for n, key in enumerate(keys))
+    with (data / "emoji" / "names.tsv").open("w", encoding="utf-8") as file:
+        file.write("key\temoji\tlang\tname\tkeywords\n")
+        file.writelines(f'{key}\t?\tde\t"Ding" {key}\twort\n' for key in keys)
+    for key in keys:
+        (data / "emoji" / "noto" / f"{key}.png").write_bytes(key.encode())
+
+
+def test_held_out_concepts_become_the_test_split_and_the_others_never_do(tmp_path: Path, module: Any) -> None:
+    _write_emoji(tmp_path)
+    splits = module("real_input_data").emoji_splits(tmp_path)
+    held_out = {key for key, split in splits.items() if split == "test"}
+    assert held_out == {f"1f6{n:02x}" for n in range(0, 40, 8)}
+    assert "train" in splits.values()
+
+
+def test_the_validation_share_is_about_six_percent_and_the_same_every_time(module: Any) -> None:
+    split_of = module("real_input_data").split_of
+    splits = [split_of(f"k{n}", held_out=False) for n in range(5000)]
+    assert 0.05 < splits.count("validation") / 5000 < 0.07
+    assert splits == [split_of(f"k{n}", held_out=False) for n in range(5000)]
+
+
+def test_an_upload_holds_each_picture_once_and_every_caption_unchanged(tmp_path: Path, module: Any) -> None:
+    _write_emoji(tmp_path)
+    data = module("real_input_data")
+    rows = data.emoji_rows(tmp_path, data.emoji_splits(tmp_path, 8), "de", ("noto",))
+    folder = data.write_upload(tmp_path / "upload", [*rows, *rows[:1]])
+    with (folder / "captions.csv").open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [line["caption"] for line in written] == [row.caption for row in [*rows, *rows[:1]]]
+    assert written[0]["caption"].startswith('"Ding"')
+    assert all((folder / line["image"]).exists() for line in written)
+    assert len(rows) == 9
+
+
+# Two languages, four names: English keeps 1 of its 2 hits after the second update, German has 3 of 4.
+TABLE = [
+    {"en": {"1": "1100", "10": "1110"}},
+    {"en": {"1": "1100", "10": "1110"}, "de": {"1": "1110", "10": "1111"}},
+    {"en": {"1": "1000", "10": "1110"}, "de": {"1": "1110", "10": "1111"}, "fr": {"1": "1111", "10": "1111"}},
+]
+
+
+def test_average_recall_and_forgetting_follow_from_the_hits(module: Any) -> None:
+    report = module("real_input_report")
+    matrix = report.recall_matrix(TABLE)
+    assert matrix == [[50.0], [50.0, 75.0], [25.0, 75.0, 100.0]]
+    assert report.average_recall(matrix) == pytest.approx(200 / 3)
+    assert report.forgetting(matrix) == pytest.approx(12.5)
+
+
+def test_intervals_hold_the_estimate_and_a_chain_without_loss_forgets_exactly_nothing(module: Any) -> None:
+    report = module("real_input_report")
+    interval = report.chain_interval([TABLE, TABLE])
+    assert interval["AR"][0] <= 200 / 3 <= interval["AR"][1]
+    kept = report.chain_interval([TABLE[1:2] * 1 + [TABLE[1] | {"fr": TABLE[2]["fr"]}]])
+    assert kept["F"] == (0.0, 0.0)
+
+
+def test_a_change_interval_is_signed_after_minus_before(module: Any) -> None:
+    change, low, high = module("real_input_report").change_interval(["1111", "1111"], ["1100", "1110"])
+    assert change == pytest.approx(-37.5)
+    assert low <= change <= high <= 0
+
+
+def _step(language: str, verdict: str = "promote") -> dict[str, Any]:
+    return {
+        "language": language,
+        "strategy": "language-tables",
+        "verdict": verdict,
+        "reason": "Because.",
+        "promoted": verdict == "promote",
+        "seconds": 12.0,
+        "training_seconds": 10.0,
+        "images_embedded": 0,
+        "image_forwards": 0,
+        "best_epoch": 3,
+        "epochs": 15,
+        "notes": ["A note."],
+        "rules": [["learned", verdict, ["Because."]]],
+        "chance_r1": 0.4,
+        "recalls": {"t2i_r1": 1.0, "t2i_r5": 2.0, "t2i_r10": 3.0},
+        "rows": [],
+    }
+
+
+def _common(part: str, run: str) -> dict[str, Any]:
+    return {"part": part, "run": run, "seed": 0, "date": "2026-01-01", "machine": "paper", "limit": None}
+
+
+def test_the_report_says_which_bars_hold_and_how_many_seeds_it_has(tmp_path: Path, module: Any) -> None:
+    hits = {"trained": TABLE, "held-out": TABLE}
+    detected = {"1": "1000", "10": "1000", "sure_and_right": 0.5, "among_two": 0.25}
+    languages = ["en", "de", "fr"]
+    detection = {kind: dict.fromkeys(languages, detected) for kind in hits}
+    chain = {"languages": languages, "steps": [_step("de"), _step("fr", "review")], "hits": hits}
+    for run in ("language-tables", "cll-clip", "teir"):
+        values = _common("emoji-languages", run) | chain | {"detection": detection}
+        (tmp_path / f"emoji-languages.{run}.0.json").write_text(json.dumps(values))
+    style = {when: {"line": {"en": TABLE[0]["en"]}, "noto": TABLE[2]} for when in ("before", "after")}
+    styles = {"languages": languages, "step": _step("en"), "hits": dict.fromkeys(hits, style)}
+    for run in ("finetune", "c-clip-both"):
+        values = _common("emoji-styles", run) | styles
+        (tmp_path / f"emoji-styles.{run}.0.json").write_text(json.dumps(values))
+    photos = _common("flickr", "default") | {"photos": 10, "steps": [_step("en", "reject")]}
+    (tmp_path / "flickr.default.0.json").write_text(json.dumps(photos))
+    target = tmp_path / "report.md"
+    module("real_input_report").write_report(tmp_path, target)
+    text = target.read_text()
+    assert "| `teir` | 1 |" in text
+    assert "**does not hold**: trained: `language-tables` forgets nothing (12.50)" in text
+    assert "passes the default gate (1 of 2 updates)" in text
+    assert "reject, not promoted" in text
+
+
+def test_a_report_of_nothing_is_still_a_report(tmp_path: Path, module: Any) -> None:
+    target = tmp_path / "report.md"
+    module("real_input_report").write_report(tmp_path / "empty", target)
+    assert "0 finished runs" in target.read_text()
