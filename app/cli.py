@@ -40,7 +40,7 @@ class _Edge(TyperGroup):
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            raise self._leave("Interrupted.", "Interrupted", _INTERRUPTED) from None
+            raise self._leave("Interrupted; nothing live has changed.", "Interrupted", _INTERRUPTED) from None
         except Exception as error:
             if hasattr(error, "format_message"):  # typer's own, about the options
                 if not self._is_json:
