@@ -159,7 +159,7 @@ class Player:
         """Measures what is live on captions of the held-out pictures, in any language, learned or not.
 
         Returns:
-            Recall in percent by name, with "chance_r10": R@10 of guessing.
+            Recall in percent by name, with "chance_r1": R@1 of guessing.
         """
         ids = tuple(self.workspace.catalog.test_images(domain))
         scenes = {image_id: self._scene(image_id) for image_id in ids}
@@ -168,7 +168,7 @@ class Player:
         held_out = HeldOut(SliceKey(language, domain), ids, captions)
         encoder = self.workspace.open_encoder(record.version)
         results = measure(encoder, [held_out], self.workspace.load_image, self.workspace.features)
-        return results[held_out.key].recalls() | {"chance_r10": 100.0 * min(1.0, 10 / max(1, len(ids)))}
+        return results[held_out.key].recalls() | {"chance_r1": 100.0 / max(1, len(ids))}
 
     def slices(self) -> dict[str, dict[str, float]]:
         """Measures what is live on all held-out pairs of its languages."""

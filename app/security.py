@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from app.errors import AppError, UsageProblem
 
@@ -198,7 +198,7 @@ def _parse(line: str, number: int) -> tuple[Account, bytes, bytes]:
         raise UsageProblem(
             f"The hash in line {number} of the password file is damaged; make it again."
         ) from error
-    return Account(parts[0], cast("Role", parts[1])), salt, digest
+    return Account(parts[0], parts[1]), salt, digest
 
 
 def _scrypt(password: str, salt: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import gradio as gr
 from fastapi import FastAPI, Request
@@ -45,7 +46,8 @@ def _to_admin(request: Request) -> RedirectResponse:
 
 def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
     """Builds the page with Search and Compare; in a demo's home the guide comes first."""
-    with _blocks("Perennial") as blocks:
+    blocks = _blocks("Perennial")
+    with blocks:
         _masthead("Image search that keeps learning", "[Teach it →](/admin/)")
         with gr.Tabs(elem_classes="tabs"):
             if guide is not None:
@@ -60,7 +62,8 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
 
 def admin_page(serving: Serving, access: Access) -> gr.Blocks:
     """Builds the page with Update and Releases."""
-    with _blocks("Perennial · teaching") as blocks:
+    blocks = _blocks("Perennial · teaching")
+    with blocks:
         _masthead("Teach a language or a way of drawing; only what passes goes live", "[← Search](/)")
         with gr.Tabs(elem_classes="tabs"):
             with gr.Tab("Update", id="update"):
@@ -87,13 +90,13 @@ def _masthead(line: str, elsewhere: str) -> None:
             gr.Markdown(elsewhere, elem_classes="elsewhere")
 
 
-def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: object, limit_bytes: int) -> None:
+def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: Callable[[Request], str | None], limit_bytes: int) -> None:
     blocks.queue(max_size=_MOST_WAITING, default_concurrency_limit=4)
     gr.mount_gradio_app(
         app,
         blocks,
         path=path,
-        auth_dependency=name_of,  # type: ignore[arg-type]
+        auth_dependency=name_of,
         max_file_size=limit_bytes,
         show_error=False,
         ssr_mode=False,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from peft import LoraConfig, inject_adapter_in_model
 from peft.tuners.lora.layer import MultiheadAttention
@@ -59,8 +60,7 @@ def insert_lora(
     for name in chosen:
         adapted = tower.get_submodule(name)
         if isinstance(adapted, MultiheadAttention):
-            adapted.base_layer.out_proj.scaling[ADAPTER] /= TIMES_OUT_PROJ_IS_ADDED
-            _keep_frozen_weights(adapted)
+            _correct(adapted)
 
 
 def lora_parameters(tower: nn.Module) -> list[nn.Parameter]:
@@ -88,8 +88,9 @@ def _is_target(name: str, module: nn.Module, pattern: str) -> bool:
     return isinstance(module, nn.Linear | nn.MultiheadAttention) and re.fullmatch(pattern, name) is not None
 
 
-def _keep_frozen_weights(layer: MultiheadAttention) -> None:
-    attention = layer.base_layer
+def _correct(layer: MultiheadAttention) -> None:
+    attention: Any = layer.base_layer  # peft is untyped
+    attention.out_proj.scaling[ADAPTER] /= TIMES_OUT_PROJ_IS_ADDED
     projection = attention.out_proj.base_layer
     fused, output = attention.in_proj_weight, projection.weight
 
@@ -112,9 +113,13 @@ def _merged(layer: nn.Module) -> nn.Module:
     return base
 
 
+def _is_adapted(module: nn.Module) -> bool:
+    return isinstance(module, BaseTunerLayer)
+
+
 def _outermost(tower: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     inside: list[str] = []
     for name, module in tower.named_modules():
-        if isinstance(module, BaseTunerLayer) and not any(name.startswith(outer + ".") for outer in inside):
+        if _is_adapted(module) and not any(name.startswith(outer + ".") for outer in inside):
             inside.append(name)
             yield name, module

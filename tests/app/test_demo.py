@@ -18,10 +18,10 @@ from app.outcomes import Stage, UpdateOutcome, UpdateRequest
 from app.serving import Serving
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
-from tests.app.small_home import copy_of
+from tests.app.small_home import copy_of, small_home
 
 ROOT = Path(__file__).parents[2]
-SMALL = Cast(pictures=150, drawings=40)
+SMALL = Cast(pictures=120, drawings=40)
 
 
 def settings_of(home: Path) -> Settings:
@@ -32,7 +32,8 @@ def settings_of(home: Path) -> Settings:
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A guided demo's home with its first pictures; not to be changed."""
-    home = tmp_path_factory.mktemp("demo") / "home"
+    home = copy_of(small_home(tmp_path_factory), tmp_path_factory.mktemp("demo"))
+    demo_home.mark(home, demo_home.GUIDED)
     demo.make_guided_home(settings_of(home), SMALL)
     return home
 

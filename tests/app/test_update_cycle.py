@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,8 @@ def test_a_new_home_has_a_release_with_probe_slices_and_an_empty_gallery(tmp_pat
         release = workspace.releases.release(commit.release)
         assert (commit.number, commit.reason) == (1, "init")
         assert release.manifest["languages"] == ["en"]
-        assert [(s["language"], s["domain"]) for s in release.manifest["slices"]] == [("en", "probes")]  # type: ignore[union-attr,call-overload,index]
+        slices: Any = release.manifest["slices"]
+        assert [(found["language"], found["domain"]) for found in slices] == [("en", "probes")]
         assert workspace.catalog.gallery_ids() == []
         assert len(workspace.catalog.test_images("probes")) >= 100
 

@@ -44,12 +44,12 @@ def train_a_little(tower: nn.Module) -> None:
 
 @both_towers
 @every_target
-def test_a_fresh_adapter_leaves_the_output_as_it_is(side: str, targets: str) -> None:
+def test_a_fresh_adapter_changes_no_bit_of_the_output(side: str, targets: str) -> None:
     plain = tiny_encoder().model
     model, _, given = adapted(side, targets, dropout=0.1)
-    # Within rounding: adapted layers run one by one where plain ones are fused.
-    assert torch.allclose(run(model.eval(), side, given), run(plain.eval(), side, given), atol=1e-5)
-    assert torch.allclose(run(model.train(), side, given), run(plain.train(), side, given), atol=1e-5)
+    with torch.no_grad():  # with gradients on, torch takes another attention kernel for frozen weights
+        assert torch.equal(run(model.eval(), side, given), run(plain.eval(), side, given))
+        assert torch.equal(run(model.train(), side, given), run(plain.train(), side, given))
 
 
 @both_towers
@@ -86,8 +86,8 @@ def outputs_moved_by(name: str, weight: str) -> tuple[Tensor, Tensor]:
     holder = tower.get_submodule(name)
     up, down = holder.lora_B["default"].weight, holder.lora_A["default"].weight  # type: ignore[index,union-attr]
     with torch.no_grad():
-        up.normal_(generator=torch.Generator().manual_seed(3))  # type: ignore[operator]
-        image_tower(plain).get_parameter(weight).add_(2.0 * up @ down)  # type: ignore[operator]
+        up.normal_(generator=torch.Generator().manual_seed(3))
+        image_tower(plain).get_parameter(weight).add_(2.0 * up @ down)
     return run(model.eval(), "image", given), run(plain.eval(), "image", given)
 
 

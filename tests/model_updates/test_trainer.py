@@ -131,7 +131,7 @@ class Recorder(Finetune):
     """Finetune that remembers the weights at the start of each epoch's first step, to see what was kept."""
 
     def __init__(self, options: object = None) -> None:
-        super().__init__(options)  # type: ignore[arg-type]
+        super().__init__(options)
         self.after: list[dict[str, Tensor]] = []
 
     def after_step(self) -> None:
