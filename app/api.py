@@ -77,17 +77,21 @@ def serve(settings: Settings) -> None:
         prepare_gradio(Path(uploads))
         with Workspace.open(settings) as workspace:
             app = create_app(Serving(workspace), passwords)
-            # One process: the screens' queues and sessions live in it. The log is configured above.
-            uvicorn.run(
-                app,
-                host=settings.host,
-                port=settings.port,
-                workers=1,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=5,
-            )
+            uvicorn.Server(server_options(app, settings.host, settings.port)).run()
+
+
+def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+    """Returns how the application is run: one process, since the screens' queues and sessions live in it."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        workers=1,
+        log_config=None,  # logs.py has set up logging
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
 
 
 def require_protection(settings: Settings) -> Passwords | None:

@@ -177,7 +177,9 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
             if outcome.verdict != "promote" or not request.promote or outcome.release is None:
                 shutil.rmtree(scratch / lessons.CHECKPOINTS, ignore_errors=True)
                 return outcome
-            progress(Stage("commit", f"making {outcome.release} live"))
+            # The outcome travels along: a worker that dies right after the commit is then known to have made it.
+            details = {"outcome": outcome.to_json()}
+            progress(Stage("commit", f"making {outcome.release} live", details=details))
             try:
                 commit = workspace.releases.commit(
                     outcome.release,

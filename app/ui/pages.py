@@ -24,6 +24,8 @@ from app.ui.update import add_update_tab
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
 _MOST_WAITING = 64
 
+NameOf = Callable[[Request], str | None]
+
 
 def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     """Mounts the admin page at /admin and the search page at /."""
@@ -90,7 +92,7 @@ def _masthead(line: str, elsewhere: str) -> None:
             gr.Markdown(elsewhere, elem_classes="elsewhere")
 
 
-def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: Callable[[Request], str | None], limit_bytes: int) -> None:
+def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_bytes: int) -> None:
     blocks.queue(max_size=_MOST_WAITING, default_concurrency_limit=4)
     gr.mount_gradio_app(
         app,

@@ -20,7 +20,7 @@ import torch
 import uvicorn
 
 from app import gallery
-from app.api import create_app, prepare_gradio
+from app.api import create_app, prepare_gradio, server_options
 from app.releases import ReleaseRecord
 from app.security import Passwords
 from app.serving import Serving
@@ -35,8 +35,6 @@ from model_updates.opening import open_encoder
 from model_updates.versions import write_version
 
 PICTURES = 10
-# What these tests leave to others to deprecate: nothing at the moment, see the module that needs one.
-FILTERS: tuple[str, ...] = ()
 
 
 def sample_upload(
@@ -114,9 +112,7 @@ def served(settings: Settings, passwords: Passwords | None = None) -> Iterator[S
         listener.bind(("127.0.0.1", 0))
         serving = Serving(workspace)
         app = create_app(serving, passwords)
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
-        )
+        server = uvicorn.Server(server_options(app, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
