@@ -11,12 +11,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: .venv/demo-installed
 	@$(BIN)/python -m app demo
 
-test check: .venv/test-installed
+test: .venv/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest -q
+
+check: test
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -37,7 +37,7 @@ def main() -> None:
     results.mkdir(parents=True, exist_ok=True)
     bench = Bench(arguments.data, arguments.work, arguments.limit, arguments.photos, say)
     if not arguments.report_only:
-        for part, run, seed, work in jobs(bench, arguments.seeds):
+        for part, run, seed, work in jobs(bench, range(arguments.first_seed, arguments.seeds)):
             path = results / f"{part}.{run}.{seed}.json"
             if path.exists() or (arguments.only and part not in arguments.only):
                 continue
@@ -58,9 +58,9 @@ def main() -> None:
     write_report(results, arguments.report)
 
 
-def jobs(bench: Bench, seeds: int) -> Iterator[Job]:
+def jobs(bench: Bench, seeds: range) -> Iterator[Job]:
     """Yields every run, all of one seed before the next seed."""
-    for seed in range(seeds):
+    for seed in seeds:
         for chain in CHAINS:
             yield PARTS[0], chain.name, seed, lambda c=chain, s=seed: run_languages(bench, c, s)  # type: ignore[misc]
         for chain in STYLES:
@@ -94,6 +94,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--only", action="append", choices=PARTS, help="one part; may be given again")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="for sharing the seeds between processes")
     parser.add_argument("--work", type=Path, default=Path("real-input-work"), help="homes and finished runs")
     parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--photos", type=int, default=2000, help="training photos of the part flickr")
