@@ -51,7 +51,7 @@ class Cast:
     """
 
     pictures: int = 900
-    drawings: int = 900
+    drawings: int = 750
     style: str = "ink"
 
     def gallery(self) -> list[Drawing]:
