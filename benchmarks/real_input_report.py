@@ -87,11 +87,12 @@ def chain_interval(tables: Sequence[Sequence[Values]], depth: str = "1") -> dict
     """
     stacks = [[np.stack([hits_of(h[depth]) for h in row.values()]) for row in table] for table in tables]
     concepts = stacks[0][0].shape[1]
-    generator = np.random.default_rng(0)
+    drawn = np.random.default_rng(0).multinomial(concepts, np.full(concepts, 1 / concepts), size=RESAMPLES)
+    # One product per table row: recalls of all resamples at once, (languages, resamples).
+    recalls = [[100.0 * (rows @ drawn.T) / concepts for rows in stack] for stack in stacks]
     found: dict[str, list[float]] = {"AR": [], "F": []}
-    for _ in range(RESAMPLES):
-        weights = generator.multinomial(concepts, np.full(concepts, 1 / concepts)) / concepts
-        matrices = [[(100.0 * rows @ weights).tolist() for rows in stack] for stack in stacks]
+    for n in range(RESAMPLES):
+        matrices = [[rows[:, n].tolist() for rows in stack] for stack in recalls]
         found["AR"].append(float(np.mean([average_recall(m) for m in matrices])))
         found["F"].append(float(np.mean([forgetting(m) or 0.0 for m in matrices])))
     return {k: (float(np.quantile(v, 0.025)), float(np.quantile(v, 0.975))) for k, v in found.items()}
@@ -436,7 +437,8 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _figure(by_seed: Sequence[float], interval: tuple[float, float]) -> str:
     spread = f" ± {(max(by_seed) - min(by_seed)) / 2:.1f}" if len(by_seed) > 1 else ""
-    return f"{np.mean(by_seed):.1f}{spread} [{interval[0]:.1f}, {interval[1]:.1f}]"
+    low, high = (f"{bound:.1f}".replace("-0.0", "0.0") for bound in interval)
+    return f"{np.mean(by_seed):.1f}{spread} [{low}, {high}]"
 
 
 def _signed(value: float) -> str:

@@ -1,0 +1,114 @@
+"""Measures speed as ratios within one run and writes docs/results/speed.md.
+
+    python benchmarks/speed.py [--only query|bulk|update|swaps|help]
+
+Absolute times say more about the machine than about the program; each ratio compares two things done by turns in the
+same process. A part that was left out keeps its line from the last time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from speed_parts import (
+    Measured,
+    bulk_embedding,
+    help_seconds,
+    swaps_under_load,
+    text_only_update,
+    text_query,
+)
+
+REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "speed.md"
+PARTS = ("query", "bulk", "update", "swaps", "help")
+
+
+def main() -> None:
+    """Runs the parts that were asked for and writes the report."""
+    arguments = _arguments()
+    torch.set_num_threads(arguments.threads)
+    kept = _known(arguments.work)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, measure in parts(Path(folder), quick=arguments.quick).items():
+            if arguments.only and name not in arguments.only:
+                continue
+            print(time.strftime("%H:%M:%S", time.gmtime()), name, flush=True)
+            kept[name] = asdict(measure()) | {
+                "date": time.strftime("%Y-%m-%d", time.gmtime()),
+                "machine": machine(arguments.threads),
+            }
+            print(json.dumps(kept[name], indent=1), flush=True)
+            arguments.work.parent.mkdir(parents=True, exist_ok=True)
+            arguments.work.write_text(json.dumps(kept), encoding="utf-8")
+    if not arguments.quick:
+        arguments.report.parent.mkdir(parents=True, exist_ok=True)
+        arguments.report.write_text(report(kept), encoding="utf-8")
+
+
+def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
+    """Returns each part by its name; quick ones only show that they work."""
+    few = 10 if quick else 1
+    return {
+        "query": lambda: text_query(folder, vectors=100_000 // few, rounds=200 // few),
+        "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=5 if not quick else 1),
+        "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
+        "swaps": lambda: swaps_under_load(folder, swaps=50 // few, rate=20.0),
+        "help": lambda: help_seconds(5),
+    }
+
+
+def report(kept: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns the report in Markdown."""
+    lines = [
+        "# Speed",
+        "",
+        "Written by `python benchmarks/speed.py`; do not edit. Ratios compare things done by turns in one run.",
+        "",
+        "| what | measured | bar | holds |",
+        "| --- | --- | --- | --- |",
+    ]
+    shown = [kept[name] for name in PARTS if name in kept]
+    lines += [
+        f"| {m['what']} | {m['figure']} | {m['bar']} | {'yes' if m['holds'] else '**no**'} |" for m in shown
+    ]
+    lines += ["", *(f"- {m['what']}: {m['details']}. {m['machine']}, {m['date']}." for m in shown)]
+    return "\n".join(lines) + "\n"
+
+
+def machine(threads: int) -> str:
+    """Says what the figures were measured on."""
+    return (
+        f"{platform.machine()}, {os.cpu_count()} CPU cores, {threads} torch threads, "
+        f"Python {platform.python_version()}, torch {torch.__version__.split('+')[0]}"
+    )
+
+
+def _known(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.exists():
+        return {}
+    known: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return known
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--only", action="append", choices=PARTS)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--quick", action="store_true", help="small sizes, no report")
+    parser.add_argument("--work", type=Path, default=Path("speed-work.json"), help="keeps what was measured")
+    parser.add_argument("--report", type=Path, default=REPORT)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
