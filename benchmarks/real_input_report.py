@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +88,9 @@ def chain_interval(tables: Sequence[Sequence[Values]], depth: str = "1") -> dict
     """
     stacks = [[np.stack([hits_of(h[depth]) for h in row.values()]) for row in table] for table in tables]
     concepts = stacks[0][0].shape[1]
-    drawn = np.random.default_rng(0).multinomial(concepts, np.full(concepts, 1 / concepts), size=RESAMPLES)
+    drawn = _resampled(concepts)
     # One product per table row: recalls of all resamples at once, (languages, resamples).
-    recalls = [[100.0 * (rows @ drawn.T) / concepts for rows in stack] for stack in stacks]
+    recalls = [[100.0 * rows @ drawn for rows in stack] for stack in stacks]
     found: dict[str, list[float]] = {"AR": [], "F": []}
     for n in range(RESAMPLES):
         matrices = [[rows[:, n].tolist() for rows in stack] for stack in recalls]
@@ -101,9 +102,16 @@ def chain_interval(tables: Sequence[Sequence[Values]], depth: str = "1") -> dict
 def change_interval(before: Sequence[str], after: Sequence[str]) -> tuple[float, float, float]:
     """Returns after minus before in points with its 95 % interval over concepts, the seeds averaged."""
     change = np.mean([hits_of(b) - hits_of(a) for a, b in zip(before, after, strict=True)], axis=0) * 100
-    generator = np.random.default_rng(0)
-    means = [change[generator.integers(0, len(change), len(change))].mean() for _ in range(RESAMPLES)]
+    means = change @ _resampled(len(change))
     return float(change.mean()), float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
+
+
+@cache
+def _resampled(concepts: int) -> NDArray[np.float64]:
+    """Returns the weight of each concept in each resample, (concepts, RESAMPLES); columns add up to 1."""
+    chances = np.full(concepts, 1 / concepts)
+    counts = np.random.default_rng(0).multinomial(concepts, chances, size=RESAMPLES)
+    return np.asarray(counts.T / concepts, dtype=np.float64)
 
 
 # ------------------------------------------------------------------------------------------- (a) languages
