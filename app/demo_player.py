@@ -170,9 +170,9 @@ class Player:
         results = measure(encoder, [held_out], self.workspace.load_image, self.workspace.features)
         return results[held_out.key].recalls() | {"chance_r1": 100.0 / max(1, len(ids))}
 
-    def slices(self) -> dict[str, dict[str, float]]:
-        """Measures what is live on all held-out pairs of its languages."""
-        measured = update_cycle.evaluate(self.workspace)
+    def slices(self, release: str | None = None) -> dict[str, dict[str, float]]:
+        """Measures what is live, or another release, on all held-out pairs of its languages."""
+        measured = update_cycle.evaluate(self.workspace, release)
         return {str(key): result.recalls() for key, result in sorted(measured.items())}
 
     def _scene(self, image_id: str) -> Scene | None:

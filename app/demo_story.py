@@ -236,9 +236,9 @@ def compared(player: Player, notes: Notebook) -> None:
     )
     for one in asked:
         notes.write(f"  {one.answer.release}: {notes.show(one)}")
-    measured = [_measured(one.release.manifest) for one in (old, new)]
+    measured = [player.slices(one.release.id) for one in (old, new)]
     for name in sorted(measured[0] | measured[1]):
-        values = [f"{one[name]:.1f}" if name in one else "–" for one in measured]
+        values = [f"{one[name]['t2i_r10']:.1f}" if name in one else "–" for one in measured]
         notes.write(f"  {name:<12} R@10 {values[0]:>6} → {values[1]:>6}")
     notes.claim(
         "the right picture is found by the new release alone",
@@ -405,12 +405,6 @@ def _release_before(player: Player, language: str) -> str:
             break
         last = commit.release
     return last
-
-
-def _measured(manifest: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        f"{one['language']}/{one['domain']}": one["recalls"]["t2i_r10"] for one in manifest.get("slices", [])
-    }
 
 
 STEPS = (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import gradio as gr
 import pytest
 
 from app import demo, demo_home, demo_story, update_cycle
@@ -167,6 +169,37 @@ def test_a_step_that_cannot_be_played_says_why_and_can_be_tried_again(workspace:
 def test_only_a_demos_home_has_a_guide(workspace: Workspace) -> None:
     (workspace.home.root / demo_home.MARK).unlink()
     assert guide_for(Serving(workspace), None) is None
+
+
+def test_the_demos_page_has_a_button_for_each_step(workspace: Workspace) -> None:
+    from starlette.requests import Request
+
+    from app.ui.demo import _GuideTab
+    from app.ui.pages import search_page
+
+    done = {
+        "english": Findings(("  en/scenes 94.1", "94 %"), (Check("it works", True),), (Shown("a", ("b",)),))
+    }
+    demo_home.mark(workspace.home.root, demo_home.GUIDED, done)
+    serving = Serving(workspace)
+    serving.refresh()
+    guide = guide_for(serving, None)
+    assert guide is not None
+
+    async def build() -> tuple[str, str, _GuideTab]:
+        with gr.Blocks():
+            tab = _GuideTab(guide)
+        return str(search_page(serving, guide).config), str(search_page(serving).config), tab
+
+    with_guide, without, tab = asyncio.run(build())  # Gradio makes, and leaves, a loop of its own without one
+    assert all(f"play-{step.name}" in with_guide for step in STEPS)
+    assert "play-english" not in without
+    headers = [(b"host", b"127.0.0.1:7860")]
+    request = gr.Request(Request({"type": "http", "headers": headers, "scheme": "http", "path": "/"}))
+    shown = tab._all(request)
+    assert len(shown) == len(tab._outputs)
+    buttons = shown[1 + len(STEPS) : 1 + 2 * len(STEPS)]
+    assert [button.interactive for button in buttons] == [False, True] + [False] * 7
 
 
 @pytest.mark.slow
