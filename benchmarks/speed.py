@@ -60,7 +60,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
     few = 10 if quick else 1
     return {
         "query": lambda: text_query(folder, vectors=100_000 // few, rounds=200 // few),
-        "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=5 if not quick else 1),
+        "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
         "swaps": lambda: swaps_under_load(folder, swaps=50 // few, rate=20.0),
         "help": lambda: help_seconds(5),

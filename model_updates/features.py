@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch import Tensor
 
-from model_updates.encoder import Encoder
+from model_updates.encoder import IMAGE_BATCH, Encoder
 
 Rows = NDArray[np.float32]
 LoadImage = Callable[[str], Image.Image]
@@ -71,9 +74,30 @@ def image_features(
         encoder.dim,
         get=lambda ids: cache.get(encoder.image_fingerprint, IMAGE, ids, encoder.dim),
         put=lambda ids, rows: cache.put(encoder.image_fingerprint, IMAGE, ids, rows),
-        compute=lambda ids: encoder.image_features([load(image_id) for image_id in ids]),
+        compute=lambda ids: _embed(encoder, ids, load),
         progress=progress,
     )
+
+
+def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage) -> Rows:
+    """Runs the image tower on one batch while the next is decoded and prepared beside it.
+
+    Decoding and resizing leave the interpreter free, so the tower hardly waits for them.
+    """
+    batches = [image_ids[start : start + IMAGE_BATCH] for start in range(0, len(image_ids), IMAGE_BATCH)]
+
+    def prepare(batch: Sequence[str]) -> Tensor:
+        return encoder.prepare_images([load(image_id) for image_id in batch])
+
+    rows = []
+    with ThreadPoolExecutor(1, thread_name_prefix="decode") as pool, torch.inference_mode():
+        coming = pool.submit(prepare, batches[0])
+        for following in [*batches[1:], None]:
+            prepared = coming.result()
+            if following is not None:
+                coming = pool.submit(prepare, following)
+            rows.append(encoder.forward_images(prepared).float().cpu().numpy())
+    return np.concatenate(rows)
 
 
 def text_features(encoder: Encoder, texts: Sequence[str], language: str, cache: FeatureCache) -> Rows:
