@@ -268,7 +268,7 @@ def _updates(runs: Runs, shown: Sequence[str]) -> str:
                     ", ".join(step["verdict"] for step in steps),
                     first["reason"],
                     " / ".join(f"{step['seconds']:.0f}" for step in steps),
-                    f"{first['best_epoch']} of {first['epochs']}",
+                    f"{first['kept_epoch']} of {first['epochs']}",
                     " ".join(first["notes"]),
                 ]
             )
@@ -357,7 +357,7 @@ def _style_updates(runs: Runs, shown: Sequence[str]) -> str:
                 steps[0]["reason"],
                 " / ".join(f"{step['seconds']:.0f}" for step in steps),
                 str(steps[0]["images_embedded"]),
-                f"{steps[0]['best_epoch']} of {steps[0]['epochs']}",
+                f"{steps[0]['kept_epoch']} of {steps[0]['epochs']}",
             ]
         )
     header = [

@@ -292,7 +292,7 @@ def outcome_values(outcome: UpdateOutcome) -> Values:
         "image_forwards": training["image_forwards"],
         "training_pairs": training["training_pairs"],
         "english_share": training["english_share"],
-        "best_epoch": training["best_epoch"],
+        "kept_epoch": training["kept_epoch"],
         "epochs": len(training["history"]),
         "notes": list(training["notes"]),
         "rules": [[r["rule"], r["verdict"], list(r["reasons"])] for r in outcome.gate.get("rules", [])],
@@ -375,7 +375,7 @@ def summary(step: Values, hits: Values) -> str:
         )
 
     return (
-        f"{step['seconds']} s (training {step['training_seconds']}), epoch {step['best_epoch']}, "
+        f"{step['seconds']} s (training {step['training_seconds']}), epoch {step['kept_epoch']}, "
         f"default gate: {step['verdict']}; R@1 trained {mean(TRAINED)}; held-out {mean(HELD_OUT)}"
     )
 

@@ -1,6 +1,6 @@
 """Checkpoints of an update in progress: what an interrupted update needs to go on as if nothing happened.
 
-One safetensors file holds the trained weights, the best epoch's weights, the strategy's state, the
+One safetensors file holds the trained weights, the kept epoch's weights, the strategy's state, the
 optimizer's moments and the random state; its metadata the counters. It replaces the one before by rename, so
 there is always a whole one.
 """
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from model_updates.strategy import Strategy, UpdateContext
 from model_updates.towers import hash_tensors
+from model_updates.validation import Score
 
 FILE = "checkpoint.safetensors"
 
@@ -30,11 +31,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Progressed:
-    """How far an update is: finished epochs, the best one, and what was logged."""
+    """How far an update is: finished epochs, the one to keep, the best score, and what was logged."""
 
     epoch: int = 0
-    best_epoch: int = 0
-    best_score: float | None = None
+    kept_epoch: int = 0
+    best: Score | None = None
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -60,13 +61,13 @@ def save(
     *,
     owner: str,
     weights: dict[str, Tensor],
-    best: dict[str, Tensor],
+    kept: dict[str, Tensor],
     strategy: dict[str, Tensor],
     optimizer: torch.optim.Optimizer,
 ) -> None:
     """Writes the checkpoint of a finished epoch into a folder, replacing the one before."""
     tensors = {f"weights.{k}": v for k, v in weights.items()}
-    tensors |= {f"best.{k}": v for k, v in best.items()}
+    tensors |= {f"kept.{k}": v for k, v in kept.items()}
     tensors |= {f"strategy.{k}": v for k, v in strategy.items()}
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{k}": torch.as_tensor(v) for k, v in values.items()}
@@ -91,7 +92,7 @@ class Loaded:
 
     progressed: Progressed
     weights: dict[str, Tensor]
-    best: dict[str, Tensor]
+    kept: dict[str, Tensor]
     strategy: dict[str, Tensor]
     optimizer: dict[int, dict[str, Tensor]]
     random: dict[str, Tensor]
@@ -128,12 +129,17 @@ def load(folder: Path, *, owner: str) -> Loaded | None:
     if metadata.get("owner") != owner:
         logger.warning("the checkpoint in %s is of another update; this one starts again", folder.name)
         return None
-    return _sorted_out(Progressed(**json.loads(metadata["progressed"])), tensors)
+    return _sorted_out(_progressed(json.loads(metadata["progressed"])), tensors)
+
+
+def _progressed(values: dict[str, Any]) -> Progressed:
+    best = values.pop("best")
+    return Progressed(**values, best=None if best is None else Score(**best))
 
 
 def _sorted_out(progressed: Progressed, tensors: dict[str, Tensor]) -> Loaded:
     parts: dict[str, dict[str, Tensor]] = {
-        part: {} for part in ("weights", "best", "strategy", "optimizer", "random")
+        part: {} for part in ("weights", "kept", "strategy", "optimizer", "random")
     }
     for key, value in tensors.items():
         part, _, name = key.partition(".")

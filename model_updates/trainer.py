@@ -1,8 +1,9 @@
 """The one training loop; it knows no strategy by name.
 
 A fresh optimizer and a fresh schedule in every update; bf16 autocast on CUDA; the terms of each step summed
-and logged by name; the epoch that scores best on the chunk's validation pairs is kept (the last one when
-there are none); a checkpoint after every epoch, from which an interrupted update goes on to the same weights.
+and logged by name; of the epochs that score within one standard error of the best on the chunk's validation
+pairs the latest is kept (the last one when there are none); a checkpoint after every epoch, from which an
+interrupted update goes on to the same weights.
 """
 
 from __future__ import annotations
@@ -13,20 +14,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from model_updates import checkpoint
-from model_updates.batches import Batches, PairSet, UpdateData
+from model_updates.batches import Batches, UpdateData
 from model_updates.checkpoint import Progressed
-from model_updates.encoder import Encoder, training, unit
+from model_updates.encoder import training
 from model_updates.errors import TrainingDiverged, WeightsMismatch
-from model_updates.evaluation import rank_slice
-from model_updates.features import LoadImage
 from model_updates.strategy import Batch, Schedule, Strategy, UpdateContext
-
-VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
+from model_updates.validation import Score, better, near, validation_score
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,10 @@ class TrainingProgress:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """What an update did: its losses by epoch, the epoch chosen, and what it cost."""
+    """What an update did: its losses by epoch, the epoch kept and its validation score, and what it cost."""
 
     history: tuple[dict[str, float], ...]
-    best_epoch: int
+    kept_epoch: int
     validation: float | None
     seconds: float
     image_forwards: int
@@ -93,8 +90,8 @@ def run_update(
     encoder.forget_fingerprints()
     return TrainingReport(
         history=tuple(loop.progressed.history),
-        best_epoch=loop.progressed.best_epoch,
-        validation=loop.progressed.best_score,
+        kept_epoch=loop.progressed.kept_epoch,
+        validation=loop.progressed.history[loop.progressed.kept_epoch - 1].get("validation"),
         seconds=time.monotonic() - started,
         image_forwards=encoder.image_forwards - forwards,
         training_pairs=len(data.train.pairs),
@@ -123,11 +120,11 @@ class _Loop:
         self.optimizer = _optimizer(strategy, self.schedule)
         self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.progressed = Progressed()
-        self.best: dict[str, Tensor] = {}
+        self.kept: dict[str, Tensor] = {}
         self.report_progress = progress or (lambda _: None)
 
     def run(self, checkpoints: Path | None) -> None:
-        """Trains the epochs that are left and loads the best one."""
+        """Trains the epochs that are left and loads the one that is kept."""
         if checkpoints is not None:
             self._resume(checkpoints)
         for epoch in range(self.progressed.epoch, self.schedule.epochs):
@@ -141,11 +138,11 @@ class _Loop:
                     self.progressed,
                     owner=self.owner,
                     weights=self._weights(),
-                    best=self.best,
+                    kept=self.kept,
                     strategy=self.strategy.state_dict(),
                     optimizer=self.optimizer,
                 )
-        self._put_back(self.best)
+        self._put_back(self.kept)
 
     def _epoch(self, epoch: int) -> dict[str, float]:
         totals: dict[str, float] = {}
@@ -196,13 +193,16 @@ class _Loop:
         strategy.after_step()
         return {name: float(value.detach()) for name, value in terms.items()}
 
-    def _remember(self, epoch: int, terms: dict[str, float], score: float | None) -> None:
-        kept = self.progressed
-        kept.epoch = epoch + 1
-        kept.history.append(terms | ({} if score is None else {"validation": score}))
-        if score is None or kept.best_score is None or score > kept.best_score:
-            kept.best_score, kept.best_epoch = score, epoch + 1
-            self.best = {name: value.clone() for name, value in self._weights().items()}
+    def _remember(self, epoch: int, terms: dict[str, float], score: Score | None) -> None:
+        done = self.progressed
+        done.epoch = epoch + 1
+        done.history.append(terms | ({} if score is None else {"validation": score.mean}))
+        if score is not None:
+            done.best = better(done.best, score)
+            if not near(score, done.best):
+                return
+        done.kept_epoch = epoch + 1
+        self.kept = {name: value.clone() for name, value in self._weights().items()}
 
     def _weights(self) -> dict[str, Tensor]:
         """The part of the model's state that may have changed: what trains, and buffers."""
@@ -227,7 +227,7 @@ class _Loop:
         self._put_back(loaded.weights)
         self.strategy.load_state_dict(loaded.strategy)
         loaded.restore_optimizer(self.optimizer)
-        self.best, self.progressed = loaded.best, loaded.progressed
+        self.kept, self.progressed = loaded.kept, loaded.progressed
         loaded.restore_random(self.encoder.device)
 
 
@@ -247,30 +247,6 @@ def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
     if schedule.decay == "constant":
         return schedule.learning_rate
     return schedule.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
-
-
-def validation_score(
-    encoder: Encoder, pairs: PairSet, strategy: Strategy, load_image: LoadImage
-) -> float | None:
-    """Returns the mean text-to-image R@1, 5, 10 (percent) on validation pairs; None without any."""
-    if not pairs.pairs:
-        return None
-    encoder.model.eval()
-    ids = list(dict.fromkeys(pair.image_id for pair in pairs.pairs))[:VALIDATION_IMAGES]
-    place = {image_id: n for n, image_id in enumerate(ids)}
-    chosen = [n for n, pair in enumerate(pairs.pairs) if pair.image_id in place]
-    if strategy.touches_image:
-        images = encoder.image_features([load_image(image_id) for image_id in ids])
-    else:
-        first = {pairs.pairs[n].image_id: n for n in reversed(chosen)}
-        images = pairs.image_features[[first[image_id] for image_id in ids]].numpy()
-    texts = np.zeros((len(chosen), images.shape[1]), dtype=np.float32)
-    for language in sorted({pairs.pairs[n].language for n in chosen}):
-        mine = [k for k, n in enumerate(chosen) if pairs.pairs[n].language == language]
-        texts[mine] = encoder.text_features([pairs.pairs[chosen[k]].text for k in mine], language)
-    caption_image = np.asarray([place[pairs.pairs[n].image_id] for n in chosen])
-    ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
-    return float(np.mean([100 * (ranks < k).mean() for k in (1, 5, 10)]))
 
 
 def _optimizer(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimizer:

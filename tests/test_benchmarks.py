@@ -102,7 +102,7 @@ def _step(language: str, verdict: str = "promote") -> dict[str, Any]:
         "training_seconds": 10.0,
         "images_embedded": 0,
         "image_forwards": 0,
-        "best_epoch": 3,
+        "kept_epoch": 3,
         "epochs": 15,
         "notes": ["A note."],
         "rules": [["learned", verdict, ["Because."]]],

@@ -19,7 +19,7 @@ _HINT = (
 )  # fmt: skip
 
 
-def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
+def add_compare_tab(serving: Serving, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
     with gr.Row():
         left = gr.Dropdown([], label="Release A", elem_id="release-a")
@@ -99,8 +99,7 @@ def add_compare_tab(blocks: gr.Blocks, serving: Serving, tab: gr.Tab) -> None:
         show_progress="minimal",
         show_progress_on=[first, second],
     )
-    gr.on(
-        [blocks.load, tab.select],
+    tab.select(
         menus,
         None,
         [left, right, language],

@@ -58,7 +58,7 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
             with gr.Tab("Search", id="search"):
                 add_search_tab(blocks, serving)
             with gr.Tab("Compare", id="compare") as tab:
-                add_compare_tab(blocks, serving, tab)
+                add_compare_tab(serving, tab)
     return blocks
 
 

@@ -8,6 +8,7 @@ import torch
 
 from model_updates import checkpoint
 from model_updates.checkpoint import Progressed
+from model_updates.validation import Score
 from tests.model_updates.tiny import assert_same_state, context_for, make_strategy, tiny_encoder, toy_pairs
 
 
@@ -29,7 +30,7 @@ def write(folder: Path, progressed: Progressed, owner: str = "me") -> torch.nn.L
         progressed,
         owner=owner,
         weights={"a.weight": layer.weight},
-        best={"a.weight": layer.weight * 2},
+        kept={"a.weight": layer.weight * 2},
         strategy={"counts": torch.tensor([1, 2])},
         optimizer=optimizer,
     )
@@ -37,14 +38,14 @@ def write(folder: Path, progressed: Progressed, owner: str = "me") -> torch.nn.L
 
 
 def test_all_of_it_comes_back(tmp_path: Path) -> None:
-    progressed = Progressed(3, 2, 41.5, [{"loss": 1.0}])
+    progressed = Progressed(3, 2, Score(41.5, 2.0), [{"loss": 1.0}])
     layer = write(tmp_path / "new", progressed)
     drawn = torch.rand(4)
     loaded = checkpoint.load(tmp_path / "new", owner="me")
     assert loaded is not None
     assert loaded.progressed == progressed
     assert_same_state(loaded.weights, {"a.weight": layer.weight.detach()})
-    assert_same_state(loaded.best, {"a.weight": 2 * layer.weight.detach()})
+    assert_same_state(loaded.kept, {"a.weight": 2 * layer.weight.detach()})
     assert_same_state(loaded.strategy, {"counts": torch.tensor([1, 2])})
     loaded.restore_random(torch.device("cpu"))
     assert torch.equal(torch.rand(4), drawn)

@@ -1,0 +1,65 @@
+"""Which epoch of an update is kept: its score on the chunk's validation pairs, and the rule of one standard error.
+
+A chunk of 500 pictures leaves some thirty for validation, and the best of so few epochs is mostly luck; one that luck
+chose early has learned less (docs/log.md has the figures). So of all epochs within one standard error of the best the
+latest is kept, in the manner of the one-standard-error rule (Breiman et al., *Classification and Regression Trees*,
+1984, 3.4.3), with the longer training in the place of the simpler model.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from model_updates.batches import PairSet
+from model_updates.encoder import Encoder, unit
+from model_updates.evaluation import rank_slice
+from model_updates.features import LoadImage
+from model_updates.strategy import Strategy
+
+VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
+
+
+@dataclass(frozen=True)
+class Score:
+    """A validation score in percent, and its standard error over captions."""
+
+    mean: float
+    error: float
+
+
+def better(best: Score | None, score: Score) -> Score:
+    """Returns the higher of two scores, the earlier one when they are equal."""
+    return score if best is None or score.mean > best.mean else best
+
+
+def near(score: Score, best: Score) -> bool:
+    """Says whether a score is within one standard error of the best."""
+    return score.mean >= best.mean - best.error
+
+
+def validation_score(
+    encoder: Encoder, pairs: PairSet, strategy: Strategy, load_image: LoadImage
+) -> Score | None:
+    """Returns the mean of text-to-image R@1, 5 and 10 on validation pairs; None without any."""
+    if not pairs.pairs:
+        return None
+    encoder.model.eval()
+    ids = list(dict.fromkeys(pair.image_id for pair in pairs.pairs))[:VALIDATION_IMAGES]
+    place = {image_id: n for n, image_id in enumerate(ids)}
+    chosen = [n for n, pair in enumerate(pairs.pairs) if pair.image_id in place]
+    if strategy.touches_image:
+        images = encoder.image_features([load_image(image_id) for image_id in ids])
+    else:
+        first = {pairs.pairs[n].image_id: n for n in reversed(chosen)}
+        images = pairs.image_features[[first[image_id] for image_id in ids]].numpy()
+    texts = np.zeros((len(chosen), images.shape[1]), dtype=np.float32)
+    for language in sorted({pairs.pairs[n].language for n in chosen}):
+        mine = [k for k, n in enumerate(chosen) if pairs.pairs[n].language == language]
+        texts[mine] = encoder.text_features([pairs.pairs[chosen[k]].text for k in mine], language)
+    caption_image = np.asarray([place[pairs.pairs[n].image_id] for n in chosen])
+    ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
+    hits = np.mean([100.0 * (ranks < k) for k in (1, 5, 10)], axis=0)
+    return Score(float(hits.mean()), float(hits.std() / math.sqrt(len(hits))))
