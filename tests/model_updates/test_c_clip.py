@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from model_updates.batches import Batches
+from model_updates.strategies.c_clip import PAPER, SMALL, Defaults
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
@@ -70,6 +71,22 @@ def test_half_a_merge_is_half_the_way_of_a_whole_one() -> None:
     old, middle, new = (encoder.model.state_dict() for encoder in (base, half, whole))
     assert all(torch.allclose(middle[key], (old[key] + new[key]) / 2, atol=1e-6) for key in old)
     assert any(not torch.equal(old[key], new[key]) for key in old)
+
+
+@pytest.mark.parametrize(("width", "defaults"), [(32, SMALL), (512, PAPER)])
+def test_rate_and_merge_suit_the_size_of_the_encoder(width: int, defaults: Defaults) -> None:
+    encoder = tiny_encoder()
+    before = encoder.copy()
+    encoder.dim = width
+    strategy = make_strategy("c-clip", epochs=1, batch_size=16)
+    assert strategy.schedule(encoder).learning_rate == defaults.learning_rate
+    context = context_for(encoder, toy_pairs("en"))
+    strategy.before_update(context)
+    with torch.no_grad():
+        encoder.model.logit_scale.add_(1.0)  # type: ignore[operator]
+    strategy.after_update(context)
+    moved = encoder.model.logit_scale - before.model.logit_scale  # type: ignore[operator]
+    assert float(moved.detach()) == pytest.approx(defaults.merge)
 
 
 def test_a_whole_merge_gives_what_the_adapters_gave() -> None:

@@ -242,7 +242,7 @@ def test_options_are_read_from_text_and_json(given: dict[str, Any], expected: ob
         ("finetune", {"epochs": 0}, "at least 1 epoch"),
         ("c-clip", {"towers": "text"}, "'auto', 'both' or 'image'"),
         ("c-clip", {"targets": "all"}, "targets is one of"),
-        ("c-clip", {"merge": 0}, "above 0"),
+        ("c-clip", {"merge": -0.1}, "above 0"),
         ("c-clip", {"rank": 0}, "rank is at least 1"),
         ("c-clip", {"dropout": 1}, "dropout below 1"),
         ("c-clip", {"text_rate": -1}, "not negative"),
