@@ -23,7 +23,7 @@ from app.workspace import Workspace
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
-from ingest.samples.chunks import Drawing, write_chunk
+from ingest.samples.chunks import Drawing, write_chunk, write_emoji_chunk
 from ingest.samples.scene_grid import stable_number
 from ingest.samples.scenes import VARIANTS, Scene, all_scenes, caption
 from model_updates.measurement import HeldOut, measure
@@ -106,9 +106,20 @@ class Player:
     ) -> AddOutcome:
         """Draws a chunk as a zip and takes it in as an upload."""
         self.say(f"{name}: drawing {len(pictures)} pictures")
+        return self._upload(
+            name,
+            lambda path: write_chunk(path, scenes=pictures, languages=[language], shuffle_captions=shuffled),
+        )
+
+    def hand_in_emoji(self, name: str, font: Path) -> AddOutcome:
+        """Takes the sample emoji of a colour font in, under their English names."""
+        self.say(f"{name}: drawing them")
+        return self._upload(name, lambda path: write_emoji_chunk(path, font))
+
+    def _upload(self, name: str, write: Callable[[Path], None]) -> AddOutcome:
         with tempfile.TemporaryDirectory(dir=self.workspace.home.staging) as folder:
             source = Path(folder) / f"{name}.zip"
-            write_chunk(source, scenes=pictures, languages=[language], shuffle_captions=shuffled)
+            write(source)
             return update_cycle.add_chunk(
                 self.workspace,
                 source,

@@ -15,9 +15,11 @@ from app import update_cycle
 from app.demo_player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, THINGS, Asked, Player
 from app.outcomes import UpdateOutcome
 from app.search import Snapshot, compare
+from ingest.samples.emoji import colour_emoji_font
 from ingest.samples.scenes import caption, partial_caption
 
 ENGLISH_CHUNK = "English scenes"
+EMOJI_CHUNK = "Emoji"
 # In percent of held-out scenes, asked for in the whole gallery: how often the right picture is among the first five.
 FOUND = 60.0  # at least, where search is said to work
 NOT_FOUND = 15.0  # at most, where it is said to fail
@@ -139,13 +141,17 @@ def prepare(player: Player) -> None:
     known = {chunk.name for chunk in player.workspace.catalog.chunks()}
     if ENGLISH_CHUNK not in known:
         player.hand_in(ENGLISH_CHUNK, player.cast.gallery(), "en")
+    font = colour_emoji_font()
+    if font is not None and EMOJI_CHUNK not in known:
+        player.hand_in_emoji(EMOJI_CHUNK, font)
 
 
 def english_works(player: Player, notes: Notebook) -> None:
     """English search works from the first minute."""
     prepare(player)
     gallery = len(player.workspace.catalog.gallery_ids())
-    notes.write(f"{gallery} pictures are in the gallery; all drawn anew.")
+    emoji = "" if colour_emoji_font() else " Emoji join them where the system has a colour emoji font."
+    notes.write(f"{gallery} pictures are in the gallery, all drawn on this machine.{emoji}")
     _ask(player, notes, "en", works=True)
     recall = player.recall("en")
     _write_recall(notes, "English", recall)

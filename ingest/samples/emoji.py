@@ -32,6 +32,10 @@ _SELECTION = """
 """
 
 
+class EmojiNotInFont(ValueError):
+    """The font has no picture for an emoji."""
+
+
 @cache
 def colour_emoji_font() -> Path | None:
     """The colour emoji font of this machine, or None when it has none."""
@@ -85,7 +89,8 @@ def draw_emoji(character: str, font: Path, size: int) -> Image.Image:
         An RGB image of (size, size).
 
     Raises:
-        ValueError: the font has no picture for the character.
+        EmojiNotInFont: the font has no picture for the character.
+        ValueError: it is no colour emoji font.
     """
     face = _face(font)
     side = round(face.size * 1.6)
@@ -93,7 +98,7 @@ def draw_emoji(character: str, font: Path, size: int) -> Image.Image:
     ImageDraw.Draw(canvas).text((side // 8, side // 8), character, font=face, embedded_color=True)
     ink = canvas.getchannel("A").getbbox()
     if ink is None:
-        raise ValueError(f"the font {font.name} has no picture for {character!r}; choose another emoji")
+        raise EmojiNotInFont(f"the font {font.name} has no picture for {character!r}; choose another emoji")
     glyph = canvas.crop(ink)
     room = round(size * 0.9)
     scale = room / max(glyph.size)

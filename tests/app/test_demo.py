@@ -20,6 +20,7 @@ from app.outcomes import Stage, UpdateOutcome, UpdateRequest
 from app.serving import Serving
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
+from ingest.samples.emoji import colour_emoji_font
 from tests.app.small_home import copy_of, small_home
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +70,12 @@ def test_english_works_and_german_does_not_before_anybody_taught_it(workspace: W
     player = player_on(workspace)
     assert all(played(demo_story.english_works, player).values())
     assert all(played(demo_story.german_fails, player).values())
+
+
+def test_emoji_join_the_gallery_where_there_is_a_font_and_are_never_judged(workspace: Workspace) -> None:
+    known = {chunk.name for chunk in workspace.catalog.chunks()}
+    assert (demo_story.EMOJI_CHUNK in known) == (colour_emoji_font() is not None)
+    assert list(workspace.catalog.test_images("emoji")) == []
 
 
 def test_teaching_german_embeds_nothing_and_keeps_english(workspace: Workspace) -> None:

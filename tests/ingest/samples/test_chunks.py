@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from ingest.samples.chunks import COLUMNS, write_chunk
+from ingest.samples.chunks import COLUMNS, write_chunk, write_emoji_chunk
+from ingest.samples.emoji import colour_emoji_font, emoji_names, selection
 from ingest.samples.scenes import STYLES, VARIANTS, Scene, all_scenes, caption
 
 SCENES = [
@@ -93,3 +94,17 @@ def test_an_unknown_language_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'tlh'"):
         write_chunk(tmp_path / "x.zip", scenes=SCENES[:1], languages=["tlh"])
     assert not list(tmp_path.iterdir())
+
+
+def test_emoji_become_a_chunk_of_named_pictures_for_training(tmp_path: Path) -> None:
+    font = colour_emoji_font()
+    if font is None:
+        pytest.skip("no colour emoji font on this machine; install fonts-noto-color-emoji")
+    path = tmp_path / "emoji.zip"
+    write_emoji_chunk(path, font, "de")
+    rows = rows_of(path)
+    assert [row["group"] for row in rows] == list(selection())
+    assert [row["caption"] for row in rows] == [emoji_names("de")[character] for character in selection()]
+    assert {(row["language"], row["domain"], row["split"]) for row in rows} == {("de", "emoji", "train")}
+    with zipfile.ZipFile(path) as archive:
+        assert {row["image"] for row in rows} == set(archive.namelist()) - {"captions.csv"}
