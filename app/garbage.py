@@ -22,25 +22,23 @@ from app.published import Shelf
 TRASH_PREFIX = "trash-"
 
 
-def remove_leftovers(home: Home, *, keep: Collection[str] = ()) -> list[str]:
+def remove_leftovers(home: Home, *, keep: Collection[str] = (), grace_seconds: float) -> list[str]:
     """Removes staging folders and half-written commits.
 
     Args:
         home: Whose.
         keep: Names of staging folders that a job will resume.
+        grace_seconds: What changed less long ago stays: taking pictures in needs no updater lock, and may be staging.
 
     Returns:
         The names removed.
     """
-    removed = []
-    for path in sorted(home.staging.iterdir()):
-        if path.name not in keep:
-            _delete(path)
-            removed.append(path.name)
-    for path in sorted(home.commits.glob(f"{TEMPORARY_PREFIX}*")):
-        path.unlink()
-        removed.append(path.name)
-    return removed
+    staged = [path for path in sorted(home.staging.iterdir()) if path.name not in keep]
+    half_written = sorted(home.commits.glob(f"{TEMPORARY_PREFIX}*"))
+    old = [path for path in (*staged, *half_written) if time.time() - _changed(path) >= grace_seconds]
+    for path in old:
+        _delete(path)
+    return [path.name for path in old]
 
 
 def remove_unreferenced(
@@ -92,3 +90,12 @@ def _delete(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
+
+
+def _changed(path: Path) -> float:
+    """When a folder, or anything in it, last changed; now, for what has gone meanwhile."""
+    try:
+        inside = [*path.rglob("*")] if path.is_dir() and not path.is_symlink() else []
+        return max(one.lstat().st_mtime for one in (path, *inside))
+    except FileNotFoundError:
+        return time.time()

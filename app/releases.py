@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 KNOWN_SHOWN = 10
 # A release being made right now names its folders within this time.
 GRACE_SECONDS = 600.0
+STAGING_SECONDS = 86_400.0  # a large gallery may take hours to stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,11 +305,14 @@ class ReleaseStore:
         self._require_intact(record, every_byte=True)
         return record
 
-    def clean_staging(self, resumable: Collection[str] = ()) -> list[str]:
+    def clean_staging(
+        self, resumable: Collection[str] = (), *, grace_seconds: float = STAGING_SECONDS
+    ) -> list[str]:
         """Removes what earlier, dead processes left unfinished.
 
         Args:
             resumable: Names of staging folders that a job will resume.
+            grace_seconds: What changed less long ago stays.
 
         Returns:
             The names removed.
@@ -317,7 +321,7 @@ class ReleaseStore:
             UpdateRunning: Somebody else is updating.
         """
         with self._locked("cleaning up"):
-            return garbage.remove_leftovers(self._home, keep=resumable)
+            return garbage.remove_leftovers(self._home, keep=resumable, grace_seconds=grace_seconds)
 
     def collect_garbage(
         self, *, keep: Collection[str] = (), grace_seconds: float = GRACE_SECONDS

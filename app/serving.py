@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from app import lessons, update_cycle, worker
 from app.commits import CommitRecord
-from app.errors import AppError, NoRelease, UsageProblem
+from app.errors import AppError, NoRelease, UpdateRunning, UsageProblem
 from app.outcomes import AddOutcome, UpdateRequest
 from app.releases import ReleaseRecord
 from app.search import Answer, CompareAnswer, LiveSnapshot, Snapshot, compare, search_text
@@ -78,13 +78,24 @@ class Serving:
     # Life
 
     def start(self) -> None:
-        """Loads what is live, if anything is, and starts watching for commits and over running jobs."""
+        """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
         self.refresh()
         worker.recover(self.settings)
+        self._tidy()
         for job in self.workspace.catalog.jobs(state="running"):
             self._follow(job.id)
         self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
         self._poller.start()
+
+    def _tidy(self) -> None:
+        """Removes what dead processes left and no release needs, unless somebody is updating."""
+        releases, jobs = self.workspace.releases, self.workspace.catalog.jobs()
+        try:
+            removed = [*releases.clean_staging(worker.resumable(jobs)), *releases.collect_garbage()]
+        except UpdateRunning:
+            return
+        if removed:
+            logger.info("removed what nobody needs any more: %s", ", ".join(removed))
 
     def stop(self) -> None:
         """Stops watching; the workspace stays open."""

@@ -113,7 +113,7 @@ def promote(home: Home, content: str, files: FileSystem | None = None) -> Commit
     files = files or UnsyncedFileSystem()
     store = ReleaseStore(home, files)
     with store.updater_lock(f"promoting {content}"):
-        store.clean_staging()
+        store.clean_staging(grace_seconds=0)
         standing = store.standing()
         release = publish(home, content, files)
         return store.commit(

@@ -327,8 +327,11 @@ def test_an_orphan_of_a_dead_updater_does_not_keep_the_lock(home: Home, store: R
     try:
         with store.updater_lock("next"):
             os.kill(orphan, 0)  # still alive, so it could have kept the lock
+            holder = store.lock_holder()
     finally:
         os.kill(orphan, 9)
+    assert holder is not None
+    assert holder.what == "next"
 
 
 def test_cleaning_removes_leftovers_but_not_what_will_be_resumed(home: Home, store: ReleaseStore) -> None:
@@ -339,7 +342,8 @@ def test_cleaning_removes_leftovers_but_not_what_will_be_resumed(home: Home, sto
     (home.commits / ".tmp-dead").write_bytes(b"half a commit")
     promoted = publish(home, "kept")
 
-    removed = store.clean_staging(resumable=["resumable-job"])
+    assert store.clean_staging() == [], "it may belong to somebody who is at work"
+    removed = store.clean_staging(resumable=["resumable-job"], grace_seconds=0)
 
     assert removed == ["dead-job", ".tmp-dead"]
     assert [path.name for path in home.staging.iterdir()] == ["resumable-job"]
@@ -352,7 +356,7 @@ def test_nobody_else_cleans_while_an_updater_works(home: Home, store: ReleaseSto
 
     def clean_in_another_thread() -> None:
         try:
-            store.clean_staging()
+            store.clean_staging(grace_seconds=0)
         except UpdateRunning as refusal:
             refusals.append(refusal)
 
@@ -403,7 +407,7 @@ def test_a_full_disk_at_any_step_before_the_link_leaves_the_old_release_live(hom
         live.append(live_content(home))
         if live[-1] == "german":
             break
-        ReleaseStore(home).clean_staging()
+        ReleaseStore(home).clean_staging(grace_seconds=0)
         assert list(home.staging.iterdir()) == []
 
     assert len(live) > 20
