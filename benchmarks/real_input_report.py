@@ -342,7 +342,9 @@ def _style_bars(runs: Runs) -> str:
                     f"`finetune`, and keeps {100 * share:.0f} % of its gain on line "
                     f"({_signed(own)} against {_signed(gain)})."
                 )
-                lines.append(_bar(kept > lost and own >= KEPT_GAIN * gain, said))
+                # The share is asked for on trained names; on held-out ones the order must not turn round.
+                enough = own >= KEPT_GAIN * gain if kind == KINDS[0] else own > 0
+                lines.append(_bar(kept > lost and enough, said))
     return "\n".join(lines) + "\n"
 
 

@@ -21,41 +21,71 @@ _HINT = (
 
 def add_compare_tab(serving: Serving, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
-    with gr.Row():
-        left = gr.Dropdown([], label="Release A", elem_id="release-a")
-        right = gr.Dropdown([], label="Release B", elem_id="release-b")
-        language = gr.Dropdown([("Auto-detect", AUTO)], value=AUTO, label="Language")
-    with gr.Row(equal_height=True):
-        query = gr.Textbox(
-            placeholder="Ask both releases …",
-            show_label=False,
-            container=False,
-            scale=8,
-            max_length=serving.settings.max_query_characters,
-            elem_classes="query",
-            elem_id="compare-query",
-        )
-        go = gr.Button("Compare", variant="primary", scale=1, min_width=120, elem_id="compare-go")
-    status = gr.Markdown(_HINT, elem_classes="empty", elem_id="compare-status", latex_delimiters=[])
-    with gr.Row(visible=False) as answers:
-        with gr.Column(min_width=300):
-            first_name = gr.Markdown(elem_classes="side")
-            first = _gallery("compare-a")
-        with gr.Column(min_width=300):
-            second_name = gr.Markdown(elem_classes="side")
-            second = _gallery("compare-b")
-    table = gr.Dataframe(
-        headers=wording.COMPARED_HEADERS,
-        label="Recall on held-out pairs, text to image, in percent",
-        interactive=False,
-        visible=False,
-        wrap=True,
-        elem_id="compare-slices",
-    )
+    _CompareTab(serving).connect(tab)
 
-    def menus() -> tuple[Any, Any, Any]:
-        live = serving.live_id()
-        records = serving.releases()
+
+class _CompareTab:
+    """The components of the tab, and what happens on them."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self._draw_question()
+        self.status = gr.Markdown(_HINT, elem_classes="empty", elem_id="compare-status", latex_delimiters=[])
+        self._draw_answers()
+        self.table = gr.Dataframe(
+            headers=wording.COMPARED_HEADERS,
+            label="Recall on held-out pairs, text to image, in percent",
+            interactive=False,
+            visible=False,
+            wrap=True,
+            elem_id="compare-slices",
+        )
+
+    def _draw_question(self) -> None:
+        with gr.Row():
+            self.left = gr.Dropdown([], label="Release A", elem_id="release-a")
+            self.right = gr.Dropdown([], label="Release B", elem_id="release-b")
+            self.language = gr.Dropdown([("Auto-detect", AUTO)], value=AUTO, label="Language")
+        with gr.Row(equal_height=True):
+            self.query = gr.Textbox(
+                placeholder="Ask both releases …",
+                show_label=False,
+                container=False,
+                scale=8,
+                max_length=self.serving.settings.max_query_characters,
+                elem_classes="query",
+                elem_id="compare-query",
+            )
+            self.go = gr.Button("Compare", variant="primary", scale=1, min_width=120, elem_id="compare-go")
+
+    def _draw_answers(self) -> None:
+        with gr.Row(visible=False) as self.answers:
+            with gr.Column(min_width=300):
+                self.first_name = gr.Markdown(elem_classes="side")
+                self.first = _gallery("compare-a")
+            with gr.Column(min_width=300):
+                self.second_name = gr.Markdown(elem_classes="side")
+                self.second = _gallery("compare-b")
+
+    def connect(self, tab: gr.Tab) -> None:
+        """Connects the components with what happens on them."""
+        sides = [self.first_name, self.first, self.second_name, self.second]
+        gr.on(
+            [self.query.submit, self.go.click],
+            self._ask,
+            [self.left, self.right, self.query, self.language],
+            [self.status, self.answers, *sides, self.table],
+            api_name="compare",
+            concurrency_id="search",
+            show_progress="minimal",
+            show_progress_on=[self.first, self.second],
+        )
+        menus = [self.left, self.right, self.language]
+        tab.select(self._menus, None, menus, api_visibility="private", show_progress="hidden")
+
+    def _menus(self) -> tuple[Any, Any, Any]:
+        live = self.serving.live_id()
+        records = self.serving.releases()
         choices = [(wording.release_label(record, live), record.id) for record in records]
         current = next((record for record in records if record.id == live), None)
         others = [record for record in records if current and record.version != current.version] or records
@@ -68,14 +98,14 @@ def add_compare_tab(serving: Serving, tab: gr.Tab) -> None:
             gr.Dropdown(choices=languages),
         )
 
-    def ask(a: str, b: str, text: str, spoken: str, request: gr.Request) -> tuple[Any, ...]:
+    def _ask(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> tuple[Any, ...]:
         if not (a and b):
             return _only("Choose a release on each side.")
         if not text.strip():
             return _only(_HINT)
         try:
-            compared = serving.compare(text, a, b, language=spoken, k=_SHOWN)
-            records = [serving.workspace.releases.release(name) for name in (a, b)]
+            compared = self.serving.compare(text, a, b, language=spoken, k=_SHOWN)
+            records = [self.serving.workspace.releases.release(name) for name in (a, b)]
         except OWN_ERRORS as error:
             return _only(f"**{wording.escaped(error)}**")
         one, two = wording.compared_items(compared, wording.base_address(*base_of(request)))
@@ -88,24 +118,6 @@ def add_compare_tab(serving: Serving, tab: gr.Tab) -> None:
             two,
             gr.Dataframe(value=wording.compared_slices(*records), visible=True),
         )
-
-    gr.on(
-        [query.submit, go.click],
-        ask,
-        [left, right, query, language],
-        [status, answers, first_name, first, second_name, second, table],
-        api_name="compare",
-        concurrency_id="search",
-        show_progress="minimal",
-        show_progress_on=[first, second],
-    )
-    tab.select(
-        menus,
-        None,
-        [left, right, language],
-        api_visibility="private",
-        show_progress="hidden",
-    )
 
 
 def _gallery(elem_id: str) -> gr.Gallery:
