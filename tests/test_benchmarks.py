@@ -70,7 +70,7 @@ TABLE = [
 
 
 def test_average_recall_and_forgetting_follow_from_the_hits(module: Any) -> None:
-    report = module("real_input_report")
+    report = module("real_input_figures")
     matrix = report.recall_matrix(TABLE)
     assert matrix == [[50.0], [50.0, 75.0], [25.0, 75.0, 100.0]]
     assert report.average_recall(matrix) == pytest.approx(200 / 3)
@@ -78,7 +78,7 @@ def test_average_recall_and_forgetting_follow_from_the_hits(module: Any) -> None
 
 
 def test_intervals_hold_the_estimate_and_a_chain_without_loss_forgets_exactly_nothing(module: Any) -> None:
-    report = module("real_input_report")
+    report = module("real_input_figures")
     interval = report.chain_interval([TABLE, TABLE])
     assert interval["AR"][0] <= 200 / 3 <= interval["AR"][1]
     kept = report.chain_interval([TABLE[1:2] * 1 + [TABLE[1] | {"fr": TABLE[2]["fr"]}]])
@@ -86,7 +86,7 @@ def test_intervals_hold_the_estimate_and_a_chain_without_loss_forgets_exactly_no
 
 
 def test_a_change_interval_is_signed_after_minus_before(module: Any) -> None:
-    change, low, high = module("real_input_report").change_interval(["1111", "1111"], ["1100", "1110"])
+    change, low, high = module("real_input_figures").change_interval(["1111", "1111"], ["1100", "1110"])
     assert change == pytest.approx(-37.5)
     assert low <= change <= high <= 0
 
