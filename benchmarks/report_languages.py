@@ -62,8 +62,8 @@ def _chains_table(runs: Runs, shown: Sequence[str]) -> str:
         row.append(str(sum(step["images_embedded"] + step["image_forwards"] for step in steps)))
         rows.append(row)
     return (
-        "AR is the average over English and the languages learned after the last update; F is forgetting (METHODS\n"
-        "C.2), the mean over languages of the best recall since learning minus the last.\n\n"
+        "AR is the average over English and the languages learned after the last update; F is forgetting:\n"
+        "the mean over languages of the best recall since learning minus the last.\n\n"
         + table_of(header, rows)
     )
 
