@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from app import update_cycle
 from app.api_context import Admin, State
 from app.api_models import (
     CompareRequest,
@@ -19,6 +20,7 @@ from app.api_models import (
     Why,
     search_response,
 )
+from app.commits import CommitRecord
 from app.releases import ReleaseRecord
 from app.search import Answer
 from app.serving import Serving
@@ -93,14 +95,23 @@ def release(release_id: str, state: State) -> ReleaseDetail:
 def promote(release_id: str, body: Why, state: State, account: Admin) -> dict[str, Any]:
     """Makes a release live."""
     commit = state.promote(release_id, why=body.why, by=account.name, force=body.force)
-    return {"release": commit.release, "commit": commit.number, "reason": commit.reason}
+    return _committed(state, commit)
 
 
 @router.post("/rollback")
 def roll_back(body: RollBack, state: State, account: Admin) -> dict[str, Any]:
     """Goes back to an earlier release."""
     commit = state.roll_back(body.release, why=body.why, by=account.name)
-    return {"release": commit.release, "commit": commit.number, "reason": commit.reason}
+    return _committed(state, commit)
+
+
+def _committed(state: Serving, commit: CommitRecord) -> dict[str, Any]:
+    return {
+        "release": commit.release,
+        "commit": commit.number,
+        "reason": commit.reason,
+        "left_out": update_cycle.left_out(state.workspace, commit.release),
+    }
 
 
 def _decorated(state: Serving, answer: Answer) -> SearchResponse:

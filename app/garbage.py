@@ -23,7 +23,7 @@ TRASH_PREFIX = "trash-"
 
 
 def remove_leftovers(home: Home, *, keep: Collection[str] = (), grace_seconds: float) -> list[str]:
-    """Removes staging folders and half-written commits.
+    """Removes staging folders, uploads nobody took in, and half-written commits.
 
     Args:
         home: Whose.
@@ -35,7 +35,10 @@ def remove_leftovers(home: Home, *, keep: Collection[str] = (), grace_seconds: f
     """
     staged = [path for path in sorted(home.staging.iterdir()) if path.name not in keep]
     half_written = sorted(home.commits.glob(f"{TEMPORARY_PREFIX}*"))
-    old = [path for path in (*staged, *half_written) if time.time() - _changed(path) >= grace_seconds]
+    uploads = sorted(home.inbox.iterdir())
+    old = [
+        path for path in (*staged, *uploads, *half_written) if time.time() - _changed(path) >= grace_seconds
+    ]
     for path in old:
         _delete(path)
     return [path.name for path in old]

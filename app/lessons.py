@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.errors import UsageProblem
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import ReleaseDamaged, UnknownRelease, UsageProblem
 from app.outcomes import Stage, UpdateRequest
 from app.releases import ReleaseRecord
 from app.workspace import Workspace
 from index.generation import Generation
 from ingest.pair import Pair, SliceKey, Split
-from ingest.records import ChunkRecord
+from ingest.records import ChunkRecord, Pin
 from model_updates.batches import UpdateData, gather
 from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import SliceResult
@@ -23,6 +27,8 @@ from model_updates.measurement import HeldOut
 from model_updates.strategies import strategy_named
 from model_updates.strategy import BASE_LANGUAGE, Strategy, TrainingPair, UpdateContext, options_of
 from model_updates.trainer import TrainingProgress, TrainingReport, run_update
+
+logger = logging.getLogger(__name__)
 
 CHECKPOINTS = "checkpoints"
 BEST_VERSIONS = 2  # how many versions besides live are measured again for "best ever"
@@ -184,7 +190,9 @@ def best_versions(
     best: dict[SliceKey, tuple[float, str]] = {}
     wanted = {held.key for held in slices}
     for commit in workspace.releases.history():
-        record = workspace.releases.release(commit.release)
+        record = readable(workspace, commit.release)
+        if record is None:
+            continue
         for summary in _values(record, "slices"):
             key = SliceKey(summary["language"], summary["domain"])
             score = sum(summary["recalls"][metric] for metric in METRICS)
@@ -198,27 +206,43 @@ def best_versions(
     return {version: by_version[version] for version in chosen}
 
 
-def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> list[tuple[str, bool]]:
-    """Returns each pinned query and whether the candidate still answers it with the pinned picture.
+def readable(workspace: Workspace, release: str) -> ReleaseRecord | None:
+    """Returns a release of the past, or None when it is damaged: what is live must not suffer from it."""
+    try:
+        return workspace.releases.release(release)
+    except (ReleaseDamaged, UnknownRelease) as error:
+        logger.warning("a release of the past is left out: %s", error)
+        return None
 
-    With a changed image tower the live gallery's vectors say nothing; the pins are then looked up among the pinned
+
+def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> list[tuple[str, bool]]:
+    """Returns each pinned query that live answers with the pinned picture, and whether the candidate does too.
+
+    Pins that live itself no longer keeps, because better pictures came, say nothing about the candidate. With a
+    changed image tower the live gallery's vectors say nothing; the pins are then looked up among the pinned
     pictures and the held-out ones, which the measurement has embedded already.
     """
     pins = workspace.catalog.pins()
     if not pins:
         return []
     generation: Generation = workspace.open_generation(live.generation)
+    before = workspace.open_encoder(live.version)
     if generation.fingerprint == candidate.image_fingerprint:
-        ids, vectors = list(generation.ids), generation.vectors(generation.ids)
+        ids = list(generation.ids)
+        old = new = generation.vectors(ids)
     else:
         tests = [i for domain in workspace.catalog.domains() for i in workspace.catalog.test_images(domain)]
         ids = list(dict.fromkeys([*(pin.image_id for pin in pins), *tests]))
-        vectors = unit(image_features(candidate, ids, workspace.load_image, workspace.features))
-    kept = []
-    for pin in pins:
-        query = candidate.encode_texts([pin.query], pin.language)[0]
-        kept.append((pin.query, ids[int((vectors @ query).argmax())] == pin.image_id))
-    return kept
+        old, new = (
+            unit(image_features(encoder, ids, workspace.load_image, workspace.features))
+            for encoder in (before, candidate)
+        )
+
+    def keeps(encoder: Encoder, vectors: NDArray[np.float32], pin: Pin) -> bool:
+        query = encoder.encode_texts([pin.query], pin.language)[0]
+        return ids[int((vectors @ query).argmax())] == pin.image_id
+
+    return [(pin.query, keeps(candidate, new, pin)) for pin in pins if keeps(before, old, pin)]
 
 
 def summaries(results: Mapping[SliceKey, SliceResult]) -> list[dict[str, Any]]:

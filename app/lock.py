@@ -20,9 +20,12 @@ from pathlib import Path
 
 from app.errors import UpdateRunning
 
-# `holder` takes the lock for a moment to see whether it is free; an updater outwaits that.
+# `holder` takes the lock for a moment to see whether it is free; an updater outwaits that, and longer a server that
+# tidies up.
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.02
+TIDYING = "tidying up"
+_TIDYING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _take(descriptor):
+        if not _take(descriptor, path):
             raise UpdateRunning(_refusal(path))
         holder = LockHolder(
             os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat("T", "seconds"), what
@@ -87,16 +90,19 @@ def holder(path: Path) -> LockHolder | None:
     return None
 
 
-def _take(descriptor: int) -> bool:
-    for attempt in range(_ATTEMPTS):
+def _take(descriptor: int, path: Path) -> bool:
+    started = time.monotonic()
+    patience = (_ATTEMPTS - 1) * _PAUSE_SECONDS
+    while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if attempt + 1 < _ATTEMPTS:
-                time.sleep(_PAUSE_SECONDS)
+            waited = time.monotonic() - started
+            if waited > (_TIDYING_SECONDS if _read(path).what == TIDYING else patience):
+                return False
+            time.sleep(_PAUSE_SECONDS)
         else:
             return True
-    return False
 
 
 def _read(path: Path) -> LockHolder:

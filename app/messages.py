@@ -269,3 +269,13 @@ def _as_sentence(text: str) -> str:
     """Starts with a capital and ends with a stop."""
     text = text.strip() or "It failed and did not say why"
     return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+
+
+def left_out_line(pictures: int) -> str:
+    """Says that a release that went live again lacks pictures; empty when it lacks none."""
+    if not pictures:
+        return ""
+    return (
+        f"{pictures} pictures were taken in after it and are not found until the next ingest; "
+        "ingesting a known file again is enough."
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -64,6 +65,8 @@ class Shelf:
         with explaining_full_disk(self.folder, f"publishing a {self.label}"):
             existing = self._existing(staged, digest)
             if existing is not None:
+                # It is wanted from now on; the garbage collector goes by its age.
+                os.utime(self.folder / existing)
                 # Whoever published it may have died before its name was durable.
                 fault(f"{self.label}:fsync-parent")
                 self._files.fsync_dir(self.folder)

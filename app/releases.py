@@ -320,7 +320,7 @@ class ReleaseStore:
         Raises:
             UpdateRunning: Somebody else is updating.
         """
-        with self._locked("cleaning up"):
+        with self._locked(lock.TIDYING):
             return garbage.remove_leftovers(self._home, keep=resumable, grace_seconds=grace_seconds)
 
     def collect_garbage(
@@ -338,7 +338,7 @@ class ReleaseStore:
         Raises:
             UpdateRunning: Somebody else is updating.
         """
-        with self._locked("collecting garbage"):
+        with self._locked(lock.TIDYING):
             return garbage.remove_unreferenced(
                 self._home,
                 self._files,

@@ -187,6 +187,7 @@ class LiveSnapshot:
             try:
                 commit = self._workspace.releases.current()
                 if commit is None or commit.number == self.current.commit:
+                    self.problem = None
                     return False
                 fresh = Snapshot.load(self._workspace)
             except (AppError, IndexingError, ModelUpdateError, OSError) as error:

@@ -6,7 +6,6 @@ instead of slowing everybody down.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 import uuid
@@ -43,6 +42,8 @@ _AT_ONCE = 2
 _WAITING = 24
 _PATIENCE_SECONDS = 10.0
 _KEPT_SNAPSHOTS = 3
+# Rejected versions stay for a person to look at.
+_KEPT_UNRELEASED_SECONDS = 7 * 86_400.0
 _COPY_BYTES = 1024**2
 _LONGEST_NAME = 120
 
@@ -81,7 +82,6 @@ class Serving:
         """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
         self.refresh()
         worker.recover(self.settings)
-        self._tidy()
         for job in self.workspace.catalog.jobs(state="running"):
             self._follow(job.id)
         self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
@@ -91,8 +91,14 @@ class Serving:
         """Removes what dead processes left and no release needs, unless somebody is updating."""
         releases, jobs = self.workspace.releases, self.workspace.catalog.jobs()
         try:
-            removed = [*releases.clean_staging(worker.resumable(jobs)), *releases.collect_garbage()]
+            removed = [
+                *releases.clean_staging(worker.resumable(jobs)),
+                *releases.collect_garbage(grace_seconds=_KEPT_UNRELEASED_SECONDS),
+            ]
         except UpdateRunning:
+            return
+        except OSError as error:
+            logger.warning("could not remove what nobody needs any more: %s", error)
             return
         if removed:
             logger.info("removed what nobody needs any more: %s", ", ".join(removed))
@@ -121,6 +127,7 @@ class Serving:
         return self._why_not if self._live is None else self._live.problem
 
     def _watch(self) -> None:
+        self._tidy()
         while not self._stopping.wait(self.settings.poll_seconds):
             self.refresh()
 
@@ -246,20 +253,19 @@ class Serving:
     # Chunks and jobs
 
     def receive(self, upload: BinaryIO, name: str) -> Path:
-        """Copies an upload into the inbox under the sha256 of its bytes and returns where it lies."""
+        """Copies an upload into the inbox under a name of its own and returns where it lies."""
         inbox = self.workspace.home.inbox
         partial = inbox / f".tmp-{uuid.uuid4().hex}"
-        digest = hashlib.sha256()
         try:
             with partial.open("wb") as file:
                 while block := upload.read(_COPY_BYTES):
-                    digest.update(block)
                     file.write(block)
             # Readers go by the ending; no other part of a name that a stranger chose touches the disk.
             ending = "".join(
                 part for part in Path(name).suffixes[-2:] if part[1:].isalnum() and len(part) <= 8
             )
-            return partial.rename(inbox / f"{digest.hexdigest()}{ending.lower()}")
+            # Of its own, because the same file may come twice at once, and each is removed after it was read.
+            return partial.rename(inbox / f"{uuid.uuid4().hex}{ending.lower()}")
         except OSError:
             partial.unlink(missing_ok=True)
             raise

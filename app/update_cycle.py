@@ -1,8 +1,8 @@
 """The story of Perennial in one file: take a chunk, train, measure, gate, embed, index, release, commit.
 
 Search never waits for any of this: readers look at immutable folders, and what is live changes in one step at the very
-end (`ReleaseStore.commit`). A commit names the commit it was judged against; when another one came first, the
-candidate is judged and embedded again, against what is live by then.
+end (`ReleaseStore.commit`). An update's commit names the commit it was judged against; when another one came first, the
+candidate is judged and embedded again, against what is live by then, and taught again when that is another version.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from app import gallery, lessons
 from app.commits import CommitRecord
 from app.durable import require_space
-from app.errors import NoRelease, ParentMoved, UsageProblem
+from app.errors import NoRelease, ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
 from app.outcomes import AddOutcome, Stage, UpdateOutcome, UpdateRequest
 from app.probes import write_probes
 from app.releases import ReleaseRecord
@@ -162,16 +162,18 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
     """
     started = time.monotonic()
     with workspace.releases.updater_lock(f"updating on chunk {request.chunk}"):
-        live, record = live_release(workspace)
-        require_space(workspace.home.root, _bytes_needed(workspace, record))
-        lesson = lessons.plan(workspace, request, record)
-        candidate, training = lessons.learn(workspace, lesson, scratch=scratch, progress=progress)
-        version = _publish_candidate(workspace, lesson, candidate, training, record)
-        outcome = UpdateOutcome(
-            version=version, strategy=lesson.strategy.name, training=lessons.training_json(training)
-        )
-        for _ in range(ATTEMPTS):
+        taught: _Taught | None = None
+        for _ in range(2 * ATTEMPTS):
             live, record = live_release(workspace)
+            if taught is None or record.version != taught.lesson.parent.version:
+                # A version that went live meanwhile may know what the candidate does not.
+                if taught is not None:
+                    progress(
+                        Stage("features", "another version went live meanwhile; teaching that one instead")
+                    )
+                taught = _teach(workspace, request, record, scratch, progress)
+                continue
+            lesson, candidate, outcome = taught.lesson, taught.candidate, taught.outcome
             outcome = _judge_and_release(workspace, lesson, candidate, outcome, live, record, progress)
             outcome = replace(outcome, seconds=round(time.monotonic() - started, 1))
             if outcome.verdict != "promote" or not request.promote or outcome.release is None:
@@ -193,7 +195,32 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
                 continue
             shutil.rmtree(scratch / lessons.CHECKPOINTS, ignore_errors=True)
             return replace(outcome, commit=commit.number)
-        raise ParentMoved(f"Other releases kept going live; {outcome.release} is ready: promote it by hand.")
+        raise ParentMoved(
+            "Other releases kept going live while this chunk was taught. Start the update again."
+        )
+
+
+@dataclass(frozen=True)
+class _Taught:
+    """A candidate, and what it was made from."""
+
+    lesson: lessons.Lesson
+    candidate: Encoder
+    outcome: UpdateOutcome
+
+
+def _teach(
+    workspace: Workspace, request: UpdateRequest, record: ReleaseRecord, scratch: Path, progress: Tell
+) -> _Taught:
+    """Trains a candidate from a release's version and publishes it as a version."""
+    require_space(workspace.home.root, _bytes_needed(workspace, record))
+    lesson = lessons.plan(workspace, request, record)
+    candidate, training = lessons.learn(workspace, lesson, scratch=scratch, progress=progress)
+    version = _publish_candidate(workspace, lesson, candidate, training, record)
+    outcome = UpdateOutcome(
+        version=version, strategy=lesson.strategy.name, training=lessons.training_json(training)
+    )
+    return _Taught(lesson, candidate, outcome)
 
 
 def _judge_and_release(
@@ -268,8 +295,13 @@ def _gate(
     live = measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
     best: dict[SliceKey, tuple[str, SliceResult]] = {}
     for version, keys in lessons.best_versions(workspace, slices, record).items():
+        try:
+            encoder = workspace.open_encoder(version)
+        except (ReleaseDamaged, UnknownRelease) as error:
+            logger.warning("left out of the best there ever was: %s", error)
+            continue
         chosen = [held_out for held_out in slices if held_out.key in keys]
-        measured = measure(workspace.open_encoder(version), chosen, workspace.load_image, workspace.features)
+        measured = measure(encoder, chosen, workspace.load_image, workspace.features)
         best |= {key: (version, result) for key, result in measured.items()}
     progress(Stage("gate", "judging what was learned and what was kept"))
     report = judge(
@@ -316,7 +348,9 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
         UnknownRelease, ReleaseDamaged, ParentMoved: nothing changed.
     """
     record = workspace.releases.release(release)
-    live = workspace.releases.current()
+    live = (
+        workspace.releases.standing().commit
+    )  # not `current`: this is how a home without an intact one is mended
     if live is not None and live.release == record.id:
         raise UsageProblem(f"{record.id} is live already.")
     gate = record.manifest.get("gate")
@@ -347,6 +381,12 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
     return workspace.releases.commit(record.id, parent=live.number, reason="rollback", why=why, by=by)
 
 
+def left_out(workspace: Workspace, release: str) -> int:
+    """Returns how many pictures of the gallery a release does not hold, because they were taken in after it."""
+    generation = workspace.open_generation(workspace.releases.release(release).generation)
+    return len(set(workspace.catalog.gallery_ids()) - set(generation.ids))
+
+
 def evaluate(workspace: Workspace, release: str | None = None) -> dict[SliceKey, SliceResult]:
     """Measures a release's version on today's held-out pairs of the languages it has learned."""
     record = live_release(workspace)[1] if release is None else workspace.releases.release(release)
@@ -370,23 +410,40 @@ def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:
 
 
 def _before(workspace: Workspace, live: CommitRecord) -> str:
-    """Returns the release that was live before the live version came (gallery deltas of it are skipped)."""
+    """Returns the release that was live before the live version came (gallery deltas of it are skipped).
+
+    A rollback takes back everything since the release it went to, so that going back twice goes back further.
+    """
     version = workspace.releases.release(live.release).version
-    for commit in reversed(workspace.releases.history()):
-        if commit.number < live.number and workspace.releases.release(commit.release).version != version:
-            return commit.release
+    trail: list[str] = []
+    for commit in workspace.releases.history():
+        if commit.number > live.number:
+            break
+        if commit.reason == "rollback" and commit.release in trail:
+            while trail[-1] != commit.release:
+                trail.pop()
+        else:
+            trail.append(commit.release)
+    for name in reversed(trail):
+        record = lessons.readable(workspace, name)
+        if record is not None and record.version != version:
+            return name
     raise NoRelease(f"{live.release} is the first version of this home; there is nothing to go back to.")
 
 
 def _probe(workspace: Workspace, record: ReleaseRecord) -> None:
     """Loads a release cold, as a server would, before anything points at it."""
     encoder = workspace.open_encoder(record.version)
-    gallery.require_sound(workspace.open_generation(record.generation), encoder, [])
+    generation = workspace.open_generation(record.generation)
+    gallery.require_sound(generation, encoder, [], lambda ids: gallery.embedded(workspace, encoder, ids))
 
 
 def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:
     opened: Generation = workspace.open_generation(generation)
-    return gallery.require_sound(opened, encoder, workspace.catalog.gallery_ids())
+    wanted = workspace.catalog.gallery_ids()
+    return gallery.require_sound(
+        opened, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids)
+    )
 
 
 def _bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:

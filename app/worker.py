@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ SETTINGS = "settings.json"
 _POLL_SECONDS = 0.2  # reading one row costs well under a millisecond
 _START_SECONDS = 30.0  # a Python start on a busy machine, with room
 _STOP_SECONDS = 10.0  # the longest step that Python cannot interrupt is one batch
+_RESUMABLE_DAYS = 7
 _RESUMABLE = ("queued", "interrupted", "cancelled", "failed")
 
 OnProgress = Callable[[JobRecord], None]
@@ -211,8 +212,17 @@ def recover(settings: Settings) -> list[JobRecord]:
 
 
 def resumable(jobs: Iterable[JobRecord]) -> frozenset[str]:
-    """Names of the staging folders that may still be needed, for `ReleaseStore.clean_staging`."""
-    return frozenset(job.id for job in jobs if job.state not in FINAL_STATES or job.state in _RESUMABLE)
+    """Names of the staging folders that may still be needed, for `ReleaseStore.clean_staging`.
+
+    The checkpoints of a failed or cancelled job are worth gigabytes, so they wait a week for somebody to go on.
+    """
+    recent = (datetime.now(UTC) - timedelta(days=_RESUMABLE_DAYS)).isoformat()
+    return frozenset(
+        job.id
+        for job in jobs
+        if job.state not in FINAL_STATES
+        or (job.state in _RESUMABLE and (job.finished or job.created) > recent)
+    )
 
 
 def is_alive(home: Home, job_id: str) -> bool:

@@ -20,7 +20,8 @@ Written by `benchmarks/real_input.py`; do not edit. Everything went through the 
 *held-out* names, of concepts left out of training in every style and language, among the held-out pictures. Chains ran
 under a gate that lets everything pass, so that a stopped update did not end them; the verdicts shown are those of the
 default gate on the same measurements. Brackets are 95 % intervals from resampling concepts; ± is half the range over
-seeds. *Images embedded again* counts what the new index needed; its held-out pictures were embedded before, for the gate.
+seeds. *Images embedded again* counts what the new index needed; the held-out pictures were embedded before, for the
+gate.
 """
 
 

@@ -1,7 +1,7 @@
 """One immutable on-disk index over a gallery: FAISS file, ids, manifest.
 
 The manifest is written last and names the checksum of every other file, and its own, because FAISS
-reads a rotten file without complaint (299 of 300 damaged bytes, RELIABILITY notes). A folder without a
+reads a rotten file without complaint (299 of 300 damaged bytes in a trial). A folder without a
 manifest is not a generation.
 """
 

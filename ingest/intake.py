@@ -96,7 +96,7 @@ def ingest_source(
         blobs.put(harvest.gather(container, plan, progress))
         harvest.settle()
     except BadUpload:
-        blobs.delete(harvest.stored)
+        harvest.forget(harvest.stored)
         raise
     report = _record(harvest, plan.notes, options.name or container.name)
     logger.info(
@@ -178,11 +178,15 @@ class _Harvest:
         self.pairs = kept
         used = {pair.image_id for pair in kept} | self._uncaptioned
         self.images = {image_id: image for image_id, image in self.images.items() if image_id in used}
-        self._blobs.delete(self.stored - used)
+        self.forget(self.stored - used)
         self.stored &= used
         if not self.images:
             reasons = top_reasons(self.rows) or "It holds no picture."
             raise NoValidPair("no_valid_pair", f"Nothing in the upload can be used. {reasons}")
+
+    def forget(self, image_ids: set[ImageId]) -> None:
+        """Deletes blobs that this upload brought, except those another upload has come to rely on meanwhile."""
+        self._blobs.delete(image_ids - self.catalog.images(image_ids).keys())
 
     def _take(self, name: str, data: bytes, rows: Sequence[Row]) -> Iterator[tuple[ImageId, bytes, bytes]]:
         image_id = image_id_of(data)

@@ -1,6 +1,6 @@
 """The data of an update: pairs, cached features of frozen towers, and batches of them.
 
-What a frozen tower would compute again and again is computed once (DESIGN.md 3.4): image features and English
+What a frozen tower would compute again and again is computed once: image features and English
 teacher features come through the feature cache; pictures are decoded only for a strategy that trains the
 image tower.
 """

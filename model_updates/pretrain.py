@@ -3,8 +3,8 @@
     python -m model_updates.pretrain --emoji DATA/emoji --out model_updates/assets/perennial-tiny
 
 Two of three steps see emoji (styles noto and fluent3d, without the held-out concepts), one sees drawn scenes
-(styles gouache and flat, without the held-out combinations). The loss is the multi-positive InfoNCE of
-METHODS.md 0: pictures of one concept are each other's positives. An exponential moving average of the weights
+(styles gouache and flat, without the held-out combinations). The loss is multi-positive
+InfoNCE: pictures of one concept are each other's positives. An exponential moving average of the weights
 is what is saved. `--start` goes on from saved weights with a fresh schedule. The commands that made the shipped
 weights, and their figures: docs/results/perennial-tiny.md. Those weights were trained before equal texts gave
 equal merges: `--vocabulary` takes the shipped vocabulary instead of learning one, to train them again.

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model_updates.batches import PairSet
 from model_updates.encoder import Encoder, unit
@@ -24,7 +25,7 @@ VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
 
 @dataclass(frozen=True)
 class Score:
-    """A validation score in percent, and its standard error over captions."""
+    """A validation score in percent, and its standard error, clustered by picture."""
 
     mean: float
     error: float
@@ -62,4 +63,11 @@ def validation_score(
     caption_image = np.asarray([place[pairs.pairs[n].image_id] for n in chosen])
     ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
     hits = np.mean([100.0 * (ranks < k) for k in (1, 5, 10)], axis=0)
-    return Score(float(hits.mean()), float(hits.std() / math.sqrt(len(hits))))
+    return Score(float(hits.mean()), _error(hits, caption_image))
+
+
+def _error(hits: NDArray[np.float64], caption_image: NDArray[np.int64]) -> float:
+    """The standard error of the mean over captions, clustered by picture: captions of one picture fail together."""
+    pictures = np.bincount(caption_image, minlength=int(caption_image.max()) + 1)
+    strayed = np.bincount(caption_image, weights=hits - hits.mean(), minlength=len(pictures))
+    return math.sqrt(float((strayed**2).sum())) / len(hits)

@@ -2,7 +2,7 @@
 
 A vocabulary holds one or more *token tables*. A table is a segmentation (merges) with the embedding row of
 each of its tokens. The shared table (name ``""``) serves every language that has no table of its own;
-`grow_shared` appends to it as CLL-CLIP does (METHODS.md B.1), `grow_table` gives a language rows of its own.
+`grow_shared` appends to it as CLL-CLIP does (AAAI 2024), `grow_table` gives a language rows of its own.
 All tables index one embedding matrix, and the start, end and padding rows are common to all and never
 reassigned.
 
@@ -71,7 +71,7 @@ def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int
 
     Args:
         texts: captions of one language.
-        size: vocabulary entries wanted, the 512 byte symbols included (METHODS.md B.1 takes 10,000).
+        size: vocabulary entries wanted, the 512 byte symbols included (CLL-CLIP takes 10,000).
         min_frequency: a pair seen less often is not merged.
 
     Returns:
@@ -205,7 +205,7 @@ class Vocabulary:
         return padded
 
     def grow_shared(self, merges: Sequence[Merge]) -> Growth:
-        """Appends another BPE to the shared table, as CLL-CLIP merges vocabularies (METHODS.md B.1).
+        """Appends another BPE to the shared table, as CLL-CLIP merges vocabularies.
 
         Every old row keeps its token; unseen token strings are appended in their own order; the merges are
         the old ones, then the new ones that were not there. Later merges still fire on old-language text:

@@ -80,7 +80,7 @@ def promote(
         from app import update_cycle
 
         commit = update_cycle.promote(workspace, release, why=why, by=who(), force=force)
-    _show_commit(commit, is_json)
+        _show_commit(commit, update_cycle.left_out(workspace, commit.release), is_json)
 
 
 def rollback(
@@ -96,7 +96,7 @@ def rollback(
         from app import update_cycle
 
         commit = update_cycle.rollback(workspace, release, why=why, by=who())
-    _show_commit(commit, is_json)
+        _show_commit(commit, update_cycle.left_out(workspace, commit.release), is_json)
 
 
 def compare(
@@ -139,5 +139,8 @@ def _step(before: int | None, after: int | None) -> str:
     return "=" if before == after else f"{before - after:+d}"
 
 
-def _show_commit(commit: CommitRecord, is_json: bool) -> None:
-    show(is_json, asdict(commit), f"{commit.release} is live (commit {commit.number}, {commit.reason}).")
+def _show_commit(commit: CommitRecord, left_out: int, is_json: bool) -> None:
+    from app.messages import left_out_line
+
+    said = f"{commit.release} is live (commit {commit.number}, {commit.reason}). {left_out_line(left_out)}"
+    show(is_json, asdict(commit) | {"left_out": left_out}, said.rstrip())

@@ -6,6 +6,8 @@ from typing import Any
 
 import gradio as gr
 
+from app import update_cycle
+from app.messages import left_out_line
 from app.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import Access
@@ -117,7 +119,7 @@ class _ReleasesTab:
             commit = self.serving.promote(record.id, why=reason, by=account.name, force=force)
         except OWN_ERRORS as error:
             return self._refused(error)
-        line = f"**{commit.release} is live** (commit {commit.number})."
+        line = f"**{commit.release} is live** (commit {commit.number}). {self._left_out(commit.release)}"
         return line, gr.Button(interactive=False), gr.Textbox(value=""), *self._rows()
 
     def _go_back(self, reason: str, request: gr.Request) -> Outputs:
@@ -125,8 +127,11 @@ class _ReleasesTab:
             commit = self.serving.roll_back(why=reason, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
             return self._refused(error)
-        line = f"**Back to {commit.release}** (commit {commit.number})."
+        line = f"**Back to {commit.release}** (commit {commit.number}). {self._left_out(commit.release)}"
         return line, gr.skip(), gr.Textbox(value=""), *self._rows()
+
+    def _left_out(self, release: str) -> str:
+        return left_out_line(update_cycle.left_out(self.serving.workspace, release))
 
     def _refused(self, error: Exception) -> Outputs:
         return (f"**{wording.escaped(error)}**", *([gr.skip()] * 4))

@@ -1,7 +1,7 @@
 """Teaching a language through the token table alone: what cll-clip, teir and language-tables share.
 
 Both towers stay frozen; pictures and English captions come as cached features, so a step costs one text
-forward. The losses are CLL-CLIP's (AAAI 2024, section 3; METHODS.md B.1): ``L = g1 * L_cm + g2 * L_cl`` with
+forward. The losses are CLL-CLIP's (AAAI 2024, section 3): ``L = g1 * L_cm + g2 * L_cl`` with
 L_cm the contrastive loss between picture and text under a learned temperature that starts anew at 0.07, and
 L_cl the mean over all elements of the squared difference to the English caption's raw feature.
 """
@@ -212,7 +212,7 @@ def merge_into_shared(
 
     Returns:
         The rows that are new, and a sentence on how much of the catalogued English text is now segmented
-        otherwise: forgetting that no row scale can prevent (METHODS.md B.1).
+        otherwise: forgetting that no row scale can prevent.
     """
     before = vocabulary.copy()
     growths = [vocabulary.grow_shared(merges[language]) for language in sorted(merges)]

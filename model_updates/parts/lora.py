@@ -1,8 +1,8 @@
 """Low-rank adapters in the residual blocks of open_clip towers, through peft: insert, list, merge.
 
-``W' = W + (alpha / r) * B A`` (METHODS.md B.11). open_clip fuses Q, K and V in ``nn.MultiheadAttention``, which reads
-its weights without calling a submodule: peft adapts that module as a whole (target ``attn``), never its ``out_proj``
-alone, which would not be run at all (METHODS.md 0, trap 2).
+``W' = W + (alpha / r) * B A`` (Hu et al., ICLR 2022). open_clip fuses Q, K and V in ``nn.MultiheadAttention``, which
+reads its weights without calling a submodule: peft adapts that module as a whole (target ``attn``), never its
+``out_proj`` alone, which would not be run at all.
 
 Two habits of peft 0.21.2 are put right here (tests show both). It adds the attention's output projection twice, in
 every forward and in the merge: that adapter is inserted at half its factor, and the sum is the formula. It adds and

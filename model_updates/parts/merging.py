@@ -11,8 +11,8 @@ from torch import Tensor, nn
 def keep_share(model: nn.Module, old: Mapping[str, Tensor], share: float) -> None:
     """Moves a model back towards an earlier state, in place: ``old + share * (now - old)`` for every key.
 
-    Share 0 restores the old values and share 1 keeps the new ones, both bit by bit (C-CLIP, eq. 2;
-    METHODS.md B.12). Integer buffers keep their new value.
+    Share 0 restores the old values and share 1 keeps the new ones, both bit by bit (C-CLIP, eq. 2).
+    Integer buffers keep their new value.
     """
     with torch.no_grad():
         for name, now in model.state_dict().items():

@@ -1,9 +1,8 @@
 """Training the rows of a token table: which move, how strongly, and how new ones start.
 
-TEIR scales the gradient and the decay of row j by lambda_j (CLL-CLIP paper, eq. 5 and 6, resolved in
-METHODS.md B.2). Adam divides a gradient by its own size, so a scaled gradient hardly changes the step;
-``apply_to="update"`` scales the finished step instead, which is what eq. 5 intends. Rows with lambda 0 stay
-bit-identical either way.
+TEIR scales the gradient and the decay of row j by lambda_j (CLL-CLIP paper, eq. 5 and 6). Adam divides a gradient by
+its own size, so a scaled gradient hardly changes the step; ``apply_to="update"`` scales the finished step instead,
+which is what eq. 5 intends. Rows with lambda 0 stay bit-identical either way.
 """
 
 from __future__ import annotations

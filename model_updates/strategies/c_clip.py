@@ -6,8 +6,8 @@ that the old space stays readable; at the end move only part of the way to the m
 Formula: ``L = L_CLIP + L_CKC``. CKC stacks image and text features along the batch, 2B rows: new features
 through a projector h (Linear, BatchNorm, ReLU, Linear; fresh in every update), old ones as they are;
 cross-entropy both ways under the model's own temperature, averaged. Then ``theta_t = theta_old + alpha *
-(theta_merged - theta_old)`` for every parameter. Source: C-CLIP (ICLR 2025), eq. 2, 5 and 6, resolved in
-METHODS.md B.12.
+(theta_merged - theta_old)`` for every parameter. Source: C-CLIP (ICLR 2025), eq. 2, 5 and 6.
+CKC stacks along the batch, which is what the paper's 2N counts.
 
 Where we differ: small encoders take a larger rate and go further towards the merged weights (measured, see
 `SMALL`); the adapters of `parts.lora` sit on attention and MLP (``targets=qkvo+mlp``; ``mlp`` is what the paper's
@@ -45,7 +45,7 @@ from model_updates.strategy import (
 from model_updates.towers import image_tower, text_tower
 
 PROJECTOR = "projector."
-HIDDEN = 2048  # of the projector (METHODS.md B.12)
+HIDDEN = 2048  # of the projector
 OUTER_IMAGE = ("class_embedding", "positional_embedding", "ln_pre", "ln_post", "proj")
 OUTER_TEXT = ("token_embedding", "positional_embedding", "ln_final", "text_projection")
 

@@ -5,7 +5,7 @@ towards its picture and towards the English caption of the same picture. Every r
 rows that other languages share move and rows that this chunk does not use decay: that is what it forgets.
 
 Formula: ``L = g1 * L_cm + g2 * L_cl``, in `parts.language_teaching`. Source: CLL-CLIP with TEIR (AAAI 2024),
-section 3, resolved in METHODS.md B.1. Where we differ: the rate follows the encoder's size, and a pair
+section 3. Where we differ: the rate follows the encoder's size, and a pair
 without an English caption drops L_cl. Kept between updates: vocabulary and table, both part of the encoder.
 """
 

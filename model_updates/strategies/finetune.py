@@ -1,7 +1,7 @@
 """Plain sequential fine-tuning: both towers, every parameter, the contrastive loss alone.
 
 Idea: keep training the whole model on the new chunk. It learns fastest and forgets most; every other strategy
-is measured against it. Loss: InfoNCE of METHODS.md 0 with several captions of one picture as positives.
+is measured against it. Loss: symmetric InfoNCE (CLIP, 2021) with several captions of one picture as positives.
 Source: the "SeqF" baseline of CTP (ICCV 2023) and the "FT" of C-CLIP (ICLR 2025). It keeps nothing between
 updates.
 """

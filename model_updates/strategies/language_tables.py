@@ -4,7 +4,7 @@ Idea: instead of merging vocabularies, give each new language its own segmentati
 token its captions use, starting from the rows it overlaps; train only those. The query's language picks the
 table. Vectors of every other language are bit-identical after the update (their fingerprint does not change).
 
-Formula: CLL-CLIP's losses (METHODS.md B.1) with row scale 1 for the language's own rows and 0 for all others.
+Formula: CLL-CLIP's losses (AAAI 2024, section 3) with row scale 1 for the language's own rows and 0 for all others.
 Source: our own, after the task-id rows of CLL-CLIP with TEIR (AAAI 2024), Table 2, where methods that know
 the language do best. The price is one table a language on disk and a language to choose or detect at the
 query.

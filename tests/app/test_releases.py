@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from app import lock
 from app.commits import CommitRecord
 from app.errors import (
     CommitUnconfirmed,
@@ -382,6 +384,33 @@ def test_garbage_is_what_no_release_names_once_it_is_old(home: Home, store: Rele
     assert len(list(home.versions.iterdir())) == 3
     for record in store.releases():
         store.verify_release(record.id)
+
+
+def test_what_is_published_again_is_young_again(home: Home, store: ReleaseStore) -> None:
+    files = UnsyncedFileSystem()
+    orphan = store.publish_version(stage(home, "version", "the same", files))
+    an_hour_ago = time.time() - 3600
+    os.utime(home.versions / orphan, (an_hour_ago, an_hour_ago))
+    assert store.publish_version(stage(home, "version", "the same", files)) == orphan
+    assert store.collect_garbage() == [], "somebody is about to name it in a release"
+
+
+def test_an_updater_outwaits_a_server_that_tidies_up(home: Home) -> None:
+    began = threading.Event()
+
+    def tidy() -> None:
+        with lock.hold(home.lock, lock.TIDYING):
+            began.set()
+            time.sleep(0.5)
+
+    thread = threading.Thread(target=tidy)
+    thread.start()
+    began.wait(timeout=10)
+    with ReleaseStore(home).updater_lock("teaching"):
+        holder = ReleaseStore(home).lock_holder()
+    thread.join(timeout=10)
+    assert holder is not None
+    assert holder.what == "teaching"
 
 
 def test_no_garbage_is_collected_while_a_release_cannot_be_read(home: Home, store: ReleaseStore) -> None:

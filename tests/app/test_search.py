@@ -125,6 +125,21 @@ def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: P
     assert live.current is before
     assert live.problem is not None
 
+    update_cycle.promote(workspace, before.release.id, why="mend", by="t")
+    assert live.refresh() is True
+    assert live.problem is None
+
+
+def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspace) -> None:
+    live = LiveSnapshot(workspace)
+    commits = workspace.home.commits
+    hidden = commits.rename(commits.with_name("hidden"))
+    assert live.refresh() is False
+    assert live.problem is not None
+    hidden.rename(commits)
+    assert live.refresh() is False
+    assert live.problem is None
+
 
 @pytest.mark.parametrize(
     ("text", "language"),

@@ -13,6 +13,7 @@ import pytest
 from app import update_cycle
 from app.serving import Serving
 from app.workspace import Workspace
+from model_updates.versions import write_version
 from tests.app.served import Served, make_home, served
 
 QUESTION = {"text": "a red boat on the beach", "language": "en", "k": 5}
@@ -97,16 +98,26 @@ def test_a_server_that_starts_removes_old_leftovers_and_nothing_else(workspace: 
     for path in (staging / "old" / "checkpoint", staging / "old", staging / job.id):
         os.utime(path, (yesterday, yesterday))
     releases = [record.id for record in workspace.releases.releases()]
+    orphans = [_orphan(workspace, name) for name in ("rejected today", "rejected long ago")]
+    os.utime(workspace.home.versions / orphans[1], (time.time() - 8 * DAY,) * 2)
 
     serving = Serving(workspace)
     serving.start()
     serving.stop()
 
     assert sorted(path.name for path in staging.iterdir()) == sorted(["new", job.id])
+    assert [(workspace.home.versions / orphan).exists() for orphan in orphans] == [True, False]
     assert [record.id for record in workspace.releases.releases()] == releases
     for release_id in releases:
         workspace.releases.verify_release(release_id)
     workspace.close()
+
+
+def _orphan(workspace: Workspace, name: str) -> str:
+    """Publishes a version that no release names, as a rejected update does."""
+    encoder = workspace.open_encoder(workspace.releases.release("r1").version)
+    write_version(workspace.home.staging / name, encoder, {"languages": ["en"], "name": name}, {})
+    return workspace.releases.publish_version(workspace.home.staging / name)
 
 
 def test_a_server_that_starts_leaves_everything_while_somebody_updates(workspace: Workspace) -> None:

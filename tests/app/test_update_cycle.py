@@ -11,11 +11,14 @@ from app import update_cycle
 from app.errors import NoRelease, NoSpace, UnknownRelease, UpdateRunning, UsageProblem
 from app.lessons import choose_strategy
 from app.outcomes import Stage, UpdateRequest
+from app.releases import ReleaseRecord
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
+from ingest.samples.chunks import write_chunk
+from ingest.samples.scenes import all_scenes
 from model_updates.errors import BadStrategyOption, UnknownStrategy
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
@@ -181,6 +184,90 @@ def test_an_update_judges_again_when_another_release_went_live_meanwhile(
     _, record = update_cycle.live_release(workspace)
     assert record.id == outcome.release
     assert set(workspace.open_generation(record.generation).ids) == set(workspace.catalog.gallery_ids())
+
+
+def test_a_language_that_went_live_meanwhile_is_not_lost(workspace: Workspace, tmp_path: Path) -> None:
+    german = update_cycle.update(
+        workspace,
+        german_request(workspace, promote=False),
+        scratch=workspace.home.staging / "de",
+        progress=ignore,
+    )
+    assert german.release is not None, german.sentence
+    french = tmp_path / "french.zip"
+    chosen = list(all_scenes())[:: 4000 // PICTURES][:PICTURES]
+    write_chunk(french, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=["fr"])
+    update_cycle.add_chunk(workspace, french, IntakeOptions(), by="test")
+    taught: list[str] = []
+
+    def promote_german_meanwhile(stage: Stage) -> None:
+        if stage.name == "features":
+            taught.append(stage.message)
+        if stage.name == "train" and update_cycle.live_release(workspace)[1].id != german.release:
+            update_cycle.promote(workspace, str(german.release), why="", by="somebody else", force=True)
+
+    outcome = update_cycle.update(
+        workspace,
+        german_request(workspace),
+        scratch=workspace.home.staging / "fr",
+        progress=promote_german_meanwhile,
+    )
+
+    assert any("another version went live" in message for message in taught)
+    _, record = update_cycle.live_release(workspace)
+    assert record.id == outcome.release, outcome.sentence
+    assert record.manifest["languages"] == ["en", "de", "fr"]
+    assert record.manifest["parent"] == german.release
+    judged = {row["slice"] for row in outcome.gate["rows"]}
+    assert {"de/scenes", "fr/scenes"} <= judged
+
+
+def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
+    first = update_cycle.live_release(workspace)[1]
+    for name in ("second", "third"):
+        facts = update_cycle._facts(workspace, strategy=name, languages=["en"], parent=first.version)
+        version = update_cycle._publish_version(workspace, workspace.open_encoder(first.version), facts, {})
+        release = workspace.releases.publish_release({**_kept_facts(first), "version": version})
+        update_cycle.promote(workspace, release, why=name, by="test")
+
+    second = update_cycle.rollback(workspace, why="", by="test").release
+    assert workspace.releases.release(second).id.startswith("r3")
+    assert update_cycle.rollback(workspace, why="", by="test").release == first.id
+    with pytest.raises(NoRelease, match="first version"):
+        update_cycle.rollback(workspace, why="", by="test")
+
+
+def _kept_facts(record: ReleaseRecord) -> dict[str, object]:
+    return {name: record.manifest[name] for name in ("generation", "languages", "slices")}
+
+
+def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Workspace) -> None:
+    live = update_cycle.live_release(workspace)[1].id
+    for path in workspace.home.commits.iterdir():
+        path.chmod(0o644)
+        path.write_bytes(b"{}")
+    with pytest.raises(NoRelease, match="commit an intact release"):
+        update_cycle.live_release(workspace)
+
+    update_cycle.promote(workspace, live, why="mend", by="test")
+
+    assert update_cycle.live_release(workspace)[1].id == live
+
+
+def test_pictures_that_an_older_release_lacks_are_counted(workspace: Workspace, tmp_path: Path) -> None:
+    old = update_cycle.live_release(workspace)[1].id
+    more = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
+    added = update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
+    assert added.commit is not None
+    update_cycle.promote(workspace, old, why="", by="test")
+    assert (
+        update_cycle.left_out(workspace, old),
+        update_cycle.left_out(workspace, added.commit.release),
+    ) == (6, 0)
+
+    update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
+
+    assert update_cycle.left_out(workspace, update_cycle.live_release(workspace)[1].id) == 0
 
 
 def test_a_second_update_is_refused_while_one_runs(workspace: Workspace, settings: Settings) -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -220,3 +221,19 @@ def test_an_update_killed_in_the_middle_is_finished_by_a_second_worker(
     assert second[0] >= first[-1] > 2
     assert len(list(home.versions.iterdir())) == before + 1
     assert (home.versions / ended.result["version"]).is_dir()
+
+
+def test_what_failed_can_be_resumed_for_a_week(settings: Settings) -> None:
+    now, long_ago = (datetime.now(UTC) - timedelta(days=days) for days in (0, 8))
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        jobs = {}
+        for name, state, finished in (
+            ("running", "running", None),
+            ("failed today", "failed", now),
+            ("failed long ago", "failed", long_ago),
+            ("ended well", "succeeded", now),
+        ):
+            jobs[name] = catalog.add_job("update", {}).id
+            done = None if finished is None else finished.isoformat()
+            catalog.update_job(jobs[name], state=state, finished=done)
+        assert worker.resumable(catalog.jobs()) == {jobs["running"], jobs["failed today"]}

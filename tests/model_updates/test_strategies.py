@@ -1,4 +1,4 @@
-"""The contract that every registered strategy keeps (STYLE.md section 4), on a tiny random encoder."""
+"""The contract that every registered strategy keeps, on a tiny random encoder."""
 
 import dataclasses
 from pathlib import Path

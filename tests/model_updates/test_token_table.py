@@ -22,7 +22,7 @@ def scaled(table: nn.Parameter, scale: Tensor, *, decay: float = 0.0, apply_to: 
 
 
 def test_sgd_with_half_lambda_gives_the_worked_value() -> None:
-    # METHODS.md F: (1 - lr * beta * lambda) * theta - lr * lambda * g = (1 - .025) * 1 - .1
+    # (1 - lr * beta * lambda) * theta - lr * lambda * g = (1 - .025) * 1 - .1
     table = nn.Parameter(torch.ones(1, 1))
     rows = scaled(table, torch.tensor([0.5]), decay=0.5)
     optimizer = torch.optim.SGD([table], lr=0.1)
@@ -80,7 +80,7 @@ def test_a_row_without_gradient_decays_by_the_rate_in_every_step() -> None:
     expected = [(1 - 5e-5 * 0.05) ** 1000, (1 - 5e-5 * 0.05 * 0.5) ** 1000]
     # One factor is a float32 number near 1: off by 3e-8 a step at most, 3e-5 after a thousand.
     assert table.detach().flatten().tolist() == pytest.approx(expected, abs=3e-5)
-    assert math.pow(1 - 5e-5 * 0.05, 14_454) == pytest.approx(0.96451, abs=1e-5)  # METHODS.md F
+    assert math.pow(1 - 5e-5 * 0.05, 14_454) == pytest.approx(0.96451, abs=1e-5)
 
 
 def test_new_rows_follow_the_given_mean_and_deviation() -> None:

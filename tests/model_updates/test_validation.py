@@ -1,8 +1,9 @@
 """The rule that chooses an epoch."""
 
+import numpy as np
 import pytest
 
-from model_updates.validation import Score, better, near
+from model_updates.validation import Score, _error, better, near
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,10 @@ def test_the_latest_epoch_within_one_standard_error_of_the_best_is_kept(
         if near(score, best):
             chosen = epoch
     assert chosen == kept
+
+
+def test_the_error_counts_pictures_not_captions() -> None:
+    hits, one_each = np.array([0.0, 100.0, 0.0, 100.0]), np.arange(4)
+    assert _error(hits, one_each) == pytest.approx(50 / 2)  # the population's 50 over the root of 4
+    repeated, five_each = np.repeat(hits, 5), np.repeat(one_each, 5)
+    assert _error(repeated, five_each) == pytest.approx(_error(hits, one_each))

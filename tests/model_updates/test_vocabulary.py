@@ -77,7 +77,7 @@ def test_byte_symbols_are_512_different_ones() -> None:
 
 
 def test_a_later_merge_segments_an_old_word_anew() -> None:
-    # METHODS.md B.1: with {ca, cat, do} "dog" is do·g; after (do, g) it is one new token.
+    # With {ca, cat, do} "dog" is do·g; after (do, g) it is one new token.
     vocabulary = Vocabulary.from_merges([("c", "a"), ("ca", "t</w>"), ("d", "o")], context_length=8)
     before = vocabulary.copy()
     rows = vocabulary.tables[SHARED].rows
