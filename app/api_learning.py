@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Response, UploadFile
 
+from app import worker
 from app.api_context import Admin, State
 from app.api_models import StartUpdate
 from app.errors import UsageProblem
@@ -17,6 +18,7 @@ from app.outcomes import UpdateRequest
 from ingest.intake import IntakeOptions
 from ingest.records import ChunkRecord
 from ingest.report import guarded
+from model_updates.strategies import strategy_named
 
 router = APIRouter(prefix="/v1")
 
@@ -38,6 +40,11 @@ def add_chunk(
     """Takes an upload in; `map` is like `text=caption`, once per column; `update=true` starts learning from it."""
     if strategy is not None and not update:
         raise UsageProblem("A strategy was named but no update asked for; send update=true too.")
+    if update:
+        # What cannot be done later is refused now, before anything is taken in.
+        if strategy is not None:
+            strategy_named(strategy)
+        worker.refuse_second_update(state.settings)
     options = IntakeOptions(
         language=language or None, domain=domain or None, mapping=column_names(mapping or [])
     )

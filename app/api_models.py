@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,6 +12,9 @@ from app.serving import Found
 Value = str | float | int | bool
 
 _SLUG = Field(min_length=1, max_length=80)
+
+
+Name = Annotated[str, Field(max_length=80)]
 
 
 class Strict(BaseModel):
@@ -26,8 +29,8 @@ class SearchRequest(Strict):
     text: str
     language: str = Field(default="auto", max_length=40)
     k: int | None = Field(default=None, ge=1, le=1000)
-    domains: list[str] | None = Field(default=None, max_length=100)
-    languages: list[str] | None = Field(default=None, max_length=100)
+    domains: list[Name] | None = Field(default=None, max_length=100)
+    languages: list[Name] | None = Field(default=None, max_length=100)
     release: str | None = Field(default=None, max_length=80)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_STOPPED = "Interrupted; nothing live has changed. The same command again finishes what was begun."
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
@@ -40,7 +41,11 @@ class _Edge(TyperGroup):
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            raise self._leave("Interrupted; nothing live has changed.", "Interrupted", _INTERRUPTED) from None
+            raise self._leave(
+                "Interrupted; nothing live has changed. The same command again finishes what was begun.",
+                "Interrupted",
+                _INTERRUPTED,
+            ) from None
         except Exception as error:
             if hasattr(error, "format_message"):  # typer's own, about the options
                 if not self._is_json:

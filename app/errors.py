@@ -4,6 +4,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── UsageProblem           2: what was asked makes no sense as asked
 ├── BadQuery               2: a query that cannot be searched for
 ├── NoHome                 there is no Perennial home at this place
+├── HomeDamaged            a file that everything else refers to has gone
 ├── NewerFormat            the home was written by a newer Perennial
 ├── NoRelease              nothing has been released yet, or nothing released can be trusted
 ├── UnknownRelease         no release has this id or prefix
@@ -49,6 +50,10 @@ class BadQuery(AppError):
 
 class NoHome(AppError):
     """There is no Perennial home at this place."""
+
+
+class HomeDamaged(AppError):
+    """A file that everything else refers to has gone."""
 
 
 class NewerFormat(AppError):

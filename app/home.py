@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app import durable
-from app.errors import NewerFormat, NoHome, UsageProblem
+from app.errors import HomeDamaged, NewerFormat, NoHome, UsageProblem
 
 FORMAT = 1
 
@@ -87,6 +87,23 @@ class Home:
                 "Use the newer Perennial that wrote it."
             )
         return home
+
+    def require_stores(self) -> Home:
+        """Refuses a home that has releases but lost its catalog or its pictures; opening would make empty ones.
+
+        The feature store may be missing: what it keeps is computed again.
+
+        Raises:
+            HomeDamaged: The sentence names what has gone.
+        """
+        if self.commits.is_dir() and any(self.commits.iterdir()):
+            for path in (self.catalog, self.blobs / "data.mdb"):
+                if not path.exists():
+                    raise HomeDamaged(
+                        f"{path} has gone, although this home has releases. Restore it from a backup; "
+                        "nothing was changed."
+                    )
+        return self
 
     @property
     def format_file(self) -> Path:

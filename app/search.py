@@ -21,7 +21,7 @@ from app.releases import ReleaseRecord
 from app.workspace import Workspace
 from index.errors import IndexingError
 from index.generation import Generation
-from ingest.captions import normalise_caption
+from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
@@ -135,6 +135,8 @@ def search_text(
     try:
         text = normalise_caption(query).text
     except BadCaption as error:
+        if any(0xD800 <= ord(character) <= 0xDFFF for character in query):
+            raise BadQuery("The query is not valid text; send it as UTF-8.") from error
         raise BadQuery(
             "There is nothing to look for. Type what the picture shows, such as: two red boats."
         ) from error
@@ -202,7 +204,9 @@ class LiveSnapshot:
 
 def _read_as(snapshot: Snapshot, text: str, language: str) -> tuple[tuple[str, ...], tuple[Guess, ...], str]:
     """Decides which token tables read the query; languages that share a table are read once."""
+    language = AUTO if not language.strip() else language
     if language != AUTO:
+        language = normalise_language(language)
         if language in snapshot.languages:
             return (language,), ((language, 1.0),), ""
         learned = ", ".join(snapshot.languages)

@@ -66,6 +66,16 @@ def submit(settings: Settings, kind: str, arguments: Mapping[str, Any]) -> JobRe
         return catalog.add_job(kind, dict(arguments))
 
 
+def refuse_second_update(settings: Settings) -> None:
+    """For whoever would do something first: refuses what `submit` would refuse.
+
+    Raises:
+        UpdateRunning: another update is queued or running.
+    """
+    with _catalog(settings) as (home, catalog):
+        _refuse_second_update(home, catalog)
+
+
 def spawn(settings: Settings, job_id: str) -> None:
     """Starts a worker for a queued or interrupted job and returns once it is at work.
 
@@ -237,7 +247,7 @@ def lock_file(home: Home, job_id: str) -> Path:
 
 @contextmanager
 def _catalog(settings: Settings) -> Iterator[tuple[Home, Catalog]]:
-    home = Home.open(settings.home)
+    home = Home.open(settings.home).require_stores()
     with Catalog.open(home.catalog) as catalog:
         yield home, catalog
 

@@ -44,8 +44,9 @@ class Workspace:
 
         Raises:
             NoHome: there is none; the sentence says how to make one.
+            HomeDamaged: it has releases, but its catalog or its pictures have gone.
         """
-        home = Home.open(settings.home)
+        home = Home.open(settings.home).require_stores()
         return cls._on(settings, home, read_only=read_only)
 
     @classmethod

@@ -17,6 +17,7 @@ from app.commands.terminal import (
     who,
     workspace_for,
 )
+from app.errors import UsageProblem
 
 if TYPE_CHECKING:
     from app.outcomes import AddOutcome
@@ -24,8 +25,22 @@ if TYPE_CHECKING:
     from app.workspace import Workspace
     from ingest.intake import IntakeOptions
 
+
+def source_path(word: str) -> Path:
+    """Reads SOURCE; an empty word, from a shell variable that is not set, would mean the working directory."""
+    if not word.strip():
+        raise typer.BadParameter("it is empty; name a folder or a file.")
+    return Path(word)
+
+
 SourceArgument = Annotated[
-    Path, typer.Argument(help="A folder, a zip or tar, or a csv, tsv or jsonl table.", show_default=False)
+    Path,
+    typer.Argument(
+        help="A folder, a zip or tar, or a csv, tsv or jsonl table.",
+        show_default=False,
+        parser=source_path,
+        metavar="SOURCE",
+    ),
 ]
 _ID_SHOWN = 12
 
@@ -53,6 +68,8 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     """Take a chunk of pictures and captions in, and make it searchable."""
     from ingest.intake import IntakeOptions
 
+    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
+        raise UsageProblem(f"--report {report}: name a file in a folder that exists. Nothing was taken in.")
     columns = pairs_of(mapping, "--map", "text=caption")
     options = IntakeOptions(language=language, domain=domain, mapping=columns, name=name, in_gallery=gallery)
     with workspace_for(home) as workspace:
@@ -71,6 +88,11 @@ def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet:
     """Takes a chunk in under a progress bar."""
     from app.messages import progress_bar
     from app.update_cycle import add_chunk
+
+    if workspace.home.root.resolve().is_relative_to(source.resolve()):
+        raise UsageProblem(
+            f"{source} holds the home {workspace.home.root} itself; name the folder of the pictures."
+        )
 
     with progress_bar(is_quiet=is_quiet) as move:
         return add_chunk(
@@ -91,9 +113,10 @@ def added_lines(outcome: AddOutcome) -> list[str]:
     lines = messages.intake(outcome.report.to_json())
     if outcome.commit is not None:
         lines.append(
-            f"{outcome.images_embedded} pictures are searchable now (release {outcome.commit.release}). "
-            f"Teach it: `python -m app update --chunk {outcome.report.chunk_id}`."
+            f"{outcome.images_embedded} pictures are searchable now (release {outcome.commit.release})."
         )
+    if outcome.report.new_pairs:
+        lines.append(f"Teach it: `python -m app update --chunk {outcome.report.chunk_id}`.")
     return lines
 
 

@@ -45,7 +45,7 @@ def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
     from app.releases import ReleaseStore
     from ingest.catalog import Catalog
 
-    place = Home.open(settings.home)
+    place = Home.open(settings.home).require_stores()
     interrupted = worker.recover(settings)
     store = ReleaseStore(place)
     live = _live(store)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.chunks import add, added_lines
+from app.commands.chunks import add, added_lines, source_path
 from app.commands.terminal import (
     HomeOption,
     JsonOption,
@@ -40,7 +40,13 @@ class JobFailed(AppError):
 
 def update(  # noqa: PLR0913 - one parameter per option
     source: Annotated[
-        Path | None, typer.Argument(help="Take this in first, then learn from it.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="Take this in first, then learn from it.",
+            show_default=False,
+            parser=source_path,
+            metavar="[SOURCE]",
+        ),
     ] = None,
     chunk: Annotated[
         str | None, typer.Option(help="Learn from a chunk that is in already.", show_default=False)
@@ -54,7 +60,7 @@ def update(  # noqa: PLR0913 - one parameter per option
     option: Annotated[
         list[str] | None, typer.Option("--option", help="Of the strategy: key=value.", show_default=False)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of every random choice.", min=0, max=2**31 - 1)] = 0,
     promote: Annotated[bool, typer.Option(help="Make it live when it passes the gate.")] = True,
     why: WhyOption = "",
     resume: Annotated[
@@ -85,6 +91,8 @@ def update(  # noqa: PLR0913 - one parameter per option
         return
     options = pairs_of(option, "--option", "epochs=5")
     _check_strategy(strategy, options)
+    if source is not None:
+        worker.refuse_second_update(settings)  # before anything is taken in
     chunk_id = (
         _take_in(settings, source, language, domain, is_json) if source else _known(settings, str(chunk))
     )
@@ -177,7 +185,7 @@ def _known(settings: Settings, chunk: str) -> str:
     from app.home import Home
     from ingest.catalog import Catalog
 
-    with Catalog.open(Home.open(settings.home).catalog) as catalog:
+    with Catalog.open(Home.open(settings.home).require_stores().catalog) as catalog:
         return catalog.chunk(chunk).id
 
 

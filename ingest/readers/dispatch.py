@@ -42,6 +42,8 @@ def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True
     if source.is_dir():
         return Folder(source, limits)
     if not source.is_file():
+        if source.exists():
+            raise BadUpload("source_special", f"{shown(str(source))!r} is neither a file nor a folder.")
         raise BadUpload("source_missing", f"There is no file or folder {shown(str(source))!r}.")
     with source.open("rb") as file:
         head = file.read(4096)

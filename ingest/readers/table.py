@@ -130,6 +130,12 @@ def decode_text(data: bytes) -> str:
         return data.decode("utf-8-sig", "surrogateescape")
 
 
+def _unreadable(error: csv.Error) -> str:
+    if "unexpected end of data" in str(error):
+        return "A quote that opens here is never closed, so no line after it could be read. Close it, or double it."
+    return f"The line cannot be read as a table ({error})."
+
+
 _Lines = Iterator[tuple[str, Mapping[str, Any] | Problem]]
 
 
@@ -139,7 +145,8 @@ def _delimited_lines(
     text = decode_text(data)
     header_line = text[:65536].lstrip().split("\n", 1)[0]
     delimiter = "\t" if name.lower().endswith(".tsv") else max(_DELIMITERS, key=header_line.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    # Strict: else a quote that is never closed swallows all lines after it, without a word.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     used: dict[int, str] | None = None
     while True:
         where = f"{shown(name)} line {reader.line_num + 1}"
@@ -148,7 +155,7 @@ def _delimited_lines(
         except StopIteration:
             break
         except csv.Error as error:
-            yield where, Problem(where, "line_unreadable", f"The line cannot be read as a table ({error}).")
+            yield where, Problem(where, "line_unreadable", _unreadable(error))
             continue
         if not any(cell.strip() for cell in cells):
             continue

@@ -86,6 +86,7 @@ def test_filters_keep_only_what_fits(client: httpx.Client) -> None:
         ({"text": "boat", "kk": 3}, 422, "invalid_request"),
         ({"text": "boat", "k": 0}, 422, "invalid_request"),
         ({"text": 7}, 422, "invalid_request"),
+        ({"text": "boat", "language": "no language"}, 422, "unknown_language"),
         ({}, 422, "invalid_request"),
     ],
 )
@@ -99,7 +100,9 @@ def test_an_unknown_field_is_named(client: httpx.Client) -> None:
     assert "'kk'" in client.post("/v1/search", json={"text": "boat", "kk": 1}).json()["error"]
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe", b""])
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b"\xff\xfe", b"", b'{"text": "cat", "domains": ["\\ud800"]}']
+)
 def test_a_body_that_is_no_request_is_refused(client: httpx.Client, content: bytes) -> None:
     answer = client.post("/v1/search", content=content, headers={"Content-Type": "application/json"})
     _refused(answer, 422, "invalid_request")
@@ -178,12 +181,21 @@ def test_an_upload_is_taken_in_reported_and_searchable_at_once(tmp_path: Path) -
         ("a.csv", b"image,caption\n", {"map": "nonsense"}, 400),
         ("a.csv", b"image,caption\n/etc/passwd,secrets\n", {"language": "en"}, 422),
         ("a.csv", b"image,caption\n", {"strategy": "teir"}, 400),
+        ("good.zip", b"GOOD", {"strategy": "magic", "update": "true"}, 422),
     ],
 )
 def test_an_upload_that_cannot_be_used_changes_nothing(
-    client: httpx.Client, server: Served, name: str, content: bytes, fields: dict[str, str], status: int
+    client: httpx.Client,
+    server: Served,
+    tmp_path: Path,
+    name: str,
+    content: bytes,
+    fields: dict[str, str],
+    status: int,
 ) -> None:
     before = client.get("/v1/chunks").json()
+    if content == b"GOOD":
+        content = sample_upload(tmp_path / name, first=200, count=2).read_bytes()
     answer = client.post("/v1/chunks", files={"file": (name, content)}, data=fields)
     assert answer.status_code == status, answer.text
     assert answer.json()["error"]

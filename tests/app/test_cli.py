@@ -149,6 +149,13 @@ MISTAKES = [
     (["ingest", "missing.zip"], 1, "BadUpload", "missing.zip"),
     (["ingest", "x", "--map", "text"], 2, "UsageProblem", "--map takes name=value"),
     (["ingest", "x", "--language", "klingonish"], 2, "UnknownLanguage", "klingonish"),
+    (["ingest", ""], 2, "Usage", "it is empty"),
+    (["ingest", "x", "--report", "no-such-folder/r.csv"], 2, "UsageProblem", "Nothing was taken in"),
+    (["ingest", "/dev/null"], 1, "BadUpload", "neither a file nor a folder"),
+    (["update", "--chunk", "a", "--seed", "-5"], 2, "Usage", "seed"),
+    (["update", "--chunk", "a", "--seed", str(2**31)], 2, "Usage", "seed"),
+    (["search", "boat", "--language", "zz-??"], 2, "UnknownLanguage", "is not a language tag"),
+    (["search", "\udc80 boat"], 2, "BadQuery", "not valid text"),
     (["update"], 2, "UsageProblem", "Say what to learn from"),
     (["update", "x", "--chunk", "y"], 2, "UsageProblem", "Say what to learn from"),
     (["update", "--chunk", "ffffffff"], 1, "UnknownChunk", "no chunk"),
@@ -180,6 +187,36 @@ def test_a_mistake_is_one_sentence_and_changes_nothing(
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     assert sorted(path.name for path in template.glob("[crv]*s/*")) == before
+
+
+@pytest.mark.parametrize("lost", ["catalog.sqlite", "blobs.lmdb/data.mdb"])
+@pytest.mark.parametrize(
+    "verb", [["status"], ["search", "boat"], ["ingest", "x.zip"], ["update", "--chunk", "a"]]
+)
+def test_a_home_that_lost_what_everything_refers_to_is_not_made_anew(
+    home: Path, lost: str, verb: list[str]
+) -> None:
+    (home / lost).unlink()
+    found = document(*verb, home=home, code=1)
+    assert found["code"] == "HomeDamaged"
+    assert "Restore it from a backup" in found["error"]
+    assert not (home / lost).exists()
+
+
+def test_the_folder_that_holds_the_home_is_not_taken_in(home: Path) -> None:
+    found = document("ingest", home.parent, home=home, code=2)
+    assert "holds the home" in found["error"]
+
+
+def test_an_update_that_cannot_start_takes_nothing_in(home: Path, tmp_path: Path) -> None:
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=4, first=9)
+    with Workspace.open(load_settings(home=home)) as workspace:
+        workspace.catalog.add_job("update", {})
+        before = [chunk.id for chunk in workspace.catalog.chunks()]
+    found = document("update", source, home=home, code=5)
+    assert found["code"] == "UpdateRunning"
+    with Workspace.open(load_settings(home=home)) as workspace:
+        assert [chunk.id for chunk in workspace.catalog.chunks()] == before
 
 
 def test_what_nobody_foresaw_is_one_line_that_names_the_log(home: Path) -> None:

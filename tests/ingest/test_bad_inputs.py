@@ -262,6 +262,12 @@ SKIPPED: list[tuple[str, Maker, str, str]] = [
     ("10 zip in zip", _zip({**GOOD, "inner.zip": b"PK\x03\x04"}), "nested_archive", "not opened"),
     ("13 lying size", _lying_size, "member_damaged", "size or checksum"),
     ("19 bad line", _table(_record(), "{bad"), "line_unreadable", "not JSON"),
+    (
+        "19 quote that is never closed",
+        _table("image,caption", "good.png,a good picture", 'good.png,"never closed', "p.png,x", name="t.csv"),
+        "line_unreadable",
+        "never closed",
+    ),
     ("19 line that is a list", _table(_record(), "[1, 2]"), "line_unreadable", "not an object"),
     (
         "20 nested 100,000 deep",
