@@ -76,6 +76,13 @@ def _settle(page: Page) -> None:
     raise AssertionError(f"still unanswered: {UNANSWERED}")
 
 
+def _open(page: Page, url: str) -> None:
+    """Opens a page and waits until it has asked for its menus and has them."""
+    with page.expect_request(lambda request: f"{QUEUE}join" in request.url):
+        page.goto(url)
+    _settle(page)
+
+
 def _ask(page: Page, box: str, text: str) -> None:
     _settle(page)
     page.fill(f"{box} textarea, {box} input", text)
@@ -89,8 +96,7 @@ def _is_drawn(page: Page, selector: str) -> None:
 
 
 def test_a_person_searches_chooses_a_picture_and_reads_its_captions(server: Served, page: Page) -> None:
-    page.goto(server.url)
-    page.wait_for_selector("#query")
+    _open(page, server.url)
     assert "Describe a picture" in page.inner_text("#empty")
     _ask(page, "#query", "a red boat on the beach")
     page.wait_for_selector("#results .thumbnail-item img")
@@ -106,16 +112,14 @@ def test_a_person_searches_chooses_a_picture_and_reads_its_captions(server: Serv
 
 
 def test_a_query_of_markup_is_shown_as_text(server: Served, page: Page) -> None:
-    page.goto(server.url)
-    page.wait_for_selector("#query")
+    _open(page, server.url)
     _ask(page, "#query", "<img src=x onerror=\"document.title='owned'\">")
     page.wait_for_selector("#results .thumbnail-item img")
     assert page.title() == "Perennial"
 
 
 def test_two_releases_are_compared_side_by_side(server: Served, page: Page) -> None:
-    page.goto(server.url)
-    _settle(page)
+    _open(page, server.url)
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#release-b input")).to_have_value(re.compile("live"))
     _ask(page, "#compare-query", "a red boat on the beach")
@@ -128,8 +132,7 @@ def test_two_releases_are_compared_side_by_side(server: Served, page: Page) -> N
 
 
 def test_the_releases_tab_promotes_with_a_reason(server: Served, page: Page) -> None:
-    page.goto(f"{server.url}/admin")
-    _settle(page)
+    _open(page, f"{server.url}/admin")
     page.get_by_role("tab", name="Releases").click()
     second = server.serving.workspace.releases.release("r2").id
     # Its name stands in the row of r3, whose parent it is, and then in its own.
