@@ -142,6 +142,8 @@ def learn(
         open_previous=lambda: workspace.open_encoder(lesson.parent.version),
         seed=lesson.seed,
         update_number=1 + len(_values(lesson.parent, "chunks")),
+        load_image=workspace.load_image,
+        open_earlier=lambda: earlier_pairs(workspace, lesson.parent),
     )
 
     def data() -> UpdateData:
@@ -167,6 +169,13 @@ def learn(
         progress=lambda step: progress(_as_stage(step)),
     )
     return candidate.to("cpu"), report
+
+
+def earlier_pairs(workspace: Workspace, release: ReleaseRecord) -> tuple[TrainingPair, ...]:
+    """Returns the training pairs of the chunks that a release has learned, oldest first, for strategies that replay."""
+    learned = _learned(release)
+    chunks = [workspace.catalog.chunk(str(chunk)) for chunk in _values(release, "chunks")]
+    return tuple(pair for chunk in chunks for pair in _pairs(workspace, chunk, Split.TRAIN, learned))
 
 
 def held_out(workspace: Workspace, languages: set[str]) -> list[HeldOut]:

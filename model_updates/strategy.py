@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
+from PIL import Image
 from torch import Tensor
 
 from model_updates.encoder import Encoder
@@ -52,6 +53,8 @@ class UpdateContext:
         open_previous: opens the encoder as it was before this update (theta_{t-1}), frozen.
         seed: of every random choice of the update.
         update_number: 1 for the first update of the line.
+        load_image: gives the picture of an id, for passes over pictures and for replay; None without a gallery.
+        open_earlier: gives the training pairs of the chunks learned before, in the order they were learned.
     """
 
     encoder: Encoder
@@ -61,6 +64,8 @@ class UpdateContext:
     open_previous: Callable[[], Encoder]
     seed: int = 0
     update_number: int = 1
+    load_image: Callable[[str], Image.Image] | None = None
+    open_earlier: Callable[[], Sequence[TrainingPair]] = tuple
 
     def texts_by_language(self) -> dict[str, list[str]]:
         """Returns the training texts of each language of the chunk."""

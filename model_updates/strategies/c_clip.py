@@ -13,7 +13,7 @@ Where we differ: small encoders take a larger rate and go further towards the me
 `SMALL`); the adapters of `parts.lora` sit on attention and MLP (``targets=qkvo+mlp``; ``mlp`` is what the paper's
 parameter counts imply), and what lies outside the blocks is frozen by default (``train_outer``).
 ``towers=image`` leaves the text tower alone: moving it would disturb every language learned on it, so it is
-the default once there are such languages.
+the default once there are such languages. The epoch is chosen on the adapters at full strength, before the merge.
 
 Kept between updates: nothing but the encoder itself.
 """

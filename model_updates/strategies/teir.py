@@ -5,12 +5,12 @@ Idea: start new rows from the distribution of the trained table; let a row move 
 updates whose texts contained it (the base vocabulary counts once). Start and end never move.
 
 Formula: ``theta_j <- (1 - lr * beta * lambda_j) * theta_j - lr * lambda_j * grad_j``. Source: CLL-CLIP with
-TEIR (AAAI 2024), eq. 5 and 6: tasks are counted, not occurrences; overlap is
-judged by occurrence after segmentation; mean and deviation are scalars. Where we differ: under AdamW the
-scaled gradient hardly shortens a step, so ``apply_to=update`` (not the default) scales the finished step
-instead.
+TEIR (AAAI 2024), eq. 5 and 6: tasks are counted, not occurrences; overlap is judged by occurrence after
+segmentation; mean and deviation are scalars. Where we differ: under AdamW the scaled gradient hardly shortens
+a step, so ``apply_to=update`` (not the default) scales the finished step instead.
 
-Kept between updates: the counts c, one per row.
+Kept between updates: the counts c, one per row. They count the updates of `teir` alone: rows that another
+strategy taught in between start at 0, so do not alternate it with `cll-clip` on one line of versions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_a_pin_that_live_itself_no_longer_keeps_says_nothing_about_a_candidate(w
     assert asked == [(kept.query, True)]
 
 
-def released(workspace: Workspace, version: str, recall: float) -> str:
+def released(workspace: Workspace, version: str, recall: float, chunks: Sequence[str] = ()) -> str:
     """Makes a release live that recorded the same recall on two slices."""
     live, record = update_cycle.live_release(workspace)
     recalls = {f"{way}_r{k}": recall for way in ("t2i", "i2t") for k in (1, 5, 10)}
@@ -69,7 +69,13 @@ def released(workspace: Workspace, version: str, recall: float) -> str:
         {"language": key.language, "domain": key.domain, "images": 9, "captions": 9, "recalls": recalls}
         for key in (PROBES, SCENES)
     ]
-    facts = {"version": version, "generation": record.generation, "languages": ["en"], "slices": slices}
+    facts = {
+        "version": version,
+        "generation": record.generation,
+        "languages": ["en"],
+        "chunks": list(chunks),
+        "slices": slices,
+    }
     release = workspace.releases.publish_release(facts)
     workspace.releases.commit(release, parent=live.number, reason="promote", why="", by="test")
     return release
@@ -88,6 +94,19 @@ def test_the_best_earlier_version_of_each_slice_is_measured_again(workspace: Wor
     _, record = update_cycle.live_release(workspace)
     slices = lessons.held_out(workspace, {"en"})
     assert lessons.best_versions(workspace, slices, record) == {good: {PROBES, SCENES}}
+
+
+def test_the_pairs_of_earlier_chunks_can_be_replayed(workspace: Workspace) -> None:
+    _, record = update_cycle.live_release(workspace)
+    assert lessons.earlier_pairs(workspace, record) == ()
+    chunk = workspace.catalog.chunks()[-1]
+    released(workspace, record.version, 50.0, chunks=[chunk.id])
+    _, record = update_cycle.live_release(workspace)
+    earlier = lessons.earlier_pairs(workspace, record)
+    assert {pair.language for pair in earlier} == {"en"}, "German has not been learned"
+    tests = set(workspace.catalog.test_images("scenes"))
+    assert earlier
+    assert not tests & {pair.image_id for pair in earlier}
 
 
 def test_a_damaged_release_of_the_past_is_left_out(workspace: Workspace) -> None:
