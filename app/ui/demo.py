@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import gradio as gr
@@ -19,7 +18,6 @@ _INTRO = (
     "are taken in, updates run as jobs, what passes the gate goes live. Between the steps, try *Search* and *Compare*, "
     "or look at [Update and Releases](/admin/)."
 )
-_THUMBNAIL_PIXELS = 112
 Outputs = tuple[Any, ...]
 
 
@@ -38,7 +36,7 @@ class _GuideTab:
         self.panels: list[gr.Accordion] = []
         self.buttons: list[gr.Button] = []
         self.texts: list[gr.Markdown] = []
-        self.pictures: list[gr.HTML] = []
+        self.pictures: list[gr.Markdown] = []
         for number, step in enumerate(STEPS, start=1):
             with gr.Accordion(f"{number}. {step.title}", open=number == 1) as panel:
                 gr.Markdown(step.tells)
@@ -48,7 +46,9 @@ class _GuideTab:
                     )
                 )
                 self.texts.append(gr.Markdown("", elem_id=f"found-{step.name}", latex_delimiters=[]))
-                self.pictures.append(gr.HTML("", visible=False, elem_id=f"pictures-{step.name}"))
+                # No gr.HTML: it evaluates its template as a script, which the page's policy forbids.
+                shown = gr.Markdown(visible=False, elem_id=f"pictures-{step.name}", elem_classes="strip")
+                self.pictures.append(shown)
             self.panels.append(panel)
 
     @property
@@ -103,7 +103,7 @@ class _GuideTab:
             )
             texts.append(self._progress() if is_running else _found(findings))
             shown = () if findings is None or is_running else findings.shown
-            pictures.append(gr.HTML("".join(_row(one, base) for one in shown), visible=bool(shown)))
+            pictures.append(gr.Markdown("\n\n".join(_row(one, base) for one in shown), visible=bool(shown)))
         return (gr.Timer(active=running is not None), *panels, *buttons, *texts, *pictures)
 
     def _progress(self) -> str:
@@ -135,9 +135,5 @@ def _found(findings: Findings | None) -> str:
 
 
 def _row(shown: Shown, base: str) -> str:
-    pictures = "".join(
-        f'<img src="{escape(wording.thumbnail_url(base, image_id))}" alt="a picture found" loading="lazy" '
-        f'width="{_THUMBNAIL_PIXELS}" height="{_THUMBNAIL_PIXELS}" style="border-radius:8px;margin:0 6px 6px 0">'
-        for image_id in shown.image_ids
-    )
-    return f"<p>{escape(shown.title)}</p><div style='display:flex;flex-wrap:wrap'>{pictures}</div>"
+    urls = [wording.thumbnail_url(base, image_id) for image_id in shown.image_ids]
+    return f"{wording.escaped(shown.title)}\n\n{' '.join(f'![a picture found]({url})' for url in urls)}"

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from app import demo_home
+from app.demo_story import Check, Findings, Shown
+from app.workspace import Workspace
 from tests.app.served import Served, make_home, served
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -34,7 +37,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A demo's home whose first step has been played."""
+    settings = make_home(tmp_path_factory.mktemp("guided"))
+    with Workspace.open(settings, read_only=True) as workspace:
+        ids = tuple(workspace.catalog.gallery_ids()[:2])
+    findings = Findings(("12 pictures",), (Check("it works", True),), (Shown("two red boats", ids),))
+    demo_home.mark(settings.home, demo_home.GUIDED, {"english": findings})
+    with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(server: Served, guided: Served) -> Iterator[Any]:
+    """Starts after the servers: it leaves an event loop running, in which none can be started."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=str(CHROMIUM),
@@ -146,3 +162,11 @@ def test_the_releases_tab_promotes_with_a_reason(server: Served, page: Page) -> 
     commit = server.serving.workspace.releases.current()
     assert commit is not None
     assert (commit.release[:2], commit.why) == ("r2", "it knows German")
+
+
+def test_the_guide_shows_what_a_step_found_with_its_pictures(guided: Served, page: Page) -> None:
+    _open(page, guided.url)
+    expect(page.locator("#found-english")).to_contain_text("it works")
+    _is_drawn(page, "#pictures-english img")
+    assert page.locator("#pictures-english img").count() == 2
+    assert "Error" not in page.inner_text("#pictures-english")
