@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from app import update_cycle
+from app import going_live
 from app.api_context import Admin, State
 from app.api_models import (
     CompareRequest,
@@ -110,7 +110,7 @@ def _committed(state: Serving, commit: CommitRecord) -> dict[str, Any]:
         "release": commit.release,
         "commit": commit.number,
         "reason": commit.reason,
-        "left_out": update_cycle.left_out(state.workspace, commit.release),
+        "left_out": going_live.left_out(state.workspace, commit.release),
     }
 
 

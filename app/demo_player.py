@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
-from app import update_cycle, worker
+from app import going_live, update_cycle, worker
 from app.errors import AppError
 from app.outcomes import AddOutcome, Stage, UpdateOutcome, UpdateRequest
 from app.search import AUTO, Answer, Snapshot, search_text
@@ -175,7 +175,7 @@ class Player:
         ids = tuple(self.workspace.catalog.test_images(domain))
         scenes = {image_id: self._scene(image_id) for image_id in ids}
         captions = tuple((i, caption(scene, language)) for i, scene in scenes.items() if scene is not None)
-        record = update_cycle.live_release(self.workspace)[1]
+        record = going_live.live_release(self.workspace)[1]
         held_out = HeldOut(SliceKey(language, domain), ids, captions)
         encoder = self.workspace.open_encoder(record.version)
         results = measure(encoder, [held_out], self.workspace.load_image, self.workspace.features)
@@ -183,7 +183,7 @@ class Player:
 
     def slices(self, release: str | None = None) -> dict[str, dict[str, float]]:
         """Measures what is live, or another release, on all held-out pairs of its languages."""
-        measured = update_cycle.evaluate(self.workspace, release)
+        measured = going_live.evaluate(self.workspace, release)
         return {str(key): result.recalls() for key, result in sorted(measured.items())}
 
     def _scene(self, image_id: str) -> Scene | None:

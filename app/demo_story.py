@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app import update_cycle
+from app import going_live
 from app.demo_player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, THINGS, Asked, Player
 from app.outcomes import UpdateOutcome
 from app.search import Snapshot, compare
@@ -262,12 +262,12 @@ def back_and_forward(player: Player, notes: Notebook) -> None:
     """Rollback is one small file; forward again is another."""
     number, newest = _live(player)
     started = time.monotonic()
-    back = update_cycle.rollback(player.workspace, why="the demo goes back", by=DEMO)
+    back = going_live.rollback(player.workspace, why="the demo goes back", by=DEMO)
     old = player.snapshot()
     seconds_back = time.monotonic() - started
     found = player.share_found(old, "en")
     started = time.monotonic()
-    forward = update_cycle.promote(player.workspace, newest, why="the demo goes forward", by=DEMO)
+    forward = going_live.promote(player.workspace, newest, why="the demo goes forward", by=DEMO)
     new = player.snapshot()
     seconds_forward = time.monotonic() - started
     notes.write(
@@ -397,7 +397,7 @@ def _write_recall(notes: Notebook, what: str, recall: Mapping[str, float]) -> No
 
 
 def _live(player: Player) -> tuple[int, str]:
-    commit, record = update_cycle.live_release(player.workspace)
+    commit, record = going_live.live_release(player.workspace)
     return commit.number, record.id
 
 

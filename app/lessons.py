@@ -339,3 +339,8 @@ def _device(wanted: str) -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def listed(record: ReleaseRecord, name: str) -> list[str]:
+    """Returns a list of words from a release's manifest; empty when it has none."""
+    return [str(value) for value in _values(record, name)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from app import lessons, update_cycle, worker
+from app import going_live, lessons, update_cycle, worker
 from app.commits import CommitRecord
 from app.errors import AppError, NoRelease, UpdateRunning, UsageProblem
 from app.outcomes import AddOutcome, UpdateRequest
@@ -240,13 +240,13 @@ class Serving:
 
     def promote(self, release: str, *, why: str, by: str, force: bool = False) -> CommitRecord:
         """Makes a release live and waits until this server answers from it."""
-        commit = update_cycle.promote(self.workspace, release, why=why, by=by, force=force)
+        commit = going_live.promote(self.workspace, release, why=why, by=by, force=force)
         self.refresh()
         return commit
 
     def roll_back(self, release: str | None = None, *, why: str, by: str) -> CommitRecord:
         """Goes back to an earlier release and waits until this server answers from it."""
-        commit = update_cycle.rollback(self.workspace, release, why=why, by=by)
+        commit = going_live.rollback(self.workspace, release, why=why, by=by)
         self.refresh()
         return commit
 

@@ -21,7 +21,7 @@ from real_input_data import (
     write_upload,
 )
 
-from app import lessons, update_cycle
+from app import going_live, lessons, update_cycle
 from app.languages import candidates, detect
 from app.outcomes import Stage, UpdateOutcome, UpdateRequest
 from app.settings import GateSettings, Settings
@@ -246,13 +246,13 @@ def run_update(workspace: Workspace, request: UpdateRequest) -> UpdateOutcome:
 
 def teach(workspace: Workspace, request: UpdateRequest, languages: Sequence[str]) -> Values:
     """Updates, says yes to the review that the permissive gate asks for, and asks the default gate."""
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     slices = lessons.held_out(workspace, set(languages))
     best_versions = lessons.best_versions(workspace, slices, record)
     taught = {SliceKey(p.language, p.domain) for p in workspace.catalog.pairs(chunk=request.chunk)}
     outcome = run_update(workspace, request)
     if outcome.release is not None and outcome.commit is None:
-        update_cycle.promote(workspace, outcome.release, why="benchmark", by="benchmark", force=True)
+        going_live.promote(workspace, outcome.release, why="benchmark", by="benchmark", force=True)
 
     def measured(version: str, chosen: Sequence[HeldOut]) -> dict[SliceKey, SliceResult]:
         return measure(workspace.open_encoder(version), chosen, workspace.load_image, workspace.features)
@@ -301,7 +301,7 @@ def outcome_values(outcome: UpdateOutcome) -> Values:
 
 def live_encoder(workspace: Workspace) -> Encoder:
     """Returns the encoder that is live."""
-    return workspace.open_encoder(update_cycle.live_release(workspace)[1].version)
+    return workspace.open_encoder(going_live.live_release(workspace)[1].version)
 
 
 # ----------------------------------------------------------------------------------------- measuring names

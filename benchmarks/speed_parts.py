@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from app import update_cycle
+from app import going_live, update_cycle
 from app.outcomes import Stage, UpdateRequest
 from app.search import Answer
 from app.serving import Serving
@@ -113,7 +113,7 @@ def text_query(work: Path, *, vectors: int, rounds: int) -> Measured:
 
 def _publish_gallery(workspace: Workspace, vectors: int) -> None:
     """Makes a release live whose generation holds random vectors, with four learned languages."""
-    live, record = update_cycle.live_release(workspace)
+    live, record = going_live.live_release(workspace)
     encoder = workspace.open_encoder(record.version)
     rows = np.random.default_rng(0).standard_normal((vectors, encoder.dim), dtype=np.float32)
     staged = workspace.home.staging / "speed-generation"
@@ -312,7 +312,7 @@ def swaps_under_load(work: Path, *, swaps: int, rate: float) -> Measured:
         seen: list[str] = [serving.snapshot().release.id]
         for n in range(swaps):
             other = releases[n % 2] if seen[-1] != releases[n % 2] else releases[(n + 1) % 2]
-            update_cycle.promote(workspace, other, why="benchmark", by="benchmark", force=True)
+            going_live.promote(workspace, other, why="benchmark", by="benchmark", force=True)
             while serving.snapshot().release.id != other:
                 time.sleep(0.005)
             seen.append(other)
@@ -336,7 +336,7 @@ def _two_releases(workspace: Workspace, work: Path) -> tuple[str, str]:
     drawn = [(scene, "flat", n) for n, scene in enumerate(list(scenes.all_scenes())[:200])]
     write_chunk(source, scenes=drawn, languages=["en"])
     added = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="benchmark")
-    first = update_cycle.live_release(workspace)[1].id
+    first = going_live.live_release(workspace)[1].id
     request = UpdateRequest(
         chunk=added.report.chunk_id, strategy="finetune", options={"epochs": 1}, by="benchmark"
     )

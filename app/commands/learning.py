@@ -138,10 +138,10 @@ def evaluate(
 ) -> None:
     """Measure recall on today's held-out pairs."""
     with workspace_for(home) as workspace:
-        from app import lessons, messages, update_cycle
+        from app import going_live, lessons, messages
 
-        record = workspace.releases.release(release) if release else update_cycle.live_release(workspace)[1]
-        slices = lessons.summaries(update_cycle.evaluate(workspace, record.id))
+        record = workspace.releases.release(release) if release else going_live.live_release(workspace)[1]
+        slices = lessons.summaries(going_live.evaluate(workspace, record.id))
     title = f"Recall of {record.id} in percent, text to image"
     found: Any = messages.slices_table(slices, title=title) if slices else "There are no held-out pairs yet."
     show(is_json, {"release": record.id, "slices": slices}, found)

@@ -77,10 +77,10 @@ def promote(
 ) -> None:
     """Make a release live."""
     with workspace_for(home) as workspace:
-        from app import update_cycle
+        from app import going_live
 
-        commit = update_cycle.promote(workspace, release, why=why, by=who(), force=force)
-        _show_commit(commit, update_cycle.left_out(workspace, commit.release), is_json)
+        commit = going_live.promote(workspace, release, why=why, by=who(), force=force)
+        _show_commit(commit, going_live.left_out(workspace, commit.release), is_json)
 
 
 def rollback(
@@ -93,10 +93,10 @@ def rollback(
 ) -> None:
     """Go back to an earlier release."""
     with workspace_for(home) as workspace:
-        from app import update_cycle
+        from app import going_live
 
-        commit = update_cycle.rollback(workspace, release, why=why, by=who())
-        _show_commit(commit, update_cycle.left_out(workspace, commit.release), is_json)
+        commit = going_live.rollback(workspace, release, why=why, by=who())
+        _show_commit(commit, going_live.left_out(workspace, commit.release), is_json)
 
 
 def compare(

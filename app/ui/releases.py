@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from app import update_cycle
+from app import going_live
 from app.messages import left_out_line
 from app.serving import OWN_ERRORS, Serving
 from app.ui import wording
@@ -131,7 +131,7 @@ class _ReleasesTab:
         return line, gr.skip(), gr.Textbox(value=""), *self._rows()
 
     def _left_out(self, release: str) -> str:
-        return left_out_line(update_cycle.left_out(self.serving.workspace, release))
+        return left_out_line(going_live.left_out(self.serving.workspace, release))
 
     def _refused(self, error: Exception) -> Outputs:
         return (f"**{wording.escaped(error)}**", *([gr.skip()] * 4))

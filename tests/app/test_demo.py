@@ -11,7 +11,7 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from app import demo, demo_home, demo_story, update_cycle
+from app import demo, demo_home, demo_story, going_live
 from app.demo_guide import Guide, guide_for
 from app.demo_player import HEADLINE, THINGS, Cast, Learn, Player, learn_here
 from app.demo_story import STEPS, Check, Findings, Notebook, Shown
@@ -87,11 +87,11 @@ def test_teaching_german_embeds_nothing_and_keeps_english(workspace: Workspace) 
 
 
 def test_wrong_captions_change_nothing(workspace: Workspace) -> None:
-    before = update_cycle.live_release(workspace)[0]
+    before = going_live.live_release(workspace)[0]
     claims = played(demo_story.wrong_captions, player_on(workspace))
     assert claims["no release was made of it"]
     assert claims["every slice measures the same as before"]
-    assert update_cycle.live_release(workspace)[0] == before
+    assert going_live.live_release(workspace)[0] == before
 
 
 def test_a_step_that_breaks_its_promise_ends_the_story(workspace: Workspace) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app import gallery, update_cycle
+from app import gallery, going_live
 from app.errors import ReleaseDamaged
 from app.gallery import Vectors
 from app.settings import load_settings
@@ -25,7 +25,7 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def live(workspace: Workspace) -> tuple[Encoder, Generation]:
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     return workspace.open_encoder(record.version), workspace.open_generation(record.generation)
 
 
@@ -68,10 +68,10 @@ def test_a_generation_that_lacks_pictures_is_refused(workspace: Workspace) -> No
 
 def test_a_release_with_strange_vectors_cannot_be_promoted(workspace: Workspace) -> None:
     encoder, generation = live(workspace)
-    commit, record = update_cycle.live_release(workspace)
+    commit, record = going_live.live_release(workspace)
     strange = published(workspace, encoder, np.roll(generation.vectors(generation.ids), 1, axis=0))
     facts = {"version": record.version, "generation": strange.id, "languages": ["en"], "slices": []}
     release = workspace.releases.publish_release(facts)
     with pytest.raises(ReleaseDamaged, match="other vectors"):
-        update_cycle.promote(workspace, release, why="", by="test")
+        going_live.promote(workspace, release, why="", by="test")
     assert workspace.releases.current() == commit

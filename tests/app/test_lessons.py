@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app import lessons, update_cycle
+from app import going_live, lessons, update_cycle
 from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.pair import SliceKey
@@ -25,7 +25,7 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def pin_first_answers(workspace: Workspace, queries: list[str]) -> None:
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     encoder, generation = workspace.open_encoder(record.version), workspace.open_generation(record.generation)
     vectors = generation.vectors(generation.ids)
     for query in queries:
@@ -39,7 +39,7 @@ def captions(workspace: Workspace) -> list[str]:
 
 def test_a_pin_that_live_keeps_must_be_kept_by_the_candidate(workspace: Workspace) -> None:
     pin_first_answers(workspace, captions(workspace))
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     same = workspace.open_encoder(record.version)
     kept = lessons.canaries(workspace, same, record)
     assert [keeps for _, keeps in kept] == [True] * len(captions(workspace))
@@ -56,14 +56,14 @@ def test_a_pin_that_live_itself_no_longer_keeps_says_nothing_about_a_candidate(w
     pin_first_answers(workspace, [first, second])
     kept, taken_over = workspace.catalog.pins()
     workspace.catalog.set_pin(taken_over.query, "en", kept.image_id)  # as if a better picture had come
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     asked = lessons.canaries(workspace, workspace.open_encoder(record.version), record)
     assert asked == [(kept.query, True)]
 
 
 def released(workspace: Workspace, version: str, recall: float, chunks: Sequence[str] = ()) -> str:
     """Makes a release live that recorded the same recall on two slices."""
-    live, record = update_cycle.live_release(workspace)
+    live, record = going_live.live_release(workspace)
     recalls = {f"{way}_r{k}": recall for way in ("t2i", "i2t") for k in (1, 5, 10)}
     slices: list[dict[str, Any]] = [
         {"language": key.language, "domain": key.domain, "images": 9, "captions": 9, "recalls": recalls}
@@ -82,7 +82,7 @@ def released(workspace: Workspace, version: str, recall: float, chunks: Sequence
 
 
 def another_version(workspace: Workspace, name: str) -> str:
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     facts = update_cycle._facts(workspace, strategy=name, languages=["en"], parent=record.version)
     return update_cycle._publish_version(workspace, workspace.open_encoder(record.version), facts, {})
 
@@ -91,17 +91,17 @@ def test_the_best_earlier_version_of_each_slice_is_measured_again(workspace: Wor
     good, poor = another_version(workspace, "good"), another_version(workspace, "poor")
     released(workspace, good, 99.9)
     released(workspace, poor, 1.0)
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     slices = lessons.held_out(workspace, {"en"})
     assert lessons.best_versions(workspace, slices, record) == {good: {PROBES, SCENES}}
 
 
 def test_the_pairs_of_earlier_chunks_can_be_replayed(workspace: Workspace) -> None:
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     assert lessons.earlier_pairs(workspace, record) == ()
     chunk = workspace.catalog.chunks()[-1]
     released(workspace, record.version, 50.0, chunks=[chunk.id])
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     earlier = lessons.earlier_pairs(workspace, record)
     assert {pair.language for pair in earlier} == {"en"}, "German has not been learned"
     tests = set(workspace.catalog.test_images("scenes"))
@@ -116,6 +116,6 @@ def test_a_damaged_release_of_the_past_is_left_out(workspace: Workspace) -> None
     manifest = workspace.home.releases / past / "manifest.json"
     manifest.chmod(0o644)
     damage(manifest)
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     assert lessons.best_versions(workspace, lessons.held_out(workspace, {"en"}), record) == {}
-    assert update_cycle.rollback(workspace, why="", by="test").release.startswith("r2")
+    assert going_live.rollback(workspace, why="", by="test").release.startswith("r2")

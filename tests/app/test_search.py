@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app import update_cycle
+from app import going_live, update_cycle
 from app.errors import BadQuery, UnknownRelease
 from app.languages import candidates, detect
 from app.search import LiveSnapshot, Snapshot, compare, search_text
@@ -49,7 +49,7 @@ def test_scores_fall_and_ranks_count_from_one(workspace: Workspace) -> None:
 
     assert [hit.rank for hit in answer.hits] == list(range(1, 8))
     assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
-    assert answer.release == update_cycle.live_release(workspace)[1].id
+    assert answer.release == going_live.live_release(workspace)[1].id
 
 
 def test_only_allowed_pictures_come_back(workspace: Workspace) -> None:
@@ -125,7 +125,7 @@ def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: P
     assert live.current is before
     assert live.problem is not None
 
-    update_cycle.promote(workspace, before.release.id, why="mend", by="t")
+    going_live.promote(workspace, before.release.id, why="mend", by="t")
     assert live.refresh() is True
     assert live.problem is None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app import update_cycle
+from app import going_live
 from app.serving import Serving
 from app.workspace import Workspace
 from model_updates.versions import write_version
@@ -62,7 +62,7 @@ def test_no_query_fails_and_none_mixes_two_releases_while_releases_swap(tmp_path
             asker.start()
         for n in range(SWAPS):
             wanted = ids[(n + 1) % 2]
-            update_cycle.promote(workspace, wanted, why="swap", by="test", force=True)
+            going_live.promote(workspace, wanted, why="swap", by="test", force=True)
             _wait_for(server, wanted)
         for asker in askers:
             asker.stopping.set()

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from app import update_cycle
-from app.errors import NoRelease, NoSpace, UnknownRelease, UpdateRunning, UsageProblem
+from app import going_live, update_cycle
+from app.errors import NoSpace, UpdateRunning, UsageProblem
 from app.lessons import choose_strategy
 from app.outcomes import Stage, UpdateRequest
-from app.releases import ReleaseRecord
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
-from ingest.pair import SliceKey
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from model_updates.errors import BadStrategyOption, UnknownStrategy
@@ -85,7 +83,7 @@ def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(
     first = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
     again = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
 
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     generation = workspace.open_generation(record.generation)
     assert first.images_embedded == 6
     assert len(generation) == before + 6 == len(workspace.catalog.gallery_ids())
@@ -93,7 +91,7 @@ def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(
 
 
 def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Workspace) -> None:
-    _, before = update_cycle.live_release(workspace)
+    _, before = going_live.live_release(workspace)
     parent = workspace.open_encoder(before.version)
     forwards = parent.image_forwards
     stages: list[str] = []
@@ -111,7 +109,7 @@ def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Worksp
     assert outcome.mode == "none"
     assert stages[0] == "features"
     assert outcome.verdict == "promote", outcome.sentence
-    commit, record = update_cycle.live_release(workspace)
+    commit, record = going_live.live_release(workspace)
     assert outcome.commit == commit.number
     assert record.generation == before.generation
     assert record.manifest["languages"] == ["en", "de"]
@@ -149,13 +147,13 @@ def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Wor
         progress=ignore,
     )
     assert outcome.release is not None, outcome.sentence
-    first, before = update_cycle.live_release(workspace)
+    first, before = going_live.live_release(workspace)
     assert outcome.commit is None
     assert before.id != outcome.release
 
-    forward = update_cycle.promote(workspace, outcome.release, why="try it", by="test", force=True)
-    back = update_cycle.rollback(workspace, why="second thoughts", by="test")
-    again = update_cycle.promote(workspace, outcome.release, why="after all", by="test", force=True)
+    forward = going_live.promote(workspace, outcome.release, why="try it", by="test", force=True)
+    back = going_live.rollback(workspace, why="second thoughts", by="test")
+    again = going_live.promote(workspace, outcome.release, why="after all", by="test", force=True)
 
     assert [forward.number, back.number, again.number] == [first.number + n for n in (1, 2, 3)]
     assert (forward.release, back.release, again.release) == (outcome.release, before.id, outcome.release)
@@ -181,7 +179,7 @@ def test_an_update_judges_again_when_another_release_went_live_meanwhile(
     )
 
     assert outcome.verdict == "promote", outcome.sentence
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     assert record.id == outcome.release
     assert set(workspace.open_generation(record.generation).ids) == set(workspace.catalog.gallery_ids())
 
@@ -203,8 +201,8 @@ def test_a_language_that_went_live_meanwhile_is_not_lost(workspace: Workspace, t
     def promote_german_meanwhile(stage: Stage) -> None:
         if stage.name == "features":
             taught.append(stage.message)
-        if stage.name == "train" and update_cycle.live_release(workspace)[1].id != german.release:
-            update_cycle.promote(workspace, str(german.release), why="", by="somebody else", force=True)
+        if stage.name == "train" and going_live.live_release(workspace)[1].id != german.release:
+            going_live.promote(workspace, str(german.release), why="", by="somebody else", force=True)
 
     outcome = update_cycle.update(
         workspace,
@@ -214,60 +212,12 @@ def test_a_language_that_went_live_meanwhile_is_not_lost(workspace: Workspace, t
     )
 
     assert any("another version went live" in message for message in taught)
-    _, record = update_cycle.live_release(workspace)
+    _, record = going_live.live_release(workspace)
     assert record.id == outcome.release, outcome.sentence
     assert record.manifest["languages"] == ["en", "de", "fr"]
     assert record.manifest["parent"] == german.release
     judged = {row["slice"] for row in outcome.gate["rows"]}
     assert {"de/scenes", "fr/scenes"} <= judged
-
-
-def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
-    first = update_cycle.live_release(workspace)[1]
-    for name in ("second", "third"):
-        facts = update_cycle._facts(workspace, strategy=name, languages=["en"], parent=first.version)
-        version = update_cycle._publish_version(workspace, workspace.open_encoder(first.version), facts, {})
-        release = workspace.releases.publish_release({**_kept_facts(first), "version": version})
-        update_cycle.promote(workspace, release, why=name, by="test")
-
-    second = update_cycle.rollback(workspace, why="", by="test").release
-    assert workspace.releases.release(second).id.startswith("r3")
-    assert update_cycle.rollback(workspace, why="", by="test").release == first.id
-    with pytest.raises(NoRelease, match="first version"):
-        update_cycle.rollback(workspace, why="", by="test")
-
-
-def _kept_facts(record: ReleaseRecord) -> dict[str, object]:
-    return {name: record.manifest[name] for name in ("generation", "languages", "slices")}
-
-
-def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Workspace) -> None:
-    live = update_cycle.live_release(workspace)[1].id
-    for path in workspace.home.commits.iterdir():
-        path.chmod(0o644)
-        path.write_bytes(b"{}")
-    with pytest.raises(NoRelease, match="commit an intact release"):
-        update_cycle.live_release(workspace)
-
-    update_cycle.promote(workspace, live, why="mend", by="test")
-
-    assert update_cycle.live_release(workspace)[1].id == live
-
-
-def test_pictures_that_an_older_release_lacks_are_counted(workspace: Workspace, tmp_path: Path) -> None:
-    old = update_cycle.live_release(workspace)[1].id
-    more = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
-    added = update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
-    assert added.commit is not None
-    update_cycle.promote(workspace, old, why="", by="test")
-    assert (
-        update_cycle.left_out(workspace, old),
-        update_cycle.left_out(workspace, added.commit.release),
-    ) == (6, 0)
-
-    update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
-
-    assert update_cycle.left_out(workspace, update_cycle.live_release(workspace)[1].id) == 0
 
 
 def test_a_second_update_is_refused_while_one_runs(workspace: Workspace, settings: Settings) -> None:
@@ -320,25 +270,9 @@ def test_a_disk_that_is_too_full_is_said_before_anything_runs(
     assert state(workspace) == before
 
 
-def test_what_cannot_be_rolled_back_or_promoted_is_said(workspace: Workspace) -> None:
-    live = update_cycle.live_release(workspace)[1].id
-    with pytest.raises(NoRelease, match="first version"):
-        update_cycle.rollback(workspace, why="", by="test")
-    with pytest.raises(UsageProblem, match="live already"):
-        update_cycle.promote(workspace, live, why="", by="test")
-    with pytest.raises(UnknownRelease, match="r99"):
-        update_cycle.promote(workspace, "r99", why="", by="test")
-
-
 def test_the_default_strategy_follows_the_chunk(workspace: Workspace, tmp_path: Path) -> None:
     german = workspace.catalog.chunks()[-1].id
     probes = workspace.catalog.chunks()[0].id
 
     assert choose_strategy(workspace, german)[0] == "language-tables"
     assert choose_strategy(workspace, probes)[0] == "c-clip"
-
-
-def test_evaluate_measures_the_learned_languages_only(workspace: Workspace) -> None:
-    results = update_cycle.evaluate(workspace)
-
-    assert set(results) == {SliceKey("en", "probes"), SliceKey("en", "scenes")}
