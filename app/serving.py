@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
 """The bases of everything that our packages raise on purpose."""
+_TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
 
 # Two queries at once use the cores of a small machine; those beyond the waiting ones would wait seconds.
 _AT_ONCE = 2
@@ -89,15 +90,15 @@ class Serving:
 
     def _tidy(self) -> None:
         """Removes what dead processes left and no release needs, unless somebody is updating."""
-        releases, jobs = self.workspace.releases, self.workspace.catalog.jobs()
+        releases = self.workspace.releases
         try:
             removed = [
-                *releases.clean_staging(worker.resumable(jobs)),
+                *releases.clean_staging(worker.resumable(self.workspace.catalog.jobs())),
                 *releases.collect_garbage(grace_seconds=_KEPT_UNRELEASED_SECONDS),
             ]
         except UpdateRunning:
             return
-        except OSError as error:
+        except _TIDYING_MAY_FAIL as error:  # the watch for new releases must go on
             logger.warning("could not remove what nobody needs any more: %s", error)
             return
         if removed:
