@@ -24,9 +24,10 @@ from model_updates.evaluation import SliceResult
 from model_updates.features import image_features
 from model_updates.gate import GateReport
 from model_updates.measurement import HeldOut
+from model_updates.progress import TrainingProgress
 from model_updates.strategies import strategy_named
 from model_updates.strategy import BASE_LANGUAGE, Strategy, TrainingPair, UpdateContext, options_of
-from model_updates.trainer import TrainingProgress, TrainingReport, run_update
+from model_updates.trainer import TrainingReport, run_update
 
 logger = logging.getLogger(__name__)
 

@@ -22,21 +22,9 @@ from model_updates.batches import Batches, UpdateData
 from model_updates.checkpoint import Progressed
 from model_updates.encoder import training
 from model_updates.errors import TrainingDiverged, WeightsMismatch
+from model_updates.progress import Pace, TrainingProgress
 from model_updates.strategy import Batch, Schedule, Strategy, UpdateContext
 from model_updates.validation import Score, better, near, validation_score
-
-
-@dataclass(frozen=True)
-class TrainingProgress:
-    """Where an update is, for people: rate and time left included."""
-
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    terms: dict[str, float]
-    pairs_per_second: float
-    seconds_left: float
 
 
 @dataclass(frozen=True)
@@ -145,31 +133,11 @@ class _Loop:
         self._put_back(self.kept)
 
     def _epoch(self, epoch: int) -> dict[str, float]:
-        totals: dict[str, float] = {}
-        steps, done = len(self.batches), 0
-        began = shown = time.monotonic()
-        for batch in self.batches.epoch(self.seed * 1_000 + epoch):
-            terms = self._step(batch, epoch * steps + done)
-            done += 1
-            for name, value in terms.items():
-                totals[name] = totals.get(name, 0.0) + value
-            now = time.monotonic()
-            if now - shown > 1 or done == steps:
-                shown = now
-                left = steps * (self.schedule.epochs - epoch) - done
-                per_step = (now - began) / done
-                self.report_progress(
-                    TrainingProgress(
-                        epoch=epoch + 1,
-                        epochs=self.schedule.epochs,
-                        step=done,
-                        steps=steps,
-                        terms={name: total / done for name, total in totals.items()},
-                        pairs_per_second=self.schedule.batch_size / per_step,
-                        seconds_left=left * per_step,
-                    )
-                )
-        return {name: total / max(1, done) for name, total in totals.items()}
+        steps = len(self.batches)
+        pace = Pace(epoch, self.schedule.epochs, steps, self.schedule.batch_size, self.report_progress)
+        for done, batch in enumerate(self.batches.epoch(self.seed * 1_000 + epoch)):
+            pace.step(self._step(batch, epoch * steps + done))
+        return pace.means()
 
     def _step(self, batch: Batch, step: int) -> dict[str, float]:
         strategy, device = self.strategy, self.encoder.device

@@ -11,10 +11,11 @@ from torch import Tensor
 from model_updates import checkpoint
 from model_updates.encoder import Encoder
 from model_updates.errors import TrainingDiverged
+from model_updates.progress import TrainingProgress
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategy import Batch, Schedule, Strategy
-from model_updates.trainer import TrainingProgress, TrainingReport, learning_rate, run_update
+from model_updates.trainer import TrainingReport, learning_rate, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
