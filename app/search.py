@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import AppError, BadQuery, NoRelease
-from app.gallery import require_sound
 from app.languages import Guess, candidates, detect, warm_up
-from app.releases import ReleaseRecord
+from app.learning.gallery import require_sound
+from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from index.errors import IndexingError
 from index.generation import Generation

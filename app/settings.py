@@ -80,7 +80,7 @@ class Settings(BaseSettings):
         default_k: Results per search: four rows of six thumbnails.
         max_query_characters: Longer queries are refused; the encoder reads far fewer.
         max_upload_bytes: The largest file the server takes; the command line has no such bound.
-        password_file: `user:role:scrypt$salt$hash` lines; `python -m app.security USER ROLE` makes one.
+        password_file: `user:role:scrypt$salt$hash` lines; `python -m app.server.security USER ROLE` makes one.
         allow_open: Serve beyond loopback without a password.
         origins: Web origins that may call the server, beside its own.
         poll_seconds: How often servers and `follow` look for something new.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from PIL import Image
 
-from app.home import Home
-from app.releases import ReleaseStore
+from app.releases.home import Home
+from app.releases.store import ReleaseStore
 from app.settings import Settings
 from index.generation import Generation, load_generation
 from index.vector_store import VectorStore

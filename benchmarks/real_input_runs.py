@@ -21,9 +21,9 @@ from real_input_data import (
     write_upload,
 )
 
-from app import going_live, lessons, update_cycle
 from app.languages import candidates, detect
-from app.outcomes import Stage, UpdateOutcome, UpdateRequest
+from app.learning import going_live, lessons, update_cycle
+from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest
 from app.settings import GateSettings, Settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions

@@ -17,10 +17,10 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from app import going_live, update_cycle
-from app.outcomes import Stage, UpdateRequest
+from app.learning import going_live, update_cycle
+from app.learning.outcomes import Stage, UpdateRequest
 from app.search import Answer
-from app.serving import Serving
+from app.server.serving import Serving
 from app.settings import GateSettings, Settings
 from app.workspace import Workspace
 from index.generation import write_generation

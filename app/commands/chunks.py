@@ -20,7 +20,7 @@ from app.commands.terminal import (
 from app.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.outcomes import AddOutcome
+    from app.learning.outcomes import AddOutcome
     from app.search import Answer
     from app.workspace import Workspace
     from ingest.intake import IntakeOptions
@@ -86,8 +86,8 @@ def ingest(  # noqa: PLR0913 - one parameter per option
 
 def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet: bool) -> AddOutcome:
     """Takes a chunk in under a progress bar."""
+    from app.learning.update_cycle import add_chunk
     from app.messages import progress_bar
-    from app.update_cycle import add_chunk
 
     if workspace.home.root.resolve().is_relative_to(source.resolve()):
         raise UsageProblem(

@@ -11,7 +11,7 @@ import typer
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
 
 if TYPE_CHECKING:
-    from app.releases import ReleaseStore
+    from app.releases.store import ReleaseStore
 
 _JOBS_SHOWN = 10
 
@@ -26,7 +26,7 @@ def init(
 ) -> None:
     """Make a home with a base encoder, and its first release."""
     settings = settings_for(home)
-    from app.update_cycle import initialise
+    from app.learning.update_cycle import initialise
 
     commit = initialise(settings, model=model, pretrained=pretrained)
     show(
@@ -40,9 +40,11 @@ def init(
 def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Show what is live, what it knows, the jobs, and the disk."""
     settings = settings_for(home)
-    from app import durable, messages, worker
-    from app.home import Home
-    from app.releases import ReleaseStore
+    from app import messages
+    from app.jobs import worker
+    from app.releases import durable
+    from app.releases.home import Home
+    from app.releases.store import ReleaseStore
     from ingest.catalog import Catalog
 
     place = Home.open(settings.home).require_stores()
@@ -98,10 +100,10 @@ def serve(
 ) -> None:
     """Serve the pages and the REST interface."""
     settings = settings_for(home, host=host, port=port)
-    from app.home import Home
+    from app.releases.home import Home
 
     Home.open(settings.home)  # refuses at once, before the heavy imports
-    from app.api import serve as run_server
+    from app.server.api import serve as run_server
 
     run_server(settings)
 
@@ -112,7 +114,7 @@ def demo(
     home: HomeOption = None,
 ) -> None:
     """Show the whole story on drawn pictures."""
-    from app.demo import run_script, serve_demo
+    from app.demo.script import run_script, serve_demo
 
     # Never the home in use: the demo rolls back and forward as it likes.
     settings = settings_for(home or Path("perennial-demo-script" if script else "perennial-demo"), port=port)

@@ -73,8 +73,8 @@ def update(  # noqa: PLR0913 - one parameter per option
     is_json: JsonOption = False,
 ) -> None:
     """Learn from a chunk; what passes the gate goes live."""
-    from app import worker
-    from app.outcomes import UpdateRequest
+    from app.jobs import worker
+    from app.learning.outcomes import UpdateRequest
 
     settings = settings_for(home)
     if sum(given is not None for given in (source, chunk, resume, cancel)) != 1:
@@ -138,7 +138,8 @@ def evaluate(
 ) -> None:
     """Measure recall on today's held-out pairs."""
     with workspace_for(home) as workspace:
-        from app import going_live, lessons, messages
+        from app import messages
+        from app.learning import going_live, lessons
 
         record = workspace.releases.release(release) if release else going_live.live_release(workspace)[1]
         slices = lessons.summaries(going_live.evaluate(workspace, record.id))
@@ -151,8 +152,8 @@ def gate(release: Annotated[str, _RELEASE], home: HomeOption = None, is_json: Js
     """Show why a release passed the gate, or did not."""
     settings = settings_for(home)
     from app import messages
-    from app.home import Home
-    from app.releases import ReleaseStore
+    from app.releases.home import Home
+    from app.releases.store import ReleaseStore
 
     record = ReleaseStore(Home.open(settings.home)).release(release)
     report: Any = record.manifest.get("gate")
@@ -182,7 +183,7 @@ def _check_strategy(strategy: str | None, options: dict[str, str]) -> None:
 
 
 def _known(settings: Settings, chunk: str) -> str:
-    from app.home import Home
+    from app.releases.home import Home
     from ingest.catalog import Catalog
 
     with Catalog.open(Home.open(settings.home).require_stores().catalog) as catalog:
@@ -203,7 +204,8 @@ def _take_in(
 
 def _watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
     """Follows a job to its end; Ctrl-C stops the job too."""
-    from app import messages, worker
+    from app import messages
+    from app.jobs import worker
 
     try:
         with messages.progress_bar(is_quiet=is_json) as move:

@@ -20,7 +20,7 @@ from app.commands.terminal import (
 )
 
 if TYPE_CHECKING:
-    from app.commits import CommitRecord
+    from app.releases.commits import CommitRecord
 
 _ID_SHOWN = 12
 _RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
@@ -29,9 +29,9 @@ _RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
 def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
     """List the releases, newest first."""
     settings = settings_for(home)
-    from app.home import Home
     from app.messages import table
-    from app.releases import ReleaseStore
+    from app.releases.home import Home
+    from app.releases.store import ReleaseStore
 
     store = ReleaseStore(Home.open(settings.home))
     standing = store.standing()
@@ -77,7 +77,7 @@ def promote(
 ) -> None:
     """Make a release live."""
     with workspace_for(home) as workspace:
-        from app import going_live
+        from app.learning import going_live
 
         commit = going_live.promote(workspace, release, why=why, by=who(), force=force)
         _show_commit(commit, going_live.left_out(workspace, commit.release), is_json)
@@ -93,7 +93,7 @@ def rollback(
 ) -> None:
     """Go back to an earlier release."""
     with workspace_for(home) as workspace:
-        from app import going_live
+        from app.learning import going_live
 
         commit = going_live.rollback(workspace, release, why=why, by=who())
         _show_commit(commit, going_live.left_out(workspace, commit.release), is_json)

@@ -43,7 +43,7 @@ def settings_for(home: Path | None, **flags: Any) -> Settings:
 def workspace_for(home: Path | None) -> Iterator[Workspace]:
     """Opens the home's workspace for a verb that needs encoders."""
     settings = settings_for(home)
-    from app.home import Home
+    from app.releases.home import Home
 
     Home.open(settings.home)  # refuses at once, before the heavy imports
     from app.workspace import Workspace

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gradio as gr
 from fastapi import Request
 
-from app.guard import account_of
-from app.security import ANYONE, Account, NotAllowed, Passwords
+from app.server.guard import account_of
+from app.server.security import ANYONE, Account, NotAllowed, Passwords
 
 
 class Access:

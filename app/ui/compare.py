@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from app.search import AUTO
-from app.serving import OWN_ERRORS, Serving
+from app.server.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import base_of
 

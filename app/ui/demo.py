@@ -6,9 +6,9 @@ from typing import Any
 
 import gradio as gr
 
-from app.demo_guide import Guide
-from app.demo_story import STEPS, Findings, Shown, Step
-from app.serving import OWN_ERRORS
+from app.demo.guide import Guide
+from app.demo.story import STEPS, Findings, Shown, Step
+from app.server.serving import OWN_ERRORS
 from app.ui import wording
 from app.ui.access import base_of
 

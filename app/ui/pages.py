@@ -9,9 +9,9 @@ import gradio as gr
 from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 
-from app.demo_guide import Guide, guide_for
-from app.security import Passwords
-from app.serving import Serving
+from app.demo.guide import Guide, guide_for
+from app.server.security import Passwords
+from app.server.serving import Serving
 from app.ui.access import Access, admin_name, searcher_name
 from app.ui.compare import add_compare_tab
 from app.ui.demo import add_guide_tab

@@ -6,9 +6,9 @@ from typing import Any
 
 import gradio as gr
 
-from app import going_live
+from app.learning import going_live
 from app.messages import left_out_line
-from app.serving import OWN_ERRORS, Serving
+from app.server.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import Access
 

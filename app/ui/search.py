@@ -8,7 +8,7 @@ import gradio as gr
 
 from app.errors import NoRelease
 from app.search import AUTO
-from app.serving import OWN_ERRORS, Serving
+from app.server.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import base_of
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import gradio as gr
 
-from app.api_learning import column_names
-from app.outcomes import UpdateRequest
-from app.serving import OWN_ERRORS, Serving
+from app.learning.outcomes import UpdateRequest
+from app.server.serving import OWN_ERRORS, Serving
+from app.server.uploads import column_names
 from app.ui import wording
 from app.ui.access import Access
 from ingest.intake import IntakeOptions

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.commits import CommitRecord
-from app.releases import ReleaseRecord
+from app.releases.commits import CommitRecord
+from app.releases.store import ReleaseRecord
 from app.search import AUTO, Answer, CompareAnswer
 from app.ui.language_names import english_name, own_name
 from ingest.pair import Caption

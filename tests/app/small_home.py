@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app import update_cycle
+from app.learning import update_cycle
 from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions

@@ -13,9 +13,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from app import cli, update_cycle
+from app import cli
 from app.commands import chunks, homes, learning, releasing
-from app.outcomes import UpdateRequest
+from app.learning import update_cycle
+from app.learning.outcomes import UpdateRequest
 from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.records import JobRecord

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app import going_live, update_cycle
 from app.errors import BadQuery, UnknownRelease
 from app.languages import candidates, detect
+from app.learning import going_live, update_cycle
 from app.search import LiveSnapshot, Snapshot, compare, search_text
 from app.settings import Settings, load_settings
 from app.workspace import Workspace

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from app import demo_home
-from app.demo_story import Check, Findings, Shown
+from app.demo import homes
+from app.demo.story import Check, Findings, Shown
 from app.workspace import Workspace
-from tests.app.served import Served, make_home, served
+from tests.app.server.served import Served, make_home, served
 
 CHROMIUM = Path("/usr/bin/chromium")
 WAIT_MS = 30_000  # a busy machine answers late
@@ -43,7 +43,7 @@ def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Workspace.open(settings, read_only=True) as workspace:
         ids = tuple(workspace.catalog.gallery_ids()[:2])
     findings = Findings(("12 pictures",), (Check("it works", True),), (Shown("two red boats", ids),))
-    demo_home.mark(settings.home, demo_home.GUIDED, {"english": findings})
+    homes.mark(settings.home, homes.GUIDED, {"english": findings})
     with served(settings) as running:
         yield running
 

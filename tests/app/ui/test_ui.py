@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.releases import ReleaseRecord
+from app.releases.store import ReleaseRecord
 from app.search import Answer, CompareAnswer, Hit
 from app.ui import wording
 from app.ui.language_names import english_name, own_name

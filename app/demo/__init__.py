@@ -1,0 +1,1 @@
+"""The guided demo and its scripted twin."""

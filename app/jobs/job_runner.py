@@ -1,0 +1,245 @@
+"""What a worker process does with its job: take it, run it, write down how it ended.
+
+`app.jobs.worker` starts this and watches it from outside. (`python -m app.jobs.job_runner --home HOME JOB_ID`)
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app import logs, messages
+from app.errors import UpdateRunning
+from app.jobs import worker
+from app.releases import lock
+from app.releases.durable import fault
+from app.releases.home import Home
+from app.settings import Settings, load_settings
+from ingest.catalog import Catalog
+from ingest.intake import IntakeOptions
+from ingest.limits import Limits
+from ingest.records import FINAL_STATES, JobRecord
+
+if TYPE_CHECKING:
+    from app.learning.outcomes import Stage
+    from app.workspace import Workspace
+
+logger = logging.getLogger(__name__)
+
+# Polite to the server beside it, which answers queries.
+_NICENESS = 10
+_WRITE_SECONDS = 1.0  # each progress row is a durable write
+_STATE_OF_VERDICT = {"promote": "succeeded", "reject": "rejected", "review": "review"}
+TAKEN = "worker:taken"  # a fault point: the job is running and nothing has been done
+_STOPPED = 130  # 128 + SIGINT, as shells count
+
+Report = Callable[["Stage"], None]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one job to its end.
+
+    Args:
+        arguments: Those of the command line when None.
+
+    Returns:
+        The process's exit code; what matters is in the job's row.
+    """
+    parser = argparse.ArgumentParser(prog="python -m app.jobs.job_runner", description="Runs one queued job.")
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("job_id")
+    asked = parser.parse_args(arguments)
+    # SIGTERM (from `cancel`, or a machine that shuts down) ends Python code in order, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    os.nice(_NICENESS)
+    home = Home.open(asked.home)
+    settings = _settings(home, asked.job_id)
+    logs.configure(settings.log_level, home=home.root, to_stderr=True)
+    return run_job(settings, asked.job_id)
+
+
+def run_job(settings: Settings, job_id: str) -> int:
+    """Takes a job and runs it to its end in this process.
+
+    Args:
+        settings: Of the installation.
+        job_id: Which job.
+
+    Returns:
+        0, or the exit code of what went wrong; 5 when the job has a worker already.
+    """
+    home = Home.open(settings.home)
+    path = worker.lock_file(home, job_id)
+    path.parent.mkdir(exist_ok=True)
+    try:
+        with lock.hold(path, f"job {job_id}"):
+            code = _take(settings, home, job_id)
+            # Only a job that has ended needs no lock any more.
+            path.unlink()
+            return code
+    except UpdateRunning as error:
+        logger.info("job=%s has a worker already", job_id)
+        return error.exit_code
+
+
+def intake_arguments(source: Path, options: IntakeOptions, *, by: str) -> dict[str, Any]:
+    """Builds the arguments of an `ingest` job; limits stay the worker's own defaults.
+
+    Args:
+        source: The folder or file; it must stay until the job ends.
+        options: How to take it in.
+        by: Who asked.
+    """
+    return {
+        "source": str(source.resolve()),
+        "by": by,
+        "options": {
+            "language": options.language,
+            "domain": options.domain,
+            "mapping": dict(options.mapping),
+            "name": options.name,
+            "in_gallery": options.in_gallery,
+            "pictures_beside": options.pictures_beside,
+        },
+    }
+
+
+def _take(settings: Settings, home: Home, job_id: str) -> int:
+    with Catalog.open(home.catalog) as catalog:
+        job = catalog.job(job_id)
+        if job.state in FINAL_STATES:
+            return 0
+        taken = {"state": "running", "pid": os.getpid(), "error": None, "finished": None}
+        if not catalog.update_job(job_id, only_from=job.state, **taken):
+            return 0
+        logger.info("job=%s kind=%s started", job_id, job.kind)
+        fault(TAKEN)
+        return _run(settings, catalog, job)
+
+
+def _settings(home: Home, job_id: str) -> Settings:
+    """The settings of whoever asked for the job."""
+    try:
+        saved = (home.staging / job_id / worker.SETTINGS).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return load_settings(home=home.root)
+    return Settings.model_validate_json(saved).model_copy(update={"home": home.root})
+
+
+def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
+    try:
+        ended = _work(settings, job, _Progress(catalog, job.id))
+    except KeyboardInterrupt:
+        # A cancelled job's row says so already and stays as it is.
+        catalog.update_job(job.id, only_from="running", state="interrupted", error="Its worker was stopped.")
+        logger.info("job=%s stopped", job.id)
+        return _STOPPED
+    except Exception as error:  # the outer edge of this process: whoever waits must hear of it
+        problem = messages.explain(error)
+        if problem is None:
+            logger.exception("job=%s", job.id)
+            log = home_log(settings, job.id)
+            problem = messages.Problem(
+                f"The job failed unexpectedly ({error!r}); see {log}.", "Unexpected", 1
+            )
+        logger.warning("job=%s failed: %s", job.id, problem.sentence)
+        result = {"code": problem.code, "exit_code": problem.exit_code}
+        catalog.update_job(job.id, state="failed", error=problem.sentence, result=result)
+        return problem.exit_code
+    catalog.update_job(job.id, error=None, **ended)
+    logger.info("job=%s %s", job.id, ended["state"])
+    return 0
+
+
+def home_log(settings: Settings, job_id: str) -> Path:
+    """Where a job's own log lies."""
+    return settings.home / "staging" / job_id / worker.LOG
+
+
+def _work(settings: Settings, job: JobRecord, report: Report) -> dict[str, Any]:
+    """Does the job and returns the fields of its row that say how it ended."""
+    from app.workspace import Workspace
+
+    with Workspace.open(settings) as workspace:
+        return {"update": _update, "ingest": _ingest}[job.kind](workspace, job, report)
+
+
+def _update(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
+    from app.learning import update_cycle
+    from app.learning.outcomes import UpdateRequest
+
+    done = _committed_before_death(workspace, job)
+    if done is not None:
+        return done
+    request = UpdateRequest.from_json(job.arguments)
+    scratch = workspace.home.staging / job.id
+    scratch.mkdir(exist_ok=True)
+    outcome = update_cycle.update(workspace, request, scratch=scratch, progress=report)
+    return {"state": _STATE_OF_VERDICT[outcome.verdict], "result": outcome.to_json()}
+
+
+def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, Any] | None:
+    """How the job ended, when an earlier worker of it died between the commit and writing that down."""
+    outcome = job.progress.get("details", {}).get("outcome")
+    if job.progress.get("name") != "commit" or not outcome:
+        return None
+    for commit in reversed(workspace.releases.history()):
+        if commit.release == outcome["release"] and commit.reason == "promote":
+            return {"state": "succeeded", "result": outcome | {"commit": commit.number}}
+    return None
+
+
+def _ingest(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
+    from app.learning import update_cycle
+
+    options = IntakeOptions(**job.arguments["options"], limits=Limits())
+    source = Path(job.arguments["source"])
+    outcome = update_cycle.add_chunk(
+        workspace, source, options, by=job.arguments["by"], progress=counting(report)
+    )
+    result = {
+        "report": outcome.report.to_json(),
+        "commit": outcome.commit.number if outcome.commit else None,
+        "images_embedded": outcome.images_embedded,
+    }
+    return {"state": "succeeded", "result": result}
+
+
+def counting(report: Report) -> Callable[[int, int | None], None]:
+    """Turns "so many of so many pictures" into stages."""
+    from app.learning.outcomes import Stage
+
+    def tell(done: int, total: int | None) -> None:
+        of = f" of {total}" if total else ""
+        report(Stage("ingest", f"{done}{of} pictures read", done / total if total else None))
+
+    return tell
+
+
+class _Progress:
+    """Writes stages to the job's row, each new one at once and the same one now and then."""
+
+    def __init__(self, catalog: Catalog, job_id: str) -> None:
+        self._catalog = catalog
+        self._job_id = job_id
+        self._name = ""
+        self._written = 0.0
+
+    def __call__(self, stage: Stage) -> None:
+        now = time.monotonic()
+        if stage.name == self._name and now - self._written < _WRITE_SECONDS:
+            return
+        if stage.name != self._name:
+            logger.info("job=%s stage=%s %s", self._job_id, stage.name, stage.message)
+        self._name, self._written = stage.name, now
+        self._catalog.update_job(self._job_id, progress=stage.to_json())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

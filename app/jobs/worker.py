@@ -1,0 +1,289 @@
+"""Jobs run in a process of their own, so that search never waits and a crash takes nothing with it.
+
+A worker holds a kernel lock on `workers/<job>.lock` as long as it lives. Whether it lives is asked of that
+lock, not of a process id, which another process may have by now. The job's row in the catalog says what it
+does, `staging/<job>/` holds its log and the checkpoints from which a second worker goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from app.errors import UpdateRunning, UsageProblem
+from app.releases import lock
+from app.releases.home import Home
+from app.settings import Settings
+from ingest.catalog import Catalog
+from ingest.records import FINAL_STATES, JobRecord
+
+logger = logging.getLogger(__name__)
+
+KINDS = ("update", "ingest")
+LOG = "log.txt"
+SETTINGS = "settings.json"
+
+_POLL_SECONDS = 0.2  # reading one row costs well under a millisecond
+_START_SECONDS = 30.0  # a Python start on a busy machine, with room
+_STOP_SECONDS = 10.0  # the longest step that Python cannot interrupt is one batch
+_RESUMABLE_DAYS = 7
+_RESUMABLE = ("queued", "interrupted", "cancelled", "failed")
+
+OnProgress = Callable[[JobRecord], None]
+
+
+def submit(settings: Settings, kind: str, arguments: Mapping[str, Any]) -> JobRecord:
+    """Queues a job; `spawn` starts it.
+
+    Args:
+        settings: Of the installation.
+        kind: `update` (arguments: `UpdateRequest.to_json()`) or `ingest` (`source`, `options`, `by`).
+        arguments: JSON values.
+
+    Returns:
+        The queued job.
+
+    Raises:
+        UpdateRunning: `kind` is `update` and another update is queued or running.
+        UsageProblem: There is no such kind.
+        NoHome: There is no home.
+    """
+    if kind not in KINDS:
+        raise UsageProblem(f"There is no job kind {kind!r}; there are {', '.join(KINDS)}.")
+    with _catalog(settings) as (home, catalog):
+        if kind == "update":
+            _refuse_second_update(home, catalog)
+        return catalog.add_job(kind, dict(arguments))
+
+
+def refuse_second_update(settings: Settings) -> None:
+    """For whoever would do something first: refuses what `submit` would refuse.
+
+    Raises:
+        UpdateRunning: another update is queued or running.
+    """
+    with _catalog(settings) as (home, catalog):
+        _refuse_second_update(home, catalog)
+
+
+def spawn(settings: Settings, job_id: str) -> None:
+    """Starts a worker for a queued or interrupted job and returns once it is at work.
+
+    Args:
+        settings: The worker uses the same.
+        job_id: Which job. If it has a worker already, nothing happens.
+    """
+    home = Home.open(settings.home)
+    staging = home.staging / job_id
+    staging.mkdir(exist_ok=True)
+    (staging / SETTINGS).write_text(settings.model_dump_json(), encoding="utf-8")
+    root = str(Path(__file__).resolve().parents[2])
+    search_path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    # -P: a folder named `app` in the working directory must not be taken for ours.
+    command = [sys.executable, "-P", "-m", "app.jobs.job_runner", "--home", str(home.root.resolve()), job_id]
+    with (staging / LOG).open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": search_path},
+        )
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and not is_alive(home, job_id) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    logger.info("job=%s worker=%d", job_id, process.pid)
+    # Waited for by a thread, so that no zombie stays in a server that lives for months.
+    threading.Thread(target=process.wait, name=f"worker-{job_id}", daemon=True).start()
+
+
+def follow(
+    settings: Settings, job_id: str, on_progress: OnProgress | None = None, restarts: int = 2
+) -> JobRecord:
+    """Waits for a job to end and starts its worker again when it dies.
+
+    Args:
+        settings: Of the installation.
+        job_id: Which job; it is started if nobody has.
+        on_progress: Called with the job whenever its row has changed.
+        restarts: How often a dead worker is replaced.
+
+    Returns:
+        The job in a final state, or `interrupted` when its worker died once too often.
+    """
+    seen: JobRecord | None = None
+    starts_left = restarts
+    with _catalog(settings) as (home, catalog):
+        while True:
+            # In this order: a worker that is gone has written all it ever will.
+            is_working = is_alive(home, job_id)
+            job = catalog.job(job_id)
+            if seen is None and job.state == "queued":
+                starts_left += 1  # the first start is no restart
+            if job != seen and on_progress is not None:
+                on_progress(job)
+            seen = job
+            if job.state in FINAL_STATES:
+                return job
+            if is_working:
+                time.sleep(min(_POLL_SECONDS, settings.poll_seconds))
+                continue
+            if job.state == "running" or not starts_left:
+                _note_death(home, catalog, job_id, left=starts_left)
+            if not starts_left:
+                return catalog.job(job_id)
+            starts_left -= 1
+            spawn(settings, job_id)
+
+
+def resume(settings: Settings, job_id: str) -> JobRecord:
+    """Queues a job again that was interrupted, cancelled or failed; it goes on from its last checkpoint.
+
+    Args:
+        settings: Of the installation.
+        job_id: Which job.
+
+    Returns:
+        The job; one that is at work already is returned as it is.
+
+    Raises:
+        UsageProblem: It has ended well.
+        UpdateRunning: Another update is running.
+        UnknownJob: There is no such job.
+    """
+    with _catalog(settings) as (home, catalog):
+        job = catalog.job(job_id)
+        if is_alive(home, job.id):
+            return job
+        if job.state not in (*_RESUMABLE, "running"):
+            raise UsageProblem(
+                f"Job {job.id} has ended ({job.state}); there is nothing to resume. "
+                "Start a new one with `python -m app update`."
+            )
+        if job.kind == "update":
+            _refuse_second_update(home, catalog, besides=job.id)
+        catalog.update_job(job.id, state="queued", error=None, finished=None)
+        return catalog.job(job.id)
+
+
+def cancel(settings: Settings, job_id: str) -> JobRecord:
+    """Ends a job's worker; what it has saved in staging stays, so that `resume` can go on.
+
+    Args:
+        settings: Of the installation.
+        job_id: Which job.
+
+    Returns:
+        The job: `cancelled`, unless it ended well at the last moment.
+
+    Raises:
+        UsageProblem: It has ended already.
+        UnknownJob: There is no such job.
+    """
+    with _catalog(settings) as (home, catalog):
+        job = catalog.job(job_id)
+        if job.state in FINAL_STATES:
+            raise UsageProblem(f"Job {job.id} has ended already ({job.state}); there is nothing to cancel.")
+        # The row first: whoever follows the job must not take the dead worker for a crash.
+        catalog.update_job(job.id, state="cancelled", error=None)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _signal(home, job.id, number)
+            deadline = time.monotonic() + _STOP_SECONDS
+            while is_alive(home, job.id) and time.monotonic() < deadline:
+                time.sleep(0.02)
+        return catalog.job(job.id)
+
+
+def recover(settings: Settings) -> list[JobRecord]:
+    """Marks jobs whose worker died as interrupted; for the start of a server and for `status`.
+
+    Returns:
+        The jobs that were marked now.
+    """
+    with _catalog(settings) as (home, catalog):
+        dead = [job for job in catalog.jobs(state="running") if not is_alive(home, job.id)]
+        dead += [job for job in catalog.jobs(state="queued") if not _is_active(home, job)]
+        for job in dead:
+            # Between looking and marking it may have ended.
+            if catalog.job(job.id).state == job.state:
+                _note_death(home, catalog, job.id, left=0)
+        return [catalog.job(job.id) for job in dead]
+
+
+def resumable(jobs: Iterable[JobRecord]) -> frozenset[str]:
+    """Names of the staging folders that may still be needed, for `ReleaseStore.clean_staging`.
+
+    The checkpoints of a failed or cancelled job are worth gigabytes, so they wait a week for somebody to go on.
+    """
+    recent = (datetime.now(UTC) - timedelta(days=_RESUMABLE_DAYS)).isoformat()
+    return frozenset(
+        job.id
+        for job in jobs
+        if job.state not in FINAL_STATES
+        or (job.state in _RESUMABLE and (job.finished or job.created) > recent)
+    )
+
+
+def is_alive(home: Home, job_id: str) -> bool:
+    """Says whether a worker has this job."""
+    return lock.holder(lock_file(home, job_id)) is not None
+
+
+def lock_file(home: Home, job_id: str) -> Path:
+    """What a job's worker holds while it lives."""
+    return home.root / "workers" / f"{job_id}.lock"
+
+
+@contextmanager
+def _catalog(settings: Settings) -> Iterator[tuple[Home, Catalog]]:
+    home = Home.open(settings.home).require_stores()
+    with Catalog.open(home.catalog) as catalog:
+        yield home, catalog
+
+
+def _refuse_second_update(home: Home, catalog: Catalog, besides: str | None = None) -> None:
+    for state in ("running", "queued", "interrupted"):
+        for job in catalog.jobs(state=state):
+            if job.kind == "update" and job.id != besides and _is_active(home, job):
+                raise UpdateRunning(
+                    f"Update {job.id} is {job.state} since {job.started or job.created}. Wait until it ends "
+                    f"(`python -m app update --resume {job.id}` shows it), "
+                    f"or stop it with `python -m app update --cancel {job.id}`."
+                )
+
+
+def _is_active(home: Home, job: JobRecord) -> bool:
+    """Has a worker, or is so fresh that its worker may be starting."""
+    if is_alive(home, job.id):
+        return True
+    age = datetime.now(UTC) - datetime.fromisoformat(job.created)
+    return job.state == "queued" and job.started is None and age.total_seconds() < _START_SECONDS
+
+
+def _note_death(home: Home, catalog: Catalog, job_id: str, *, left: int) -> None:
+    log = home.staging / job_id / LOG
+    sentence = "Its worker ended without a word (killed, or out of memory)."
+    if left == 0:
+        sentence += f" `python -m app update --resume {job_id}` goes on from the last checkpoint; see {log}."
+    logger.warning("job=%s worker died, restarts left: %d", job_id, left)
+    catalog.update_job(job_id, state="interrupted", error=sentence)
+
+
+def _signal(home: Home, job_id: str, number: signal.Signals) -> None:
+    found = lock.holder(lock_file(home, job_id))
+    if found is not None and found.pid:
+        try:
+            os.kill(found.pid, number)
+        except ProcessLookupError:
+            return

@@ -1,0 +1,110 @@
+"""What is live, and how that changes by hand: promote, roll back, measure.
+
+Each changes one small file at most, so search follows in seconds; none needs the updater lock.
+"""
+
+from __future__ import annotations
+
+from app.errors import NoRelease, UsageProblem
+from app.learning import gallery, lessons
+from app.releases.commits import CommitRecord
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from ingest.pair import SliceKey
+from model_updates.evaluation import SliceResult
+from model_updates.measurement import measure
+
+
+def promote(workspace: Workspace, release: str, *, why: str, by: str, force: bool = False) -> CommitRecord:
+    """Makes a published release live.
+
+    Raises:
+        UsageProblem: it is live already, or its gate asked for a review and `force` is not given.
+        UnknownRelease, ReleaseDamaged, ParentMoved: nothing changed.
+    """
+    record = workspace.releases.release(release)
+    live = (
+        workspace.releases.standing().commit
+    )  # not `current`: this is how a home without an intact one is mended
+    if live is not None and live.release == record.id:
+        raise UsageProblem(f"{record.id} is live already.")
+    gate = record.manifest.get("gate")
+    if isinstance(gate, dict) and gate.get("verdict") == "review" and not force:
+        raise UsageProblem(
+            f"The gate asked a person to look at {record.id} before it goes live. "
+            f"Read `python -m app gate {record.id}`, then promote it with --force.",
+            exit_code=4,
+        )
+    _probe(workspace, record)
+    parent = None if live is None else live.number
+    return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by)
+
+
+def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: str) -> CommitRecord:
+    """Makes an earlier release live again; without a name, the one that was live before the live one.
+
+    Raises:
+        NoRelease: there is nothing to go back to.
+    """
+    live, _ = live_release(workspace)
+    if release is None:
+        release = _before(workspace, live)
+    record = workspace.releases.release(release)
+    if record.id == live.release:
+        raise UsageProblem(f"{record.id} is live already; name another release to go back to.")
+    _probe(workspace, record)
+    return workspace.releases.commit(record.id, parent=live.number, reason="rollback", why=why, by=by)
+
+
+def left_out(workspace: Workspace, release: str) -> int:
+    """Returns how many pictures of the gallery a release does not hold, because they were taken in after it."""
+    generation = workspace.open_generation(workspace.releases.release(release).generation)
+    return len(set(workspace.catalog.gallery_ids()) - set(generation.ids))
+
+
+def evaluate(workspace: Workspace, release: str | None = None) -> dict[SliceKey, SliceResult]:
+    """Measures a release's version on today's held-out pairs of the languages it has learned."""
+    record = live_release(workspace)[1] if release is None else workspace.releases.release(release)
+    slices = lessons.held_out(workspace, set(lessons.listed(record, "languages")))
+    return measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
+
+
+def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:
+    """Returns what is live.
+
+    Raises:
+        NoRelease: nothing is.
+    """
+    commit = workspace.releases.current()
+    if commit is None:
+        raise NoRelease("This home has no live release yet. Run `python -m app init`.")
+    return commit, workspace.releases.release(commit.release)
+
+
+def _before(workspace: Workspace, live: CommitRecord) -> str:
+    """Returns the release that was live before the live version came (gallery deltas of it are skipped).
+
+    A rollback takes back everything since the release it went to, so that going back twice goes back further.
+    """
+    version = workspace.releases.release(live.release).version
+    trail: list[str] = []
+    for commit in workspace.releases.history():
+        if commit.number > live.number:
+            break
+        if commit.reason == "rollback" and commit.release in trail:
+            while trail[-1] != commit.release:
+                trail.pop()
+        else:
+            trail.append(commit.release)
+    for name in reversed(trail):
+        record = lessons.readable(workspace, name)
+        if record is not None and record.version != version:
+            return name
+    raise NoRelease(f"{live.release} is the first version of this home; there is nothing to go back to.")
+
+
+def _probe(workspace: Workspace, record: ReleaseRecord) -> None:
+    """Loads a release cold, as a server would, before anything points at it."""
+    encoder = workspace.open_encoder(record.version)
+    generation = workspace.open_generation(record.generation)
+    gallery.require_sound(generation, encoder, [], lambda ids: gallery.embedded(workspace, encoder, ids))

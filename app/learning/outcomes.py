@@ -1,0 +1,114 @@
+"""What goes into an update and what comes out of it: plain records that travel as JSON through job rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from app.releases.commits import CommitRecord
+from ingest.report import IntakeReport
+
+
+@dataclass(frozen=True)
+class UpdateRequest:
+    """What to learn, and how.
+
+    Attributes:
+        chunk: id or unique beginning of an ingested chunk.
+        strategy: a registered name; None lets `choose_strategy` decide.
+        options: the strategy's options by name.
+        seed: of every random choice.
+        promote: make the candidate live when it passes; otherwise it waits as a release.
+        why: a sentence for the commit.
+        by: who asks.
+    """
+
+    chunk: str
+    strategy: str | None = None
+    options: Mapping[str, str | float | int | bool] = field(default_factory=dict)
+    seed: int = 0
+    promote: bool = True
+    why: str = ""
+    by: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the request as plain values."""
+        return asdict(self) | {"options": dict(self.options)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> UpdateRequest:
+        """Reads what `to_json` wrote; unknown names are ignored, as a newer version may add some."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in data.items() if k in known})
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where an update is.
+
+    Attributes:
+        name: features, train, measure, gate, embed, index, release or commit.
+        message: a sentence.
+        fraction: done of this stage, 0 to 1, when known.
+        details: figures of the stage, such as losses, rate and seconds left.
+    """
+
+    name: str
+    message: str
+    fraction: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the stage as plain values."""
+        return asdict(self) | {"details": dict(self.details)}
+
+
+@dataclass(frozen=True)
+class UpdateOutcome:
+    """How an update ended.
+
+    Attributes:
+        version: the trained version; it is kept whatever the verdict.
+        strategy: that trained it.
+        training: losses, chosen epoch, seconds, image forwards, share of English captions.
+        verdict: promote, reject or review.
+        release: the published release; None when rejected.
+        commit: its commit when it went live.
+        mode: none, delta or full: how the gallery got its vectors.
+        images_embedded: pictures that went through the image tower for the gallery.
+        gate: the gate report as plain values.
+        seconds: of the whole update.
+        sentence: for people.
+    """
+
+    version: str
+    strategy: str
+    training: Mapping[str, Any]
+    verdict: str = ""
+    release: str | None = None
+    commit: int | None = None
+    mode: str = "none"
+    images_embedded: int = 0
+    gate: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    sentence: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the outcome as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> UpdateOutcome:
+        """Reads what `to_json` wrote."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in data.items() if k in known})
+
+
+@dataclass(frozen=True)
+class AddOutcome:
+    """What taking a chunk in did."""
+
+    report: IntakeReport
+    commit: CommitRecord | None
+    images_embedded: int

@@ -1,0 +1,384 @@
+"""The story of Perennial in one file: take a chunk, train, measure, gate, embed, index, release, commit.
+
+Search never waits for any of this: readers look at immutable folders, and what is live changes in one step at the very
+end (`ReleaseStore.commit`). An update's commit names the commit it was judged against; when another one came first, the
+candidate is judged and embedded again, against what is live by then, and taught again when that is another version.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.errors import ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
+from app.learning import gallery, going_live, lessons
+from app.learning.outcomes import AddOutcome, Stage, UpdateOutcome, UpdateRequest
+from app.learning.probes import write_probes
+from app.releases.commits import CommitRecord
+from app.releases.durable import require_space
+from app.releases.store import ReleaseRecord
+from app.settings import Settings
+from app.workspace import Workspace
+from index.generation import Generation
+from ingest.intake import IntakeOptions, ingest_source
+from ingest.pair import SliceKey
+from model_updates.encoder import Encoder
+from model_updates.evaluation import SliceResult
+from model_updates.gate import GateReport, judge
+from model_updates.measurement import measure
+from model_updates.opening import open_encoder
+from model_updates.strategy import BASE_LANGUAGE
+from model_updates.trainer import TrainingReport
+from model_updates.versions import write_version
+
+logger = logging.getLogger(__name__)
+
+Tell = Callable[[Stage], None]
+SPARE_BYTES = 256 << 20
+ATTEMPTS = 5  # how often a commit is tried again when others commit in between
+
+
+# ------------------------------------------------------------------------------------------------ beginning
+
+
+def initialise(
+    settings: Settings, *, model: str = "perennial-tiny", pretrained: str | None = None
+) -> CommitRecord:
+    """Makes a home: the base encoder as its first version, drawn probe slices, an empty gallery, the first release.
+
+    Raises:
+        UsageProblem: the home already has a release.
+        UnknownModel, UnsafeWeights, WeightsMismatch: the encoder cannot be opened.
+    """
+    encoder = open_encoder(model, pretrained)
+    with Workspace.create(settings) as workspace, workspace.releases.updater_lock("making the home"):
+        if workspace.releases.standing().highest:
+            raise UsageProblem(f"{settings.home} already has releases; `python -m app status` shows them.")
+        write_probes(workspace)
+        facts = _facts(workspace, strategy=None, languages=[BASE_LANGUAGE], parent=None)
+        version = _publish_version(workspace, encoder, facts, {})
+        embedded = gallery.embed_gallery(workspace, encoder, previous=None)
+        results = measure(
+            encoder, lessons.held_out(workspace, {BASE_LANGUAGE}), workspace.load_image, workspace.features
+        )
+        release = workspace.releases.publish_release(
+            {
+                "version": version,
+                "generation": embedded.generation,
+                "languages": [BASE_LANGUAGE],
+                "chunks": [],
+                "strategy": None,
+                "mode": "full",
+                "images_embedded": embedded.images_embedded,
+                "gate": None,
+                "slices": lessons.summaries(results),
+                "created": _now(),
+            }
+        )
+        return workspace.releases.commit(
+            release, parent=None, reason="init", why=f"base encoder {model}", by="init"
+        )
+
+
+# --------------------------------------------------------------------------------------------------- a chunk
+
+
+def add_chunk(
+    workspace: Workspace,
+    source: Path,
+    options: IntakeOptions,
+    *,
+    by: str,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> AddOutcome:
+    """Takes a chunk in and makes its pictures searchable under the live encoder.
+
+    Raises:
+        IngestError: the upload as a whole cannot be used; nothing changed.
+        NoRelease: the home has no live release to add pictures to.
+    """
+    going_live.live_release(workspace)
+    report = ingest_source(
+        source, catalog=workspace.catalog, blobs=workspace.blobs, options=options, progress=progress
+    )
+    commit, embedded = extend_gallery(workspace, why=f"chunk {report.chunk_id} ({report.name})", by=by)
+    return AddOutcome(report=report, commit=commit, images_embedded=embedded)
+
+
+def extend_gallery(workspace: Workspace, *, why: str, by: str) -> tuple[CommitRecord | None, int]:
+    """Makes pictures that search does not know yet searchable: a new generation, the same version."""
+    embedded_images = 0
+    for _ in range(ATTEMPTS):
+        live, record = going_live.live_release(workspace)
+        encoder = workspace.open_encoder(record.version)
+        previous = workspace.open_generation(record.generation)
+        embedded = gallery.embed_gallery(workspace, encoder, previous=previous)
+        embedded_images += embedded.images_embedded
+        if embedded.generation == previous.id:
+            return None, embedded_images
+        figures = _require_sound(workspace, embedded.generation, encoder)
+        release = workspace.releases.publish_release(
+            _release_facts(record)
+            | {
+                "generation": embedded.generation,
+                "mode": "delta",
+                "images_embedded": embedded.images_embedded,
+                "integrity": figures,
+                "created": _now(),
+            }
+        )
+        try:
+            return workspace.releases.commit(
+                release, parent=live.number, reason="ingest", why=why, by=by
+            ), embedded_images
+        except ParentMoved:
+            logger.info("another release went live while pictures were embedded; adding them to that one")
+    raise ParentMoved(f"Other releases kept going live while {why} was being added. Try again.")
+
+
+# ------------------------------------------------------------------------------------------------- an update
+
+
+def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progress: Tell) -> UpdateOutcome:
+    """Runs one update from chunk to commit.
+
+    Args:
+        workspace: opened for writing.
+        request: chunk, strategy, options, seed.
+        scratch: folder for checkpoints; the same folder resumes an interrupted update.
+        progress: is told each stage.
+
+    Raises:
+        UpdateRunning: another update holds the lock.
+        NoSpace: the disk has less room than the update may need.
+        UnknownChunk, UnknownStrategy, BadStrategyOption, NothingToLearn, ForeignTokenizer, TrainingDiverged: nothing
+            changed.
+    """
+    started = time.monotonic()
+    with workspace.releases.updater_lock(f"updating on chunk {request.chunk}"):
+        taught: _Taught | None = None
+        for _ in range(2 * ATTEMPTS):
+            live, record = going_live.live_release(workspace)
+            if taught is None or record.version != taught.lesson.parent.version:
+                # A version that went live meanwhile may know what the candidate does not.
+                if taught is not None:
+                    progress(
+                        Stage("features", "another version went live meanwhile; teaching that one instead")
+                    )
+                taught = _teach(workspace, request, record, scratch, progress)
+                continue
+            lesson, candidate, outcome = taught.lesson, taught.candidate, taught.outcome
+            outcome = _judge_and_release(workspace, lesson, candidate, outcome, live, record, progress)
+            outcome = replace(outcome, seconds=round(time.monotonic() - started, 1))
+            if outcome.verdict != "promote" or not request.promote or outcome.release is None:
+                shutil.rmtree(scratch / lessons.CHECKPOINTS, ignore_errors=True)
+                return outcome
+            # The outcome travels along: a worker that dies right after the commit is then known to have made it.
+            details = {"outcome": outcome.to_json()}
+            progress(Stage("commit", f"making {outcome.release} live", details=details))
+            try:
+                commit = workspace.releases.commit(
+                    outcome.release,
+                    parent=live.number,
+                    reason="promote",
+                    why=request.why or f"{lesson.strategy.name} on chunk {lesson.chunk}",
+                    by=request.by,
+                )
+            except ParentMoved:
+                progress(Stage("gate", "another release went live meanwhile; judging against that one"))
+                continue
+            shutil.rmtree(scratch / lessons.CHECKPOINTS, ignore_errors=True)
+            return replace(outcome, commit=commit.number)
+        raise ParentMoved(
+            "Other releases kept going live while this chunk was taught. Start the update again."
+        )
+
+
+@dataclass(frozen=True)
+class _Taught:
+    """A candidate, and what it was made from."""
+
+    lesson: lessons.Lesson
+    candidate: Encoder
+    outcome: UpdateOutcome
+
+
+def _teach(
+    workspace: Workspace, request: UpdateRequest, record: ReleaseRecord, scratch: Path, progress: Tell
+) -> _Taught:
+    """Trains a candidate from a release's version and publishes it as a version."""
+    require_space(workspace.home.root, _bytes_needed(workspace, record))
+    lesson = lessons.plan(workspace, request, record)
+    candidate, training = lessons.learn(workspace, lesson, scratch=scratch, progress=progress)
+    version = _publish_candidate(workspace, lesson, candidate, training, record)
+    outcome = UpdateOutcome(
+        version=version, strategy=lesson.strategy.name, training=lessons.training_json(training)
+    )
+    return _Taught(lesson, candidate, outcome)
+
+
+def _judge_and_release(
+    workspace: Workspace,
+    lesson: lessons.Lesson,
+    candidate: Encoder,
+    outcome: UpdateOutcome,
+    live: CommitRecord,
+    record: ReleaseRecord,
+    progress: Tell,
+) -> UpdateOutcome:
+    """Gates the candidate against what is live now; embeds the gallery and publishes a release unless rejected."""
+    gate, results = _gate(workspace, lesson, candidate, record, progress)
+    outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json())
+    if outcome.verdict == "reject":
+        return replace(outcome, sentence=f"Rejected, {record.id} stays live: {lessons.first_reason(gate)}")
+    previous = workspace.open_generation(record.generation)
+    progress(Stage("embed", f"{len(workspace.catalog.gallery_ids())} pictures in the gallery"))
+    embedded = gallery.embed_gallery(
+        workspace,
+        candidate,
+        previous=previous,
+        tell=lambda done, total: progress(
+            Stage("embed", f"{done} of {total} pictures embedded", done / total)
+        ),
+    )
+    progress(Stage("index", f"checking generation {embedded.generation}"))
+    figures = _require_sound(workspace, embedded.generation, candidate)
+    mode = "none" if candidate.image_fingerprint == previous.fingerprint else embedded.mode
+    progress(Stage("release", "publishing the release"))
+    release = workspace.releases.publish_release(
+        _release_facts(record)
+        | {
+            "version": outcome.version,
+            "generation": embedded.generation,
+            "languages": lesson.languages_after,
+            "chunks": [*lessons.listed(record, "chunks"), lesson.chunk],
+            "strategy": lesson.strategy.name,
+            "options": lesson.options,
+            "seed": lesson.seed,
+            "mode": mode,
+            "images_embedded": embedded.images_embedded,
+            "integrity": figures,
+            "parent": record.id,
+            "judged_against": live.number,
+            "gate": gate.to_json(),
+            "training": outcome.training,
+            "slices": lessons.summaries(results),
+            "created": _now(),
+        },
+        {"report.md": gate.markdown().encode()},
+    )
+    said = "Passed" if outcome.verdict == "promote" else "Needs a person's review"
+    return replace(
+        outcome,
+        release=release,
+        mode=mode,
+        images_embedded=embedded.images_embedded,
+        sentence=f"{said}: {lessons.first_reason(gate)} {embedded.images_embedded} pictures were embedded again.",
+    )
+
+
+def _gate(
+    workspace: Workspace, lesson: lessons.Lesson, candidate: Encoder, record: ReleaseRecord, progress: Tell
+) -> tuple[GateReport, dict[SliceKey, SliceResult]]:
+    """Measures candidate, live and best-ever versions on the newest held-out pairs, and judges."""
+    slices = lessons.held_out(workspace, set(lesson.languages_after))
+    progress(
+        Stage("measure", f"{len(slices)} slices, {sum(len(s.captions) for s in slices)} held-out captions")
+    )
+    results = measure(candidate, slices, workspace.load_image, workspace.features)
+    live = measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
+    best: dict[SliceKey, tuple[str, SliceResult]] = {}
+    for version, keys in lessons.best_versions(workspace, slices, record).items():
+        try:
+            encoder = workspace.open_encoder(version)
+        except (ReleaseDamaged, UnknownRelease) as error:
+            logger.warning("left out of the best there ever was: %s", error)
+            continue
+        chosen = [held_out for held_out in slices if held_out.key in keys]
+        measured = measure(encoder, chosen, workspace.load_image, workspace.features)
+        best |= {key: (version, result) for key, result in measured.items()}
+    progress(Stage("gate", "judging what was learned and what was kept"))
+    report = judge(
+        candidate=results,
+        live=live,
+        best_ever=best,
+        new_slices=[key for key in results if key in lesson.taught],
+        taught_languages=lesson.taught_languages,
+        canaries=lessons.canaries(workspace, candidate, record),
+        policy=workspace.settings.gate.policy(),
+    )
+    return report, results
+
+
+def _publish_candidate(
+    workspace: Workspace,
+    lesson: lessons.Lesson,
+    candidate: Encoder,
+    training: TrainingReport,
+    record: ReleaseRecord,
+) -> str:
+    facts = _facts(
+        workspace, strategy=lesson.strategy.name, languages=lesson.languages_after, parent=record.version
+    )
+    facts |= {
+        "options": lesson.options,
+        "seed": lesson.seed,
+        "chunk": lesson.chunk,
+        "training": lessons.training_json(training),
+    }
+    states = dict(workspace.open_version(record.version).strategy_states)
+    states[lesson.strategy.name] = lesson.strategy.state_dict()
+    return _publish_version(workspace, candidate, facts, states)
+
+
+# ----------------------------------------------------------------------------------------------------- details
+
+
+def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:
+    opened: Generation = workspace.open_generation(generation)
+    wanted = workspace.catalog.gallery_ids()
+    return gallery.require_sound(
+        opened, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids)
+    )
+
+
+def _bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
+    """What an update may write: version and index twice (staged and checkpointed), new features, and some air."""
+    folders = (workspace.home.versions / record.version, workspace.home.generations / record.generation)
+    published = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
+    features = 4 * workspace.open_encoder(record.version).dim * len(workspace.catalog.gallery_ids())
+    return 2 * published + 2 * features + SPARE_BYTES
+
+
+def _publish_version(
+    workspace: Workspace, encoder: Encoder, facts: dict[str, Any], states: dict[str, Any]
+) -> str:
+    staged = workspace.home.staging / f"version-{time.time_ns()}"
+    try:
+        write_version(staged, encoder, facts, states)
+        return workspace.releases.publish_version(staged)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _facts(
+    workspace: Workspace, *, strategy: str | None, languages: list[str], parent: str | None
+) -> dict[str, Any]:
+    root = None if parent is None else workspace.version_manifest(parent).get("root") or parent
+    return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": _now()}
+
+
+def _release_facts(record: ReleaseRecord) -> dict[str, Any]:
+    """The facts of a release that its successor keeps unless it says otherwise."""
+    made_by_publishing = {"files", "version_sha256", "generation_sha256", "judged_against"}
+    return {k: v for k, v in record.manifest.items() if k not in made_by_publishing} | {"parent": record.id}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat("T", "seconds")

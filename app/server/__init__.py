@@ -1,0 +1,1 @@
+"""The server: one live snapshot, REST, and who may do what."""

@@ -1,0 +1,234 @@
+"""The server: FastAPI outside, the screens mounted inside, one process."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from app import logs
+from app.errors import UsageProblem
+from app.releases.home import Home
+from app.server import api_learning, api_search
+from app.server.api_errors import trouble_of
+from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
+from app.server.security import Passwords
+from app.server.serving import OWN_ERRORS, Serving
+from app.settings import Settings
+from app.workspace import Workspace
+
+logger = logging.getLogger(__name__)
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
+    """Builds the server around an opened workspace; its lifespan starts and stops `serving`.
+
+    Args:
+        serving: Made from an open workspace, which stays the caller's to close.
+        passwords: Who may come in; None lets everybody in.
+    """
+    # Gradio takes seconds to load: only those who build a server wait for it.
+    from app.ui.pages import mount_pages
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan)
+    app.state.serving = serving
+    _handle_errors(app)
+    _protect(app, serving.settings, passwords)
+    app.include_router(api_search.router)
+    app.include_router(api_learning.router)
+    _add_health(app, serving)
+    app.add_api_route(
+        "/v1/{rest:path}",
+        _nothing_here,
+        methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+        include_in_schema=False,
+    )
+    mount_pages(app, serving, passwords)
+    return app
+
+
+def serve(settings: Settings) -> None:
+    """Serves until it is stopped.
+
+    Raises:
+        UsageProblem: it would be open to the network without passwords, or the password file cannot be read.
+        NoHome: there is no home to serve.
+    """
+    passwords = require_protection(settings)
+    home = Home.open(settings.home)
+    logs.configure(settings.log_level, home=home.root, to_stderr=True)
+    with tempfile.TemporaryDirectory(prefix="screens-", dir=_upload_folder(home)) as uploads:
+        prepare_gradio(Path(uploads))
+        with Workspace.open(settings) as workspace:
+            app = create_app(Serving(workspace), passwords)
+            uvicorn.Server(server_options(app, settings.host, settings.port)).run()
+
+
+def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+    """Returns how the application is run: one process, since the screens' queues and sessions live in it."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        workers=1,
+        log_config=None,  # logs.py has set up logging
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+
+
+def require_protection(settings: Settings) -> Passwords | None:
+    """Returns the accounts, if there is a password file.
+
+    Raises:
+        UsageProblem: the server would be open to the network without one, and nobody said that it may.
+    """
+    if settings.password_file is not None:
+        return Passwords.load(settings.password_file)
+    if settings.host not in LOOPBACK and not settings.allow_open:
+        raise UsageProblem(
+            f"Serving on {settings.host} would let everybody on the network upload and promote. Give a password "
+            "file (PERENNIAL_PASSWORD_FILE; `python -m app.server.security USER ROLE` writes its lines), or say "
+            "that this is meant (PERENNIAL_ALLOW_OPEN=1), or serve on 127.0.0.1."
+        )
+    return None
+
+
+def prepare_gradio(uploads: Path) -> None:
+    """Tells Gradio where files that people choose on the screens may lie, and that it must not call home."""
+    os.environ["GRADIO_TEMP_DIR"] = str(uploads)
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    serving: Serving = app.state.serving
+    serving.start()
+    try:
+        yield
+    finally:
+        serving.stop()
+
+
+def _upload_folder(home: Home) -> Path:
+    """An empty folder beside the inbox: the same disk, so that a large upload does not fill another one."""
+    folder = home.root / "uploads"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> None:
+    is_local = settings.host in LOOPBACK
+    named = {urlsplit(origin).hostname or "" for origin in settings.origins}
+    rules = Rules(
+        passwords=passwords,
+        origins=frozenset(settings.origins),
+        hosts=LOOPBACK | named if is_local and passwords is None else None,
+        max_upload_bytes=settings.max_upload_bytes,
+    )
+    # The last one added is the outermost. Gradio adds no CORS headers of its own once it sees ours.
+    app.add_middleware(Guard, rules=rules)
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=settings.origins,
+        allow_credentials=True,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type"],
+    )
+    app.add_middleware(SecurityHeaders)
+
+
+def _add_health(app: FastAPI, serving: Serving) -> None:
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Says that the process is alive."""
+        return {"status": "alive"}
+
+    @app.get("/readyz")
+    async def readyz() -> dict[str, Any]:
+        """Says which release answers; 503 while none does."""
+        snapshot = serving.snapshot()
+        return {
+            "status": "ready",
+            "release": snapshot.release.id,
+            "commit": snapshot.commit,
+            "problem": serving.problem,
+        }
+
+    @app.get("/version")
+    async def version() -> dict[str, str]:
+        """Says which Perennial this is."""
+        return {"name": "perennial", "version": _own_version()}
+
+
+def _own_version() -> str:
+    try:
+        return metadata.version("perennial")
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+def _nothing_here(rest: str) -> JSONResponse:
+    return _answer(404, "unknown_route", f"There is nothing at /v1/{rest[:80]}, or not with this method.")
+
+
+def _handle_errors(app: FastAPI) -> None:
+    async def own(request: Request, error: Exception) -> JSONResponse:
+        trouble = trouble_of(error)
+        if trouble.status >= 500:
+            logger.warning("%s %s: %s", request.method, request.url.path, error)
+        return _answer(trouble.status, trouble.code, trouble.sentence)
+
+    for base in OWN_ERRORS:
+        app.add_exception_handler(base, own)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        return _answer(422, "invalid_request", " ".join(_sentence(problem) for problem in error.errors()[:3]))
+
+    @app.exception_handler(HTTPException)
+    async def refused(_request: Request, error: HTTPException) -> JSONResponse:
+        return _answer(error.status_code, "http_error", str(error.detail))
+
+    @app.exception_handler(OSError)
+    async def system(request: Request, error: OSError) -> JSONResponse:
+        logger.warning("%s %s", request.method, request.url.path, exc_info=error)
+        if error.errno in _FULL:
+            return _answer(
+                507, "no_space", "The disk is full. Free some space and try again; nothing was changed."
+            )
+        return _answer(500, "system_error", "The server could not read or write a file; its log says which.")
+
+    @app.exception_handler(Exception)
+    async def unexpected(_request: Request, _error: Exception) -> JSONResponse:
+        return _answer(500, "internal_error", "This is a mistake of the server; its log has the details.")
+
+
+def _sentence(problem: Any) -> str:
+    where = ".".join(str(part) for part in problem["loc"] if part not in {"body", "query", "path"})
+    if problem["type"] == "extra_forbidden":
+        return f"There is no field {where!r}."
+    return f"{where or 'The request'}: {str(problem['msg']).rstrip('.')}."
+
+
+def _answer(status: int, code: str, sentence: str) -> JSONResponse:
+    return JSONResponse({"error": sentence, "code": code}, status_code=status)

@@ -1,0 +1,118 @@
+"""REST for admins: uploading chunks, starting updates, watching jobs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Response, UploadFile
+
+from app.errors import UsageProblem
+from app.jobs import worker
+from app.learning.outcomes import UpdateRequest
+from app.server.api_context import Admin, State
+from app.server.api_models import StartUpdate
+from app.server.uploads import column_names
+from ingest.intake import IntakeOptions
+from ingest.records import ChunkRecord
+from ingest.report import guarded
+from model_updates.strategies import strategy_named
+
+router = APIRouter(prefix="/v1")
+
+_COLUMNS = ("where", "outcome", "code", "sentence")
+_MOST_JOBS = 200
+
+
+@router.post("/chunks", status_code=201)
+def add_chunk(
+    file: UploadFile,
+    state: State,
+    account: Admin,
+    language: Annotated[str | None, Form(max_length=40)] = None,
+    domain: Annotated[str | None, Form(max_length=80)] = None,
+    mapping: Annotated[list[str] | None, Form(alias="map", max_length=20)] = None,
+    strategy: Annotated[str | None, Form(max_length=80)] = None,
+    update: Annotated[bool, Form()] = False,
+) -> dict[str, Any]:
+    """Takes an upload in; `map` is like `text=caption`, once per column; `update=true` starts learning from it."""
+    if strategy is not None and not update:
+        raise UsageProblem("A strategy was named but no update asked for; send update=true too.")
+    if update:
+        # What cannot be done later is refused now, before anything is taken in.
+        if strategy is not None:
+            strategy_named(strategy)
+        worker.refuse_second_update(state.settings)
+    options = IntakeOptions(
+        language=language or None, domain=domain or None, mapping=column_names(mapping or [])
+    )
+    name = file.filename or "upload"
+    outcome = state.add_upload(state.receive(file.file, name), options, name=name, by=account.name)
+    job = None
+    if update:
+        request = UpdateRequest(chunk=outcome.report.chunk_id, strategy=strategy, by=account.name)
+        job = asdict(state.start_update(request))
+    return {
+        "report": outcome.report.to_json(),
+        "images_embedded": outcome.images_embedded,
+        "commit": outcome.commit.number if outcome.commit else None,
+        "job": job,
+    }
+
+
+@router.get("/chunks")
+def chunks(state: State) -> dict[str, Any]:
+    """Lists all chunks, newest first."""
+    return {"chunks": [_chunk(record) for record in reversed(state.workspace.catalog.chunks())]}
+
+
+@router.get("/chunks/{chunk_id}")
+def chunk(chunk_id: str, state: State) -> dict[str, Any]:
+    """Returns a chunk with its intake report."""
+    record = state.workspace.catalog.chunk(chunk_id)
+    return {**_chunk(record), "report": record.report}
+
+
+@router.get("/chunks/{chunk_id}/report.csv")
+def report_csv(chunk_id: str, state: State) -> Response:
+    """Returns the rows of a chunk's report that have something to say, as CSV."""
+    record = state.workspace.catalog.chunk(chunk_id)
+    headers = {"Content-Disposition": f'attachment; filename="chunk-{record.id}.csv"'}
+    return Response(csv_of(record.report), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.post("/updates", status_code=202)
+def start_update(body: StartUpdate, state: State, account: Admin) -> dict[str, Any]:
+    """Starts learning from a chunk and returns the job."""
+    return asdict(state.start_update(UpdateRequest(**body.model_dump(), by=account.name)))
+
+
+@router.get("/jobs")
+def jobs(state: State) -> dict[str, Any]:
+    """Lists the latest jobs, newest first."""
+    return {"jobs": [asdict(job) for job in state.workspace.catalog.jobs(limit=_MOST_JOBS)]}
+
+
+@router.get("/jobs/{job_id}")
+def job(job_id: str, state: State) -> dict[str, Any]:
+    """Returns a job with its progress and result."""
+    return asdict(state.workspace.catalog.job(job_id))
+
+
+def csv_of(report: Mapping[str, Any]) -> str:
+    """Returns a kept report's rows as CSV with a byte-order mark, safe to open in a spreadsheet."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(_COLUMNS)
+    for row in report.get("rows", []):
+        writer.writerow([guarded(str(row[column])) for column in _COLUMNS])
+    return "\ufeff" + text.getvalue()
+
+
+def _chunk(record: ChunkRecord) -> dict[str, Any]:
+    facts = asdict(record)
+    facts.pop("report")
+    return facts

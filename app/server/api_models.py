@@ -1,0 +1,154 @@
+"""What REST callers send and receive; a field that is not here is refused by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.search import Answer
+from app.server.serving import Found
+
+Value = str | float | int | bool
+
+_SLUG = Field(min_length=1, max_length=80)
+
+
+Name = Annotated[str, Field(max_length=80)]
+
+
+class Strict(BaseModel):
+    """A request in which every field must be known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchRequest(Strict):
+    """`POST /v1/search`."""
+
+    text: str
+    language: str = Field(default="auto", max_length=40)
+    k: int | None = Field(default=None, ge=1, le=1000)
+    domains: list[Name] | None = Field(default=None, max_length=100)
+    languages: list[Name] | None = Field(default=None, max_length=100)
+    release: str | None = Field(default=None, max_length=80)
+
+
+class CompareRequest(Strict):
+    """`POST /v1/compare`."""
+
+    text: str
+    a: str = _SLUG
+    b: str = _SLUG
+    language: str = Field(default="auto", max_length=40)
+    k: int | None = Field(default=None, ge=1, le=1000)
+
+
+class StartUpdate(Strict):
+    """`POST /v1/updates`."""
+
+    chunk: str = _SLUG
+    strategy: str | None = Field(default=None, max_length=80)
+    options: dict[str, Value] = Field(default_factory=dict, max_length=50)
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    promote: bool = True
+
+
+class Why(Strict):
+    """`POST /v1/releases/{id}/promote`."""
+
+    why: str = Field(default="", max_length=500)
+    force: bool = False
+
+
+class RollBack(Strict):
+    """`POST /v1/rollback`; without a release, the one that was live before."""
+
+    release: str | None = Field(default=None, max_length=80)
+    why: str = Field(default="", max_length=500)
+
+
+class CaptionOut(BaseModel):
+    """A caption of a hit."""
+
+    language: str
+    text: str
+
+
+class HitOut(BaseModel):
+    """One picture found; `score` is the cosine of query and picture."""
+
+    id: str
+    score: float
+    rank: int
+    domain: str | None
+    captions: list[CaptionOut]
+    thumb_url: str
+    url: str
+
+
+class Timing(BaseModel):
+    """Where the time of a query went, in seconds."""
+
+    encode: float
+    index: float
+
+
+class SearchResponse(BaseModel):
+    """Hits, and the release that found them."""
+
+    release: str
+    commit: int
+    query: str
+    language: str
+    detected: list[tuple[str, float]]
+    note: str
+    timing: Timing
+    hits: list[HitOut]
+
+
+def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:
+    """Joins an answer with what the catalog knows of its pictures."""
+    return SearchResponse(
+        release=answer.release,
+        commit=answer.commit,
+        query=answer.query,
+        language=answer.language,
+        detected=list(answer.detected),
+        note=answer.note,
+        timing=Timing(encode=answer.encode_seconds, index=answer.index_seconds),
+        hits=[
+            HitOut(
+                id=hit.image_id,
+                score=hit.score,
+                rank=hit.rank,
+                domain=record.domain if (record := found[hit.image_id].record) else None,
+                captions=[CaptionOut(language=c.language, text=c.text) for c in found[hit.image_id].captions],
+                thumb_url=f"/v1/images/{hit.image_id}/thumbnail",
+                url=f"/v1/images/{hit.image_id}",
+            )
+            for hit in answer.hits
+        ],
+    )
+
+
+class ReleaseOut(BaseModel):
+    """A release in a list."""
+
+    id: str
+    live: bool
+    version: str
+    generation: str
+    parent: str | None
+    strategy: str | None
+    verdict: str | None
+    mode: str | None
+    images_embedded: int | None
+    languages: list[str]
+    created: str | None
+
+
+class ReleaseDetail(ReleaseOut):
+    """A release with its gate report and everything else its manifest says."""
+
+    manifest: dict[str, Any]

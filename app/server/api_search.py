@@ -1,0 +1,138 @@
+"""REST for everybody: searching, comparing, pictures, and reading releases."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from app.learning import going_live
+from app.releases.commits import CommitRecord
+from app.releases.store import ReleaseRecord
+from app.search import Answer
+from app.server.api_context import Admin, State
+from app.server.api_models import (
+    CompareRequest,
+    ReleaseDetail,
+    ReleaseOut,
+    RollBack,
+    SearchRequest,
+    SearchResponse,
+    Why,
+    search_response,
+)
+from app.server.serving import Serving
+
+router = APIRouter(prefix="/v1")
+
+# A picture's address names its content, so what is kept can never become stale. Private: behind a password.
+_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+_LARGEST_SIDE = 1600
+
+
+@router.post("/search")
+def search(body: SearchRequest, state: State) -> SearchResponse:
+    """Finds pictures by a text."""
+    answer = state.search(
+        body.text,
+        language=body.language,
+        k=body.k,
+        languages=body.languages,
+        domains=body.domains,
+        release=body.release,
+    )
+    return _decorated(state, answer)
+
+
+@router.post("/compare")
+def compare(body: CompareRequest, state: State) -> dict[str, Any]:
+    """Asks two releases the same; says how pictures moved and what each release measured."""
+    compared = state.compare(body.text, body.a, body.b, language=body.language, k=body.k)
+    return {
+        "a": _decorated(state, compared.a).model_dump(),
+        "b": _decorated(state, compared.b).model_dump(),
+        "overlap": compared.overlap,
+        "moves": [
+            {"id": move.image_id, "rank_a": move.rank_a, "rank_b": move.rank_b} for move in compared.moves
+        ],
+        "slices": {"a": state.slices(compared.a.release), "b": state.slices(compared.b.release)},
+    }
+
+
+@router.get("/images/{image_id}/thumbnail")
+def thumbnail(image_id: str, state: State) -> Response:
+    """Returns a picture's thumbnail."""
+    return Response(state.workspace.blobs.thumbnail(image_id), media_type="image/webp", headers=_FOREVER)
+
+
+@router.get("/images/{image_id}")
+def image(image_id: str, state: State) -> Response:
+    """Returns a picture to look at: drawn anew, so that nothing hidden in the uploaded file goes out."""
+    picture = state.workspace.load_image(image_id)
+    picture.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
+    data = io.BytesIO()
+    picture.save(data, "WEBP", quality=88, method=2)
+    return Response(data.getvalue(), media_type="image/webp", headers=_FOREVER)
+
+
+@router.get("/releases")
+def releases(state: State) -> dict[str, list[ReleaseOut]]:
+    """Lists all releases, newest first."""
+    live = state.live_id()
+    return {"releases": [ReleaseOut(**_facts(record, live)) for record in state.releases()]}
+
+
+@router.get("/releases/{release_id}")
+def release(release_id: str, state: State) -> ReleaseDetail:
+    """Returns a release with its gate report."""
+    record = state.workspace.releases.release(release_id)
+    return ReleaseDetail(**_facts(record, state.live_id()), manifest=record.manifest)
+
+
+@router.post("/releases/{release_id}/promote")
+def promote(release_id: str, body: Why, state: State, account: Admin) -> dict[str, Any]:
+    """Makes a release live."""
+    commit = state.promote(release_id, why=body.why, by=account.name, force=body.force)
+    return _committed(state, commit)
+
+
+@router.post("/rollback")
+def roll_back(body: RollBack, state: State, account: Admin) -> dict[str, Any]:
+    """Goes back to an earlier release."""
+    commit = state.roll_back(body.release, why=body.why, by=account.name)
+    return _committed(state, commit)
+
+
+def _committed(state: Serving, commit: CommitRecord) -> dict[str, Any]:
+    return {
+        "release": commit.release,
+        "commit": commit.number,
+        "reason": commit.reason,
+        "left_out": going_live.left_out(state.workspace, commit.release),
+    }
+
+
+def _decorated(state: Serving, answer: Answer) -> SearchResponse:
+    return search_response(
+        answer, state.found([hit.image_id for hit in answer.hits], answer.language.split(" ")[0])
+    )
+
+
+def _facts(record: ReleaseRecord, live: str | None) -> dict[str, Any]:
+    said: Mapping[str, Any] = record.manifest
+    gate = said.get("gate")
+    return {
+        "id": record.id,
+        "live": record.id == live,
+        "version": record.version,
+        "generation": record.generation,
+        "parent": said.get("parent"),
+        "strategy": said.get("strategy"),
+        "verdict": gate.get("verdict") if isinstance(gate, dict) else None,
+        "mode": said.get("mode"),
+        "images_embedded": said.get("images_embedded"),
+        "languages": said.get("languages", []),
+        "created": said.get("created"),
+    }

@@ -1,0 +1,237 @@
+"""What stands before every request: host, origin, size, forbidden routes, sign-in and role.
+
+Pure ASGI, because the answers of the screens are streams. Gradio's own log-in sets a cookie that other sites can
+ride on and its functions have no roles, so that both are settled here, before it is reached.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.server.security import ANYONE, Account, Attempts, Passwords
+
+logger = logging.getLogger(__name__)
+
+ACCOUNT_KEY = "perennial.account"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+# Gradio's pages carry inline scripts and styles; nothing is loaded from elsewhere and only our own pages may frame us.
+CONTENT_POLICY = "; ".join((
+    "default-src 'self'",
+    "script-src 'self' 'unsafe-inline'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "media-src 'self' blob:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "worker-src 'self' blob:",
+    "object-src 'none'",
+    "base-uri 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'self'",
+))  # fmt: skip
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Content-Security-Policy": CONTENT_POLICY,
+}
+
+_UNGUARDED = frozenset({"/healthz", "/readyz"})
+_SEARCHERS_MAY_POST = frozenset({"/v1/search", "/v1/compare"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# Routes of Gradio that fetch from addresses a caller chooses, or show what others did.
+_FORBIDDEN = (
+    "/gradio_api/file=http",
+    "/gradio_api/file/http",
+    "/gradio_api/proxy=",
+    "/gradio_api/proxy/",
+    "/gradio_api/runs",
+)
+_SMALL_BODY_BYTES = 1024**2
+_UPLOAD_PATHS = ("/v1/chunks", "/admin/gradio_api/upload")
+# What multipart wraps around a file.
+_WRAPPING_BYTES = 64 * 1024
+
+
+class SecurityHeaders:
+    """Adds the headers that tell browsers what not to do."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on and adds the headers to its answer."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a guard enforces.
+
+    Attributes:
+        passwords: The accounts; None lets everybody in as admin.
+        origins: Web origins that may call, beside the server's own.
+        hosts: Names the server may be called by; None allows any. Without passwords this must be set, or a web page
+            whose name is pointed at this machine could call the server from its visitor's browser.
+        max_upload_bytes: The largest uploaded file.
+    """
+
+    passwords: Passwords | None
+    origins: Collection[str]
+    hosts: Collection[str] | None
+    max_upload_bytes: int
+
+
+class Guard:
+    """Refuses what the rules do not allow, with a sentence; notes the account of everything else."""
+
+    def __init__(self, app: ASGIApp, rules: Rules, attempts: Attempts | None = None) -> None:
+        self.app = app
+        self.rules = rules
+        self._attempts = attempts or Attempts()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a refused request itself and passes others on."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path, headers = _route(scope), Headers(scope=scope)
+        refusal = self._refuse_request(scope["method"], path, headers)
+        if refusal is None and path not in _UNGUARDED:
+            who = await self._account(scope, headers)
+            if isinstance(who, JSONResponse):
+                refusal = who
+            elif _needs_admin(scope["method"], path) and who.role != "admin":
+                refusal = _refusal(
+                    403, "not_allowed", f"{who.name} may search and compare; this needs an admin account."
+                )
+            else:
+                scope[ACCOUNT_KEY] = who
+        if refusal is None:
+            await self.app(scope, receive, send)
+            return
+        logger.info("refused %s %s: %d", scope["method"], path[:80], refusal.status_code)
+        await refusal(scope, receive, send)
+
+    def _refuse_request(self, method: str, path: str, headers: Headers) -> JSONResponse | None:
+        host = _host_name(headers.get("host", ""))
+        if self.rules.hosts is not None and host not in self.rules.hosts:
+            return _refusal(
+                400,
+                "unknown_host",
+                f"This server is not called {host[:80]!r}. If it should be, add its address to `origins`.",
+            )
+        if path.lower().replace("//", "/").startswith(_with_mounts(_FORBIDDEN)):
+            return _refusal(403, "forbidden_route", "This route is switched off.")
+        if method in _SAFE:
+            return None
+        origin = headers.get("origin")
+        if origin is not None and not self._is_known_origin(origin, headers.get("host", "")):
+            return _refusal(
+                403,
+                "foreign_origin",
+                f"Pages of {origin[:80]!r} may not call this server; see the setting `origins`.",
+            )
+        return self._refuse_size(path, headers)
+
+    def _is_known_origin(self, origin: str, host: str) -> bool:
+        own = urlsplit(origin)
+        return origin in self.rules.origins or (own.scheme in {"http", "https"} and own.netloc == host)
+
+    def _refuse_size(self, path: str, headers: Headers) -> JSONResponse | None:
+        if "transfer-encoding" in headers:
+            return _refusal(411, "length_required", "Say how long the request is (Content-Length).")
+        stated = headers.get("content-length", "0")
+        takes_files = path.startswith(_UPLOAD_PATHS)
+        most = self.rules.max_upload_bytes + _WRAPPING_BYTES if takes_files else _SMALL_BODY_BYTES
+        if stated.isdecimal() and int(stated) <= most:
+            return None
+        shown = f"{most / 1024**2:.0f} MB"
+        advice = " Split the chunk, or use `python -m app ingest` on the server." if takes_files else ""
+        return _refusal(413, "too_large", f"The request is larger than the {shown} this route takes.{advice}")
+
+    async def _account(self, scope: Scope, headers: Headers) -> Account | JSONResponse:
+        passwords = self.rules.passwords
+        if passwords is None:
+            return ANYONE
+        kind, _, credentials = headers.get("authorization", "").partition(" ")
+        credentials = credentials.strip()
+        if kind.lower() != "basic" or not credentials:
+            return _sign_in("Sign in with a name and password of this server.")
+        known = passwords.remembered(credentials)
+        if known is not None:
+            return known
+        address = (scope.get("client") or ("?", 0))[0]
+        wait = self._attempts.wait_seconds(address)
+        if wait > 0:
+            return _refusal(
+                429,
+                "too_many_attempts",
+                f"Too many wrong passwords; wait {wait:.0f} seconds.",
+                {"Retry-After": str(max(1, round(wait)))},
+            )
+        account = await run_in_threadpool(passwords.check, credentials)
+        if account is None:
+            self._attempts.failed(address)
+            return _sign_in("The name or the password is wrong.")
+        return account
+
+
+def account_of(scope: Scope) -> Account | None:
+    """Returns the account that the guard noted for a request."""
+    account = scope.get(ACCOUNT_KEY)
+    return account if isinstance(account, Account) else None
+
+
+def _route(scope: Scope) -> str:
+    """The path below the root that a proxy serves us under."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
+def _needs_admin(method: str, path: str) -> bool:
+    if path == "/admin" or path.startswith("/admin/"):
+        return True
+    return method not in _SAFE and path.startswith("/v1/") and path not in _SEARCHERS_MAY_POST
+
+
+def _with_mounts(routes: tuple[str, ...]) -> tuple[str, ...]:
+    return (*routes, *(f"/admin{route}" for route in routes))
+
+
+def _host_name(host: str) -> str:
+    return (urlsplit(f"//{host}").hostname or "").lower() if host.isprintable() and "/" not in host else ""
+
+
+def _sign_in(sentence: str) -> JSONResponse:
+    challenge = {"WWW-Authenticate": 'Basic realm="Perennial", charset="UTF-8"'}
+    return _refusal(401, "sign_in", sentence, challenge)
+
+
+def _refusal(status: int, code: str, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": sentence, "code": code}, status_code=status, headers=headers)

@@ -1,0 +1,230 @@
+"""Who may come in: the password file, checking a password, and slowing down those who guess.
+
+A line of the file is `user:role:scrypt$salt$hash`; `python -m app.server.security USER ROLE` asks for a password and
+writes one. Searchers search and compare; admins also upload, update, promote and roll back.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import getpass
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from app.errors import AppError, UsageProblem
+
+logger = logging.getLogger(__name__)
+
+Role = Literal["searcher", "admin"]
+ROLES: tuple[Role, ...] = ("searcher", "admin")
+SHORTEST_PASSWORD = 10
+
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+# 16 MiB and some 50 ms a guess: OWASP's smallest advice for a server that also has other work is 2^14 blocks
+# with five lanes; the lanes give way to the limit on attempts.
+_COST, _BLOCK, _LANES = 2**14, 8, 1
+_MOST_REMEMBERED = 1000
+
+
+class NotAllowed(AppError):
+    """The account may not do this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody the server knows."""
+
+    name: str
+    role: Role
+
+    def require_admin(self) -> Account:
+        """Returns the account if it may change things.
+
+        Raises:
+            NotAllowed: it may only search.
+        """
+        if self.role != "admin":
+            raise NotAllowed(
+                f"{self.name} may search and compare; this needs an admin. Sign in with an admin account."
+            )
+        return self
+
+
+ANYONE = Account("local", "admin")
+"""Who everybody is on a server without a password file."""
+
+
+def password_line(user: str, role: str, password: str) -> str:
+    """Returns a line for the password file, with a fresh salt.
+
+    Raises:
+        UsageProblem: the name, role or password cannot be used.
+    """
+    if not _NAME.fullmatch(user):
+        raise UsageProblem(f"{user[:64]!r} cannot be a user name: use up to 64 letters, digits and . _ @ -")
+    if role not in ROLES:
+        raise UsageProblem(f"{role[:64]!r} is no role; the roles are {' and '.join(ROLES)}.")
+    if len(password) < SHORTEST_PASSWORD:
+        raise UsageProblem(
+            f"The password has {len(password)} characters; use at least {SHORTEST_PASSWORD}, a sentence for example."
+        )
+    salt = secrets.token_bytes(16)
+    return f"{user}:{role}:scrypt${_text(salt)}${_text(_scrypt(password, salt))}"
+
+
+class Passwords:
+    """The accounts of a password file, read once."""
+
+    def __init__(self, entries: Mapping[str, tuple[Account, bytes, bytes]]) -> None:
+        self._entries = dict(entries)
+        self._key = secrets.token_bytes(32)
+        self._proven: OrderedDict[bytes, Account] = OrderedDict()
+        self._lock = threading.Lock()
+        # An unknown name costs as much time as a wrong password, so that names cannot be found out.
+        self._nobody = (secrets.token_bytes(16), secrets.token_bytes(64))
+
+    @classmethod
+    def load(cls, path: Path) -> Passwords:
+        """Reads a password file.
+
+        Raises:
+            UsageProblem: it is missing, empty, or a line cannot be read; the sentence names the line.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+            loose = path.stat().st_mode & 0o007
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageProblem(f"The password file {path} cannot be read: {error}.") from error
+        if loose:
+            logger.warning("everybody on this machine can read the password file; `chmod 600` it")
+        entries: dict[str, tuple[Account, bytes, bytes]] = {}
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            entry = _parse(line.strip(), number)
+            if entry[0].name in entries:
+                raise UsageProblem(f"Line {number} of the password file names {entry[0].name} a second time.")
+            entries[entry[0].name] = entry
+        if not entries:
+            raise UsageProblem(
+                f"The password file {path} has no account. Add one with `python -m app.server.security USER admin`."
+            )
+        return cls(entries)
+
+    def account(self, name: str | None) -> Account | None:
+        """Returns the account of a name that has signed in already."""
+        entry = self._entries.get(name or "")
+        return entry[0] if entry else None
+
+    def remembered(self, credentials: str) -> Account | None:
+        """Returns whom these Basic credentials have been found to belong to, at no cost."""
+        with self._lock:
+            return self._proven.get(self._digest(credentials))
+
+    def check(self, credentials: str) -> Account | None:
+        """Returns whom Basic credentials (the base64 part of the header) belong to; takes some 50 ms."""
+        try:
+            user, _, password = base64.b64decode(credentials, validate=True).decode("utf-8").partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        entry = self._entries.get(user)
+        account, salt, expected = entry if entry else (None, *self._nobody)
+        if not hmac.compare_digest(_scrypt(password, salt), expected) or account is None:
+            return None
+        with self._lock:
+            self._proven[self._digest(credentials)] = account
+            while len(self._proven) > _MOST_REMEMBERED:
+                self._proven.popitem(last=False)
+        return account
+
+    def _digest(self, credentials: str) -> bytes:
+        return hmac.digest(self._key, credentials.encode("utf-8", "replace"), "sha256")
+
+
+class Attempts:
+    """Failed log-ins by address: after a few within a minute, that address waits a minute."""
+
+    def __init__(
+        self, most: int = 5, seconds: float = 60.0, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait_seconds(self, address: str) -> float:
+        """Returns how long the address must wait before its next try; 0 when it may try now."""
+        with self._lock:
+            recent = self._recent(address)
+            return max(0.0, recent[-1] + self._seconds - self._clock()) if len(recent) >= self._most else 0.0
+
+    def failed(self, address: str) -> None:
+        """Counts a failure."""
+        with self._lock:
+            self._failures[address] = [*self._recent(address), self._clock()]
+            self._failures.move_to_end(address)
+            while len(self._failures) > _MOST_REMEMBERED:
+                self._failures.popitem(last=False)
+
+    def _recent(self, address: str) -> list[float]:
+        since = self._clock() - self._seconds
+        return [moment for moment in self._failures.get(address, []) if moment > since]
+
+
+def _parse(line: str, number: int) -> tuple[Account, bytes, bytes]:
+    parts = line.split(":")
+    secret = parts[2].split("$") if len(parts) == 3 else []
+    if len(secret) != 3 or secret[0] != "scrypt" or parts[1] not in ROLES or not _NAME.fullmatch(parts[0]):
+        raise UsageProblem(
+            f"Line {number} of the password file is not `user:role:scrypt$salt$hash` with a role of "
+            f"{' or '.join(ROLES)}. `python -m app.server.security USER ROLE` writes such a line."
+        )
+    try:
+        salt, digest = (base64.b64decode(part, validate=True) for part in secret[1:])
+    except binascii.Error as error:
+        raise UsageProblem(
+            f"The hash in line {number} of the password file is damaged; make it again."
+        ) from error
+    return Account(parts[0], parts[1]), salt, digest
+
+
+def _scrypt(password: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(
+        password.encode("utf-8"), salt=salt, n=_COST, r=_BLOCK, p=_LANES, maxmem=64 * 1024**2, dklen=64
+    )
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Writes a line for the password file to standard output; the password comes from the terminal or stdin."""
+    if len(arguments) != 2:
+        sys.stderr.write("usage: python -m app.server.security USER ROLE    (ROLE is searcher or admin)\n")
+        return UsageProblem.default_exit_code
+    by_hand = sys.stdin.isatty()
+    password = getpass.getpass("Password: ") if by_hand else sys.stdin.readline().rstrip("\r\n")
+    try:
+        sys.stdout.write(password_line(arguments[0], arguments[1], password) + "\n")
+    except UsageProblem as error:
+        sys.stderr.write(f"{error.message}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

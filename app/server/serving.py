@@ -1,0 +1,333 @@
+"""What the server does for a caller, whether the call came through REST or from a screen.
+
+One live snapshot; every query takes it once. Queries share a few places so that a rush is refused with a sentence
+instead of slowing everybody down.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from app.errors import AppError, NoRelease, UpdateRunning, UsageProblem
+from app.jobs import worker
+from app.learning import going_live, lessons, update_cycle
+from app.learning.outcomes import AddOutcome, UpdateRequest
+from app.releases.commits import CommitRecord
+from app.releases.store import ReleaseRecord
+from app.search import Answer, CompareAnswer, LiveSnapshot, Snapshot, compare, search_text
+from app.workspace import Workspace
+from index.errors import IndexingError
+from ingest.errors import IngestError
+from ingest.intake import IntakeOptions
+from ingest.pair import Caption
+from ingest.records import ImageRecord, JobRecord
+from model_updates.errors import ModelUpdateError
+from model_updates.strategies import strategy_named
+from model_updates.strategy import options_of
+
+logger = logging.getLogger(__name__)
+
+OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
+"""The bases of everything that our packages raise on purpose."""
+_TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
+
+# Two queries at once use the cores of a small machine; those beyond the waiting ones would wait seconds.
+_AT_ONCE = 2
+_WAITING = 24
+_PATIENCE_SECONDS = 10.0
+_KEPT_SNAPSHOTS = 3
+# Rejected versions stay for a person to look at.
+_KEPT_UNRELEASED_SECONDS = 7 * 86_400.0
+_COPY_BYTES = 1024**2
+_LONGEST_NAME = 120
+
+
+class TooBusy(AppError):
+    """More queries are waiting than the server can answer soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a hit shows beside its score."""
+
+    record: ImageRecord | None
+    captions: tuple[Caption, ...]
+
+
+class Serving:
+    """The state of one server process."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.settings = workspace.settings
+        self._live: LiveSnapshot | None = None
+        self._why_not = ""
+        self._others: OrderedDict[str, Snapshot] = OrderedDict()
+        self._others_lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
+        self._intake = threading.Lock()
+        self._stopping = threading.Event()
+        self._poller: threading.Thread | None = None
+
+    # Life
+
+    def start(self) -> None:
+        """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
+        self.refresh()
+        worker.recover(self.settings)
+        for job in self.workspace.catalog.jobs(state="running"):
+            self._follow(job.id)
+        self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
+        self._poller.start()
+
+    def _tidy(self) -> None:
+        """Removes what dead processes left and no release needs, unless somebody is updating."""
+        releases = self.workspace.releases
+        try:
+            removed = [
+                *releases.clean_staging(worker.resumable(self.workspace.catalog.jobs())),
+                *releases.collect_garbage(grace_seconds=_KEPT_UNRELEASED_SECONDS),
+            ]
+        except UpdateRunning:
+            return
+        except _TIDYING_MAY_FAIL as error:  # the watch for new releases must go on
+            logger.warning("could not remove what nobody needs any more: %s", error)
+            return
+        if removed:
+            logger.info("removed what nobody needs any more: %s", ", ".join(removed))
+
+    def stop(self) -> None:
+        """Stops watching; the workspace stays open."""
+        self._stopping.set()
+        if self._poller is not None:
+            self._poller.join(timeout=10)
+
+    def refresh(self) -> bool:
+        """Takes the newest release if it can be served; returns whether that is another one than before."""
+        if self._live is not None:
+            return self._live.refresh()
+        try:
+            self._live = LiveSnapshot(self.workspace)
+        except OWN_ERRORS as error:
+            # Not the end: whoever repairs or makes a release need not restart the server.
+            self._why_not = str(error)
+            return False
+        return True
+
+    @property
+    def problem(self) -> str | None:
+        """Why the newest release is not the one that answers, if so."""
+        return self._why_not if self._live is None else self._live.problem
+
+    def _watch(self) -> None:
+        self._tidy()
+        while not self._stopping.wait(self.settings.poll_seconds):
+            self.refresh()
+
+    # Searching
+
+    def snapshot(self, release: str | None = None) -> Snapshot:
+        """Returns the live snapshot, or that of any release; the last few others stay loaded.
+
+        Raises:
+            NoRelease: nothing is live.
+            UnknownRelease: there is no such release.
+        """
+        if self._live is None:
+            raise NoRelease(
+                self._why_not or "The server is still loading its release. Try again in a moment."
+            )
+        current = self._live.current
+        if release is None:
+            return current
+        wanted = self.workspace.releases.release(release).id
+        if wanted == current.release.id:
+            return current
+        with self._others_lock:
+            if wanted not in self._others:
+                self._others[wanted] = Snapshot.load(self.workspace, wanted)
+                while len(self._others) > _KEPT_SNAPSHOTS:
+                    self._others.popitem(last=False)
+            self._others.move_to_end(wanted)
+            return self._others[wanted]
+
+    def search(
+        self,
+        text: str,
+        *,
+        language: str = "auto",
+        k: int | None = None,
+        languages: Collection[str] | None = None,
+        domains: Collection[str] | None = None,
+        release: str | None = None,
+    ) -> Answer:
+        """Searches; `languages` and `domains` keep only pictures captioned in, or belonging to, one of them.
+
+        Raises:
+            BadQuery: the text is empty or too long, or the language is not learned.
+            TooBusy: too many queries are waiting.
+        """
+        snapshot = self.snapshot(release)
+        allowed = None
+        if languages or domains:
+            allowed = self.workspace.catalog.ids_where(languages=languages or None, domains=domains or None)
+        with self._place():
+            return search_text(
+                snapshot,
+                text,
+                language=language,
+                k=k or self.settings.default_k,
+                allowed_ids=allowed,
+                longest=self.settings.max_query_characters,
+            )
+
+    def compare(
+        self, text: str, a: str, b: str, *, language: str = "auto", k: int | None = None
+    ) -> CompareAnswer:
+        """Asks two releases the same; errors as `search`."""
+        left, right = self.snapshot(a), self.snapshot(b)
+        with self._place():
+            return compare(left, right, text, language=language, k=k or self.settings.default_k)
+
+    def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:
+        """Returns for each picture its record and its first captions, those in `language` and English first."""
+        records = self.workspace.catalog.images(image_ids)
+        spoken = [tag for tag in dict.fromkeys((language, "en")) if tag != "auto"]
+        by_language = [(tag, self.workspace.catalog.captions_in(tag, image_ids)) for tag in spoken]
+        return {
+            image_id: Found(
+                records.get(image_id),
+                tuple(
+                    Caption(image_id, tag, text)
+                    for tag, texts in by_language
+                    for text in texts.get(image_id, [])[:most]
+                )[:most],
+            )
+            for image_id in image_ids
+        }
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._queue.acquire(blocking=False):
+            raise TooBusy("Many people are searching at this moment. Try again in a few seconds.")
+        try:
+            if not self._places.acquire(timeout=_PATIENCE_SECONDS):
+                raise TooBusy("The search is taking too long at this moment. Try again in a few seconds.")
+            try:
+                yield
+            finally:
+                self._places.release()
+        finally:
+            self._queue.release()
+
+    # Releases
+
+    def releases(self) -> list[ReleaseRecord]:
+        """Returns all releases, newest first."""
+        return self.workspace.releases.releases()[::-1]
+
+    def live_id(self) -> str | None:
+        """Returns the id of the release that the newest commit names, if any."""
+        commit = self.workspace.releases.current()
+        return commit.release if commit else None
+
+    def promote(self, release: str, *, why: str, by: str, force: bool = False) -> CommitRecord:
+        """Makes a release live and waits until this server answers from it."""
+        commit = going_live.promote(self.workspace, release, why=why, by=by, force=force)
+        self.refresh()
+        return commit
+
+    def roll_back(self, release: str | None = None, *, why: str, by: str) -> CommitRecord:
+        """Goes back to an earlier release and waits until this server answers from it."""
+        commit = going_live.rollback(self.workspace, release, why=why, by=by)
+        self.refresh()
+        return commit
+
+    # Chunks and jobs
+
+    def receive(self, upload: BinaryIO, name: str) -> Path:
+        """Copies an upload into the inbox under a name of its own and returns where it lies."""
+        inbox = self.workspace.home.inbox
+        partial = inbox / f".tmp-{uuid.uuid4().hex}"
+        try:
+            with partial.open("wb") as file:
+                while block := upload.read(_COPY_BYTES):
+                    file.write(block)
+            # Readers go by the ending; no other part of a name that a stranger chose touches the disk.
+            ending = "".join(
+                part for part in Path(name).suffixes[-2:] if part[1:].isalnum() and len(part) <= 8
+            )
+            # Of its own, because the same file may come twice at once, and each is removed after it was read.
+            return partial.rename(inbox / f"{uuid.uuid4().hex}{ending.lower()}")
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+
+    def add_upload(self, received: Path, options: IntakeOptions, *, name: str, by: str) -> AddOutcome:
+        """Takes a received upload in, one at a time, and removes it from the inbox.
+
+        Raises:
+            IngestError: it cannot be used; nothing changed.
+        """
+        options = replace(
+            options, pictures_beside=False, name=options.name or Path(name).name[:_LONGEST_NAME]
+        )
+        try:
+            with self._intake:
+                outcome = update_cycle.add_chunk(self.workspace, received, options, by=by)
+        finally:
+            received.unlink(missing_ok=True)
+        self.refresh()
+        return outcome
+
+    def start_update(self, request: UpdateRequest) -> JobRecord:
+        """Starts an update in a process of its own, after checking what can be checked at once.
+
+        Raises:
+            UnknownChunk, UnknownStrategy, BadStrategyOption: the request cannot be carried out.
+            UpdateRunning: another one is queued or running.
+        """
+        request = replace(request, chunk=self.workspace.catalog.chunk(request.chunk).id)
+        if request.strategy is None and request.options:
+            raise UsageProblem("Options belong to a strategy; name the strategy too.")
+        if request.strategy is not None:
+            options_of(strategy_named(request.strategy), request.options)
+        job = worker.submit(self.settings, "update", request.to_json())
+        self._follow(job.id)
+        return job
+
+    def recommended(self, chunk: str) -> tuple[str, str]:
+        """Returns the strategy that suits a chunk, and a sentence why."""
+        return lessons.choose_strategy(self.workspace, chunk)
+
+    def running_update(self) -> JobRecord | None:
+        """Returns the update that is queued or running, if any."""
+        jobs = self.workspace.catalog.jobs(limit=50)
+        active = [
+            job for job in jobs if job.kind == "update" and job.state in {"queued", "running", "interrupted"}
+        ]
+        return active[-1] if active else None
+
+    def _follow(self, job_id: str) -> None:
+        """Has a thread of ours start a job's process, and start it again when it dies."""
+        threading.Thread(target=self._run, args=(job_id,), name=f"follow-{job_id}", daemon=True).start()
+
+    def _run(self, job_id: str) -> None:
+        try:
+            worker.follow(self.settings, job_id)
+        except (AppError, IngestError, OSError) as error:
+            logger.warning("job %s: %s", job_id, error)
+
+    def slices(self, release: str) -> list[Mapping[str, object]]:
+        """Returns the slices that were measured for a release."""
+        listed = self.workspace.releases.release(release).manifest.get("slices")
+        return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []

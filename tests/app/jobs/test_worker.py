@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from app.errors import NoHome, UpdateRunning, UsageProblem
+from app.jobs import job_runner, worker
+from app.learning.outcomes import UpdateRequest
+from app.releases import durable, lock
+from app.releases.home import Home
+from app.settings import Settings, load_settings
+from ingest.catalog import Catalog
+from ingest.errors import UnknownJob
+from ingest.intake import IntakeOptions
+from ingest.records import JobRecord
+from tests.app import small_home
+
+PATIENCE_SECONDS = 120.0
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A home without releases: enough for everything about processes."""
+    Home.create(tmp_path / "home")
+    Catalog.open(tmp_path / "home" / "catalog.sqlite").close()
+    return load_settings(home=tmp_path / "home", poll_seconds=0.05)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_home.small_home(tmp_path_factory)
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every worker dies, as if killed, as soon as it has taken its job."""
+    monkeypatch.setenv(durable.FAULT_VARIABLE, job_runner.TAKEN)
+
+
+def update_job(settings: Settings, chunk: str = "none", **options: str | float | int | bool) -> JobRecord:
+    request = UpdateRequest(chunk=chunk, strategy="language-tables", options=options, by="test")
+    return worker.submit(settings, "update", request.to_json())
+
+
+def job_of(settings: Settings, job_id: str) -> JobRecord:
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        return catalog.job(job_id)
+
+
+def log_of(settings: Settings, job_id: str) -> str:
+    return job_runner.home_log(settings, job_id).read_text(encoding="utf-8")
+
+
+def wait_until(is_so: object, what: str) -> None:
+    assert callable(is_so)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.02)
+
+
+def test_an_unknown_kind_is_refused_and_nothing_is_queued(settings: Settings) -> None:
+    with pytest.raises(UsageProblem, match="no job kind 'dance'; there are update, ingest"):
+        worker.submit(settings, "dance", {})
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        assert catalog.jobs() == []
+
+
+def test_without_a_home_there_is_no_job(tmp_path: Path) -> None:
+    with pytest.raises(NoHome):
+        worker.submit(load_settings(home=tmp_path / "none"), "update", {})
+
+
+def test_a_second_update_is_refused_at_once(settings: Settings) -> None:
+    first = update_job(settings)
+    with pytest.raises(UpdateRunning, match=f"Update {first.id} is queued") as caught:
+        update_job(settings)
+    assert caught.value.exit_code == 5
+    worker.submit(settings, "ingest", {})  # taking pictures in is no update
+
+
+def test_a_worker_that_keeps_dying_is_replaced_and_then_given_up(settings: Settings, dying: None) -> None:
+    job = update_job(settings)
+    states: list[str] = []
+    ended = worker.follow(settings, job.id, lambda row: states.append(row.state), restarts=2)
+    assert ended.state == "interrupted"
+    assert ended.error is not None
+    assert f"--resume {job.id}" in ended.error
+    assert log_of(settings, job.id).count("started") == 3
+    assert states[0] == "queued"
+
+
+def test_a_job_whose_worker_died_does_not_block_the_next_update(settings: Settings, dying: None) -> None:
+    job = update_job(settings)
+    worker.spawn(settings, job.id)
+    wait_until(lambda: not worker.is_alive(Home(settings.home), job.id), "the worker's death")
+    assert update_job(settings).id != job.id
+
+
+def test_recover_marks_the_jobs_of_dead_workers(settings: Settings, dying: None) -> None:
+    job = update_job(settings)
+    worker.spawn(settings, job.id)
+    wait_until(lambda: not worker.is_alive(Home(settings.home), job.id), "the worker's death")
+    assert job_of(settings, job.id).state == "running"
+    assert [found.id for found in worker.recover(settings)] == [job.id]
+    assert job_of(settings, job.id).state == "interrupted"
+    assert worker.recover(settings) == []
+
+
+def test_recover_leaves_a_living_worker_alone(settings: Settings) -> None:
+    job = update_job(settings)
+    path = worker.lock_file(Home(settings.home), job.id)
+    path.parent.mkdir()
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        catalog.update_job(job.id, state="running", pid=os.getpid())
+    with lock.hold(path, "pretending"):
+        assert worker.recover(settings) == []
+        with pytest.raises(UpdateRunning, match="is running since"):
+            update_job(settings)
+    assert [found.id for found in worker.recover(settings)] == [job.id]
+
+
+def test_a_job_has_one_worker_however_often_it_is_started(settings: Settings) -> None:
+    job = update_job(settings)
+    path = worker.lock_file(Home(settings.home), job.id)
+    path.parent.mkdir()
+    with lock.hold(path, "the first worker"):
+        assert job_runner.run_job(settings, job.id) == UpdateRunning.default_exit_code
+    assert job_of(settings, job.id).state == "queued"
+
+
+def test_resume_refuses_what_has_ended_well(settings: Settings) -> None:
+    job = update_job(settings)
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        catalog.update_job(job.id, state="succeeded")
+    with pytest.raises(UsageProblem, match="has ended"):
+        worker.resume(settings, job.id)
+    with pytest.raises(UsageProblem, match="ended already"):
+        worker.cancel(settings, job.id)
+    with pytest.raises(UnknownJob):
+        worker.resume(settings, "j99")
+
+
+def test_cancel_ends_the_worker_and_resume_queues_the_job_again(settings: Settings) -> None:
+    job = update_job(settings)
+    worker.spawn(settings, job.id)
+    assert worker.is_alive(Home(settings.home), job.id)
+    assert worker.cancel(settings, job.id).state == "cancelled"
+    assert not worker.is_alive(Home(settings.home), job.id)
+    assert worker.follow(settings, job.id).state == "cancelled"  # nobody takes it up again
+    again = worker.resume(settings, job.id)
+    assert (again.state, again.error, again.finished) == ("queued", None, None)
+
+
+def test_a_machine_that_shuts_down_interrupts_and_does_not_cancel(settings: Settings) -> None:
+    job = update_job(settings)
+    worker.spawn(settings, job.id)
+    wait_until(lambda: job_of(settings, job.id).state == "running", "the job to run")
+    pid = job_of(settings, job.id).pid
+    assert pid is not None
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not worker.is_alive(Home(settings.home), job.id), "the worker's end")
+    assert job_of(settings, job.id).state == "interrupted"
+
+
+def test_a_mistake_of_the_user_fails_the_job_with_a_sentence_and_a_code(
+    template: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(home=small_home.copy_of(template, tmp_path))
+    job = update_job(settings, chunk="ffffffffffff")
+    assert job_runner.run_job(settings, job.id) == 1
+    ended = job_of(settings, job.id)
+    assert ended.state == "failed"
+    assert ended.error is not None
+    assert "no chunk" in ended.error
+    assert ended.result == {"code": "UnknownChunk", "exit_code": 1}
+
+
+def test_an_ingest_job_takes_a_chunk_in(template: Path, tmp_path: Path) -> None:
+    settings = load_settings(home=small_home.copy_of(template, tmp_path))
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
+    arguments = job_runner.intake_arguments(source, IntakeOptions(name="more"), by="test")
+    job = worker.submit(settings, "ingest", arguments)
+    assert job_runner.run_job(settings, job.id) == 0
+    ended = job_of(settings, job.id)
+    assert (ended.state, ended.error) == ("succeeded", None)
+    assert ended.result["report"]["name"] == "more"
+    assert ended.result["images_embedded"] == ended.result["report"]["new_images"] == 5
+
+
+def test_an_update_killed_in_the_middle_is_finished_by_a_second_worker(
+    template: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(home=small_home.copy_of(template, tmp_path), gate={"samples": 200})
+    home = Home(settings.home)
+    before = len(list(home.versions.iterdir()))
+    job = update_job(settings, small_home.taught_chunk(settings.home), epochs=30, batch_size=16)
+    epochs: dict[int, list[int]] = {}
+    killed = threading.Event()
+
+    def watch(row: JobRecord) -> None:
+        if row.progress.get("name") != "train" or row.pid is None:
+            return
+        epochs.setdefault(row.pid, []).append(row.progress["details"]["epoch"])
+        if not killed.is_set() and row.progress["details"]["epoch"] > 2:
+            killed.set()
+            os.kill(row.pid, signal.SIGKILL)
+
+    ended = worker.follow(settings, job.id, watch)
+    assert ended.error is None
+    # Few held-out pictures decide nothing for sure; that there is a verdict is what matters here.
+    assert ended.state in {"succeeded", "review", "rejected"}
+    assert len(epochs) == 2, "the update was not killed, or nobody went on"
+    first, second = epochs.values()
+    # The row may be older than the kill by a second of work, never newer.
+    assert second[0] >= first[-1] > 2
+    assert len(list(home.versions.iterdir())) == before + 1
+    assert (home.versions / ended.result["version"]).is_dir()
+
+
+def test_what_failed_can_be_resumed_for_a_week(settings: Settings) -> None:
+    now, long_ago = (datetime.now(UTC) - timedelta(days=days) for days in (0, 8))
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        jobs = {}
+        for name, state, finished in (
+            ("running", "running", None),
+            ("failed today", "failed", now),
+            ("failed long ago", "failed", long_ago),
+            ("ended well", "succeeded", now),
+        ):
+            jobs[name] = catalog.add_job("update", {}).id
+            done = None if finished is None else finished.isoformat()
+            catalog.update_job(jobs[name], state=state, finished=done)
+        assert worker.resumable(catalog.jobs()) == {jobs["running"], jobs["failed today"]}

@@ -1,0 +1,77 @@
+"""The integrity gate: a generation must hold each picture's own vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.errors import ReleaseDamaged
+from app.learning import gallery, going_live
+from app.learning.gallery import Vectors
+from app.settings import load_settings
+from app.workspace import Workspace
+from index.generation import Generation, write_generation
+from model_updates.encoder import Encoder
+from tests.app.small_home import copy_of, small_home
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with Workspace.open(load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))) as opened:
+        yield opened
+
+
+def live(workspace: Workspace) -> tuple[Encoder, Generation]:
+    _, record = going_live.live_release(workspace)
+    return workspace.open_encoder(record.version), workspace.open_generation(record.generation)
+
+
+def published(workspace: Workspace, encoder: Encoder, vectors: Vectors) -> Generation:
+    """A generation of the whole gallery with these vectors, which agrees with itself whatever they are."""
+    staged = workspace.home.staging / "strange"
+    ids = workspace.catalog.gallery_ids()
+    write_generation(staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=vectors, mode="full")
+    return workspace.open_generation(workspace.releases.publish_generation(staged))
+
+
+def test_a_sound_generation_passes_with_its_figures(workspace: Workspace) -> None:
+    encoder, generation = live(workspace)
+    wanted = workspace.catalog.gallery_ids()
+    figures = gallery.require_sound(
+        generation, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids)
+    )
+    assert (figures["coverage"], figures["agreement"]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("kind", ["shuffled", "collapsed"])
+def test_vectors_of_other_pictures_are_found(workspace: Workspace, kind: str) -> None:
+    encoder, generation = live(workspace)
+    right = generation.vectors(workspace.catalog.gallery_ids())
+    wrong = np.roll(right, 1, axis=0) if kind == "shuffled" else np.repeat(right[:1], len(right), axis=0)
+    strange = published(workspace, encoder, wrong)
+
+    def expected(ids: Sequence[str]) -> Vectors:
+        return gallery.embedded(workspace, encoder, ids)
+
+    with pytest.raises(ReleaseDamaged, match="other vectors than its encoder gives"):
+        gallery.require_sound(strange, encoder, workspace.catalog.gallery_ids(), expected)
+
+
+def test_a_generation_that_lacks_pictures_is_refused(workspace: Workspace) -> None:
+    encoder, generation = live(workspace)
+    with pytest.raises(ReleaseDamaged, match="lacks 1 of"):
+        gallery.require_sound(generation, encoder, [*workspace.catalog.gallery_ids(), "f" * 64])
+
+
+def test_a_release_with_strange_vectors_cannot_be_promoted(workspace: Workspace) -> None:
+    encoder, generation = live(workspace)
+    commit, record = going_live.live_release(workspace)
+    strange = published(workspace, encoder, np.roll(generation.vectors(generation.ids), 1, axis=0))
+    facts = {"version": record.version, "generation": strange.id, "languages": ["en"], "slices": []}
+    release = workspace.releases.publish_release(facts)
+    with pytest.raises(ReleaseDamaged, match="other vectors"):
+        going_live.promote(workspace, release, why="", by="test")
+    assert workspace.releases.current() == commit

@@ -1,0 +1,87 @@
+"""What is live changes by hand: promoting, going back, mending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.errors import NoRelease, UnknownRelease, UsageProblem
+from app.learning import going_live, update_cycle
+from app.releases.store import ReleaseRecord
+from app.settings import load_settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from ingest.pair import SliceKey
+from tests.app.small_home import copy_of, sample_chunk, small_home
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with Workspace.open(load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))) as opened:
+        yield opened
+
+
+def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
+    first = going_live.live_release(workspace)[1]
+    for name in ("second", "third"):
+        facts = update_cycle._facts(workspace, strategy=name, languages=["en"], parent=first.version)
+        version = update_cycle._publish_version(workspace, workspace.open_encoder(first.version), facts, {})
+        release = workspace.releases.publish_release({**_kept_facts(first), "version": version})
+        going_live.promote(workspace, release, why=name, by="test")
+
+    second = going_live.rollback(workspace, why="", by="test").release
+    assert workspace.releases.release(second).id.startswith("r3")
+    assert going_live.rollback(workspace, why="", by="test").release == first.id
+    with pytest.raises(NoRelease, match="first version"):
+        going_live.rollback(workspace, why="", by="test")
+
+
+def _kept_facts(record: ReleaseRecord) -> dict[str, object]:
+    return {name: record.manifest[name] for name in ("generation", "languages", "slices")}
+
+
+def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Workspace) -> None:
+    live = going_live.live_release(workspace)[1].id
+    for path in workspace.home.commits.iterdir():
+        path.chmod(0o644)
+        path.write_bytes(b"{}")
+    with pytest.raises(NoRelease, match="commit an intact release"):
+        going_live.live_release(workspace)
+
+    going_live.promote(workspace, live, why="mend", by="test")
+
+    assert going_live.live_release(workspace)[1].id == live
+
+
+def test_pictures_that_an_older_release_lacks_are_counted(workspace: Workspace, tmp_path: Path) -> None:
+    old = going_live.live_release(workspace)[1].id
+    more = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
+    added = update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
+    assert added.commit is not None
+    going_live.promote(workspace, old, why="", by="test")
+    assert (
+        going_live.left_out(workspace, old),
+        going_live.left_out(workspace, added.commit.release),
+    ) == (6, 0)
+
+    update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
+
+    assert going_live.left_out(workspace, going_live.live_release(workspace)[1].id) == 0
+
+
+def test_what_cannot_be_rolled_back_or_promoted_is_said(workspace: Workspace) -> None:
+    live = going_live.live_release(workspace)[1].id
+    with pytest.raises(NoRelease, match="first version"):
+        going_live.rollback(workspace, why="", by="test")
+    with pytest.raises(UsageProblem, match="live already"):
+        going_live.promote(workspace, live, why="", by="test")
+    with pytest.raises(UnknownRelease, match="r99"):
+        going_live.promote(workspace, "r99", why="", by="test")
+
+
+def test_evaluate_measures_the_learned_languages_only(workspace: Workspace) -> None:
+    results = going_live.evaluate(workspace)
+
+    assert set(results) == {SliceKey("en", "probes"), SliceKey("en", "scenes")}

@@ -1,0 +1,278 @@
+"""The story end to end, on a real home with the embedded encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.errors import NoSpace, UpdateRunning, UsageProblem
+from app.learning import going_live, update_cycle
+from app.learning.lessons import choose_strategy
+from app.learning.outcomes import Stage, UpdateRequest
+from app.settings import Settings, load_settings
+from app.workspace import Workspace
+from ingest.errors import UnknownChunk
+from ingest.intake import IntakeOptions
+from ingest.samples.chunks import write_chunk
+from ingest.samples.scenes import all_scenes
+from model_updates.errors import BadStrategyOption, UnknownStrategy
+from tests.app.small_home import copy_of, sample_chunk, small_home
+
+# Two dozen held-out pictures decide here; a product's default asks for 100.
+GATE = {"samples": 200, "minimum_images": 2}
+LANGUAGE_TABLES = {"epochs": 12, "batch_size": 32}
+PICTURES = 160
+
+
+@pytest.fixture
+def settings(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    home = small_home(tmp_path_factory, pictures=PICTURES)
+    return load_settings(home=copy_of(home, tmp_path), gate=GATE)
+
+
+@pytest.fixture
+def workspace(settings: Settings) -> object:
+    with Workspace.open(settings) as opened:
+        yield opened
+
+
+def ignore(stage: Stage) -> None:
+    """Progress that nobody looks at."""
+
+
+def state(workspace: Workspace) -> tuple[object, list[str], list[str]]:
+    """What must not change when something is refused or rejected."""
+    commit = workspace.releases.current()
+    assert commit is not None
+    return commit.number, [r.id for r in workspace.releases.releases()], workspace.catalog.gallery_ids()
+
+
+def german_request(workspace: Workspace, **changes: object) -> UpdateRequest:
+    chunk = workspace.catalog.chunks()[-1].id
+    values = {"chunk": chunk, "strategy": "language-tables", "options": LANGUAGE_TABLES} | changes
+    return UpdateRequest(**values)  # type: ignore[arg-type]
+
+
+def test_a_new_home_has_a_release_with_probe_slices_and_an_empty_gallery(tmp_path: Path) -> None:
+    settings = load_settings(home=tmp_path / "home")
+    commit = update_cycle.initialise(settings)
+
+    with Workspace.open(settings) as workspace:
+        release = workspace.releases.release(commit.release)
+        assert (commit.number, commit.reason) == (1, "init")
+        assert release.manifest["languages"] == ["en"]
+        slices: Any = release.manifest["slices"]
+        assert [(found["language"], found["domain"]) for found in slices] == [("en", "probes")]
+        assert workspace.catalog.gallery_ids() == []
+        assert len(workspace.catalog.test_images("probes")) >= 100
+
+
+def test_a_home_is_not_made_twice(settings: Settings) -> None:
+    with pytest.raises(UsageProblem, match="already has releases"):
+        update_cycle.initialise(settings)
+
+
+def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    source = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
+    before = len(workspace.catalog.gallery_ids())
+
+    first = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+    again = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+
+    _, record = going_live.live_release(workspace)
+    generation = workspace.open_generation(record.generation)
+    assert first.images_embedded == 6
+    assert len(generation) == before + 6 == len(workspace.catalog.gallery_ids())
+    assert (again.report.new_pairs, again.commit, again.images_embedded) == (0, None, 0)
+
+
+def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Workspace) -> None:
+    _, before = going_live.live_release(workspace)
+    parent = workspace.open_encoder(before.version)
+    forwards = parent.image_forwards
+    stages: list[str] = []
+
+    outcome = update_cycle.update(
+        workspace,
+        german_request(workspace, promote=True),
+        scratch=workspace.home.staging / "j",
+        progress=lambda stage: stages.append(stage.name),
+    )
+
+    assert outcome.training["image_forwards"] == 0
+    # The live tower embeds the validation and held-out pictures that are not cached yet, never the gallery.
+    assert outcome.images_embedded == 0
+    assert outcome.mode == "none"
+    assert stages[0] == "features"
+    assert outcome.verdict == "promote", outcome.sentence
+    commit, record = going_live.live_release(workspace)
+    assert outcome.commit == commit.number
+    assert record.generation == before.generation
+    assert record.manifest["languages"] == ["en", "de"]
+    candidate = workspace.open_encoder(record.version)
+    assert candidate.text_fingerprint("en") == parent.text_fingerprint("en")
+    assert candidate.image_fingerprint == parent.image_fingerprint
+    assert candidate.image_forwards == 0
+    assert parent.image_forwards - forwards <= len(workspace.catalog.test_images("probes")) + len(
+        workspace.catalog.gallery_ids()
+    )
+
+
+def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) -> None:
+    strict = workspace.settings.model_copy(
+        update={"gate": workspace.settings.gate.model_copy(update={"learned_margin": 99.0})}
+    )
+    workspace.settings = strict
+    before = state(workspace)
+
+    outcome = update_cycle.update(
+        workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ignore
+    )
+
+    assert outcome.verdict == "reject"
+    assert (outcome.release, outcome.commit) == (None, None)
+    assert state(workspace) == before
+    assert "stays live" in outcome.sentence
+
+
+def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Workspace) -> None:
+    outcome = update_cycle.update(
+        workspace,
+        german_request(workspace, promote=False),
+        scratch=workspace.home.staging / "j",
+        progress=ignore,
+    )
+    assert outcome.release is not None, outcome.sentence
+    first, before = going_live.live_release(workspace)
+    assert outcome.commit is None
+    assert before.id != outcome.release
+
+    forward = going_live.promote(workspace, outcome.release, why="try it", by="test", force=True)
+    back = going_live.rollback(workspace, why="second thoughts", by="test")
+    again = going_live.promote(workspace, outcome.release, why="after all", by="test", force=True)
+
+    assert [forward.number, back.number, again.number] == [first.number + n for n in (1, 2, 3)]
+    assert (forward.release, back.release, again.release) == (outcome.release, before.id, outcome.release)
+    assert [c.reason for c in workspace.releases.history()][-3:] == ["promote", "rollback", "promote"]
+
+
+def test_an_update_judges_again_when_another_release_went_live_meanwhile(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    source = sample_chunk(tmp_path / "meanwhile.zip", pictures=5, first=11)
+    done: list[int] = []
+
+    def ingest_during_release(stage: Stage) -> None:
+        if stage.name == "release" and not done:
+            done.append(1)
+            update_cycle.add_chunk(workspace, source, IntakeOptions(), by="somebody else")
+
+    outcome = update_cycle.update(
+        workspace,
+        german_request(workspace),
+        scratch=workspace.home.staging / "j",
+        progress=ingest_during_release,
+    )
+
+    assert outcome.verdict == "promote", outcome.sentence
+    _, record = going_live.live_release(workspace)
+    assert record.id == outcome.release
+    assert set(workspace.open_generation(record.generation).ids) == set(workspace.catalog.gallery_ids())
+
+
+def test_a_language_that_went_live_meanwhile_is_not_lost(workspace: Workspace, tmp_path: Path) -> None:
+    german = update_cycle.update(
+        workspace,
+        german_request(workspace, promote=False),
+        scratch=workspace.home.staging / "de",
+        progress=ignore,
+    )
+    assert german.release is not None, german.sentence
+    french = tmp_path / "french.zip"
+    chosen = list(all_scenes())[:: 4000 // PICTURES][:PICTURES]
+    write_chunk(french, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=["fr"])
+    update_cycle.add_chunk(workspace, french, IntakeOptions(), by="test")
+    taught: list[str] = []
+
+    def promote_german_meanwhile(stage: Stage) -> None:
+        if stage.name == "features":
+            taught.append(stage.message)
+        if stage.name == "train" and going_live.live_release(workspace)[1].id != german.release:
+            going_live.promote(workspace, str(german.release), why="", by="somebody else", force=True)
+
+    outcome = update_cycle.update(
+        workspace,
+        german_request(workspace),
+        scratch=workspace.home.staging / "fr",
+        progress=promote_german_meanwhile,
+    )
+
+    assert any("another version went live" in message for message in taught)
+    _, record = going_live.live_release(workspace)
+    assert record.id == outcome.release, outcome.sentence
+    assert record.manifest["languages"] == ["en", "de", "fr"]
+    assert record.manifest["parent"] == german.release
+    judged = {row["slice"] for row in outcome.gate["rows"]}
+    assert {"de/scenes", "fr/scenes"} <= judged
+
+
+def test_a_second_update_is_refused_while_one_runs(workspace: Workspace, settings: Settings) -> None:
+    with (
+        workspace.releases.updater_lock("teaching Dutch"),
+        pytest.raises(UpdateRunning, match="teaching Dutch"),
+    ):
+        update_cycle.update(
+            workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ignore
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"chunk": "feedbeef"}, UnknownChunk, "feedbeef"),
+        ({"strategy": "magic"}, UnknownStrategy, "language-tables"),
+        ({"options": {"epoch": 3}}, BadStrategyOption, "epochs"),
+        ({"options": {"epochs": "many"}}, BadStrategyOption, "number"),
+        ({"options": {"epochs": 0}}, BadStrategyOption, "at least 1 epoch"),
+    ],
+)
+def test_a_mistake_is_named_and_nothing_changes(
+    workspace: Workspace, changes: dict[str, object], error: type[Exception], says: str
+) -> None:
+    before = state(workspace)
+
+    with pytest.raises(error, match=says):
+        update_cycle.update(
+            workspace,
+            german_request(workspace, **changes),
+            scratch=workspace.home.staging / "j",
+            progress=ignore,
+        )
+
+    assert state(workspace) == before
+
+
+def test_a_disk_that_is_too_full_is_said_before_anything_runs(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state(workspace)
+    monkeypatch.setattr(update_cycle, "SPARE_BYTES", 1 << 60)
+
+    with pytest.raises(NoSpace, match="MB"):
+        update_cycle.update(
+            workspace, german_request(workspace), scratch=workspace.home.staging / "j", progress=ignore
+        )
+
+    assert state(workspace) == before
+
+
+def test_the_default_strategy_follows_the_chunk(workspace: Workspace, tmp_path: Path) -> None:
+    german = workspace.catalog.chunks()[-1].id
+    probes = workspace.catalog.chunks()[0].id
+
+    assert choose_strategy(workspace, german)[0] == "language-tables"
+    assert choose_strategy(workspace, probes)[0] == "c-clip"

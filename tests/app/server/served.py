@@ -1,0 +1,178 @@
+"""A small real home and a real server on loopback, for the tests of REST, security and screens."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import torch
+import uvicorn
+
+from app.learning import gallery
+from app.releases.store import ReleaseRecord
+from app.server.api import create_app, prepare_gradio, server_options
+from app.server.security import Passwords
+from app.server.serving import Serving
+from app.settings import Settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions, ingest_source
+from ingest.samples.chunks import write_chunk
+from ingest.samples.scenes import all_scenes
+from model_updates.encoder import Encoder
+from model_updates.gate_report import GateReport, Policy, RuleResult, Verdict
+from model_updates.opening import open_encoder
+from model_updates.versions import write_version
+
+PICTURES = 10
+
+
+def sample_upload(
+    path: Path, *, first: int = 0, count: int = PICTURES, languages: tuple[str, ...] = ("en", "de")
+) -> Path:
+    """A zip of drawn scenes."""
+    every = list(all_scenes())
+    chosen = [every[(first + n) * 37 % len(every)] for n in range(count)]
+    write_chunk(
+        path, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=list(languages)
+    )
+    return path
+
+
+@cache
+def _template() -> Path:
+    """A home with three releases: r1 is live, r2 knows German too, r3 waits for a review."""
+    root = Path(tempfile.mkdtemp(prefix="served-"))
+    settings = Settings(home=root / "home")
+    with Workspace.create(settings) as workspace:
+        ingest_source(
+            sample_upload(root / "scenes.zip"),
+            catalog=workspace.catalog,
+            blobs=workspace.blobs,
+            options=IntakeOptions(),
+        )
+        encoder = open_encoder()
+        first = _release(workspace, encoder, languages=["en"], parent=None, recall=40.0, gate=None)
+        workspace.releases.commit(first.id, parent=None, reason="init", why="tests", by="tests")
+        changed = _changed(encoder)
+        second = _release(
+            workspace,
+            changed,
+            languages=["en", "de"],
+            parent=first.id,
+            recall=60.0,
+            gate=_gate(Verdict.PROMOTE),
+        )
+        _release(
+            workspace,
+            changed,
+            languages=["en", "de"],
+            parent=second.id,
+            recall=50.0,
+            gate=_gate(Verdict.REVIEW),
+        )
+    return root / "home"
+
+
+def make_home(folder: Path) -> Settings:
+    """A copy of the template home."""
+    shutil.copytree(_template(), folder / "home")
+    return Settings(home=folder / "home", poll_seconds=0.1)
+
+
+@dataclass
+class Served:
+    """A running server."""
+
+    url: str
+    settings: Settings
+    serving: Serving
+
+    def client(self, **options: Any) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=60, **options)
+
+
+@contextmanager
+def served(settings: Settings, passwords: Passwords | None = None) -> Iterator[Served]:
+    """Runs the real server in a thread of this process."""
+    uploads = settings.home / "uploads"
+    uploads.mkdir(exist_ok=True)
+    prepare_gradio(uploads)
+    with Workspace.open(settings) as workspace, socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        serving = Serving(workspace)
+        app = create_app(serving, passwords)
+        server = uvicorn.Server(server_options(app, "127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        deadline = time.monotonic() + 60
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            assert time.monotonic() < deadline, "the server took too long to start"
+            time.sleep(0.02)
+        try:
+            yield Served(url, settings, serving)
+        finally:
+            server.should_exit = True
+            thread.join(timeout=20)
+            assert not thread.is_alive()
+
+
+def _release(
+    workspace: Workspace,
+    encoder: Encoder,
+    *,
+    languages: list[str],
+    parent: str | None,
+    recall: float,
+    gate: GateReport | None,
+) -> ReleaseRecord:
+    staged = workspace.home.staging / "version"
+    write_version(staged, encoder, {"languages": languages, "parent": parent, "recall": recall}, {})
+    version = workspace.releases.publish_version(staged)
+    embedded = gallery.embed_gallery(workspace, encoder, previous=None)
+    recalls = {f"{way}_r{k}": recall + k for way in ("t2i", "i2t") for k in (1, 5, 10)}
+    release = workspace.releases.publish_release(
+        {
+            "version": version,
+            "generation": embedded.generation,
+            "languages": languages,
+            "parent": parent,
+            "strategy": "language-tables" if parent else None,
+            "mode": embedded.mode,
+            "images_embedded": embedded.images_embedded,
+            "gate": gate.to_json() if gate else None,
+            "slices": [
+                {"language": tag, "domain": "scenes", "images": 4, "captions": 4, "recalls": recalls}
+                for tag in languages
+            ],
+            "created": "2026-01-02T03:04:05+00:00",
+        }
+    )
+    return workspace.releases.release(release)
+
+
+def _changed(encoder: Encoder) -> Encoder:
+    """The same image tower under another text tower, so that answers differ."""
+    changed = encoder.copy()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        table = changed.model.token_embedding.weight  # type: ignore[union-attr]
+        table.add_(float(np.std(table.numpy())) * torch.randn(table.shape, generator=generator))  # type: ignore[operator,arg-type]
+    changed.forget_fingerprints()
+    return changed
+
+
+def _gate(verdict: Verdict) -> GateReport:
+    return GateReport(Policy(), (RuleResult("kept", verdict, ("de/scenes has 4 held-out images.",)),), ())

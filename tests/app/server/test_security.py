@@ -1,0 +1,339 @@
+"""Claims about passwords, roles and what the guard refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.errors import UsageProblem
+from app.server.api import require_protection
+from app.server.guard import Guard, Rules
+from app.server.security import Attempts, NotAllowed, Passwords, password_line
+from app.settings import Settings
+from tests.app.server.served import Served, make_home, served
+
+ADMIN = ("ada", "correct horse battery")
+SEARCHER = ("sam", "seven quiet tortoises")
+
+
+@pytest.fixture(scope="module")
+def password_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("passwords") / "passwords"
+    lines = [password_line(ADMIN[0], "admin", ADMIN[1]), password_line(SEARCHER[0], "searcher", SEARCHER[1])]
+    path.write_text("# who may come in\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, password_file: Path) -> Iterator[Served]:
+    settings = make_home(tmp_path_factory.mktemp("home")).model_copy(
+        update={
+            "password_file": password_file,
+            "origins": ["https://friend.example"],
+            "max_upload_bytes": 2_000_000,
+        }
+    )
+    with served(settings, Passwords.load(password_file)) as running:
+        yield running
+
+
+ADMIN_ONLY = [
+    ("POST", "/v1/chunks"),
+    ("POST", "/v1/updates"),
+    ("POST", "/v1/releases/r2/promote"),
+    ("POST", "/v1/rollback"),
+    ("GET", "/admin"),
+    ("GET", "/admin/"),
+    ("GET", "/admin/config"),
+    ("POST", "/admin/gradio_api/upload"),
+    ("POST", "/admin/gradio_api/queue/join"),
+    ("POST", "/v1/anything-new"),
+]
+FOR_SEARCHERS = [
+    ("GET", "/"),
+    ("GET", "/config"),
+    ("GET", "/v1/releases"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/version"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ADMIN_ONLY + FOR_SEARCHERS)
+def test_nothing_is_shown_without_signing_in(server: Served, method: str, path: str) -> None:
+    with server.client() as client:
+        answer = client.request(method, path)
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"].startswith("Basic")
+    assert answer.json()["code"] == "sign_in"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_needs_no_password(server: Served, path: str) -> None:
+    with server.client() as client:
+        assert client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), ADMIN_ONLY)
+def test_a_searcher_may_not_change_anything(server: Served, method: str, path: str) -> None:
+    with server.client(auth=SEARCHER) as client:
+        answer = client.request(method, path, json={} if method == "POST" else None)
+    assert answer.status_code == 403
+    assert answer.json()["code"] == "not_allowed"
+
+
+@pytest.mark.parametrize(("method", "path"), FOR_SEARCHERS)
+def test_a_searcher_may_look(server: Served, method: str, path: str) -> None:
+    with server.client(auth=SEARCHER) as client:
+        assert client.request(method, path).status_code == 200
+
+
+def test_a_searcher_may_search_and_an_admin_may_see_the_admin_page(server: Served) -> None:
+    with server.client(auth=SEARCHER) as client:
+        assert client.post("/v1/search", json={"text": "a red boat"}).status_code == 200
+    with server.client(auth=ADMIN) as client:
+        assert client.get("/admin/").status_code == 200
+        assert client.post("/v1/rollback", json={"release": "r99"}).status_code == 404
+
+
+def test_every_function_of_the_admin_screen_asks_for_the_role_again(server: Served) -> None:
+    """Called through the searcher's page, where they do not exist, and by name and index through the admin's."""
+    with server.client(auth=ADMIN) as client:
+        functions = client.get("/admin/config").json()["dependencies"]
+        assert len(functions) >= 8
+    with server.client(auth=SEARCHER) as client:
+        for function in functions:
+            join = {"fn_index": function["id"], "data": [], "session_hash": "abc", "event_data": None}
+            assert client.post("/admin/gradio_api/queue/join", json=join).status_code == 403
+
+
+def test_a_function_of_the_admin_screen_refuses_a_searcher_by_itself(password_file: Path) -> None:
+    from types import SimpleNamespace
+    from typing import Any, cast
+
+    from app.ui.access import Access
+
+    access = Access(Passwords.load(password_file))
+    asked: Any = SimpleNamespace(username=SEARCHER[0])
+    with pytest.raises(NotAllowed, match="needs an admin"):
+        access.admin(cast(Any, asked))
+    with pytest.raises(NotAllowed, match="Sign in"):
+        access.admin(cast(Any, SimpleNamespace(username="stranger")))
+    assert access.admin(cast(Any, SimpleNamespace(username=ADMIN[0]))).name == "ada"
+
+
+def test_a_wrong_password_is_refused_and_soon_must_wait(tmp_path: Path, password_file: Path) -> None:
+    now = [0.0]
+    attempts = Attempts(most=5, seconds=60, clock=lambda: now[0])
+    for _ in range(5):
+        assert attempts.wait_seconds("10.0.0.1") == 0
+        attempts.failed("10.0.0.1")
+    assert attempts.wait_seconds("10.0.0.1") == 60
+    assert attempts.wait_seconds("10.0.0.2") == 0
+    now[0] = 61
+    assert attempts.wait_seconds("10.0.0.1") == 0
+
+
+def test_guessing_is_answered_with_429_even_when_the_sixth_guess_is_right(password_file: Path) -> None:
+    async def inside(scope: object, receive: object, send: object) -> None:
+        raise AssertionError("nothing may pass")
+
+    rules = Rules(Passwords.load(password_file), (), None, 1000)
+    transport = httpx.ASGITransport(app=Guard(inside, rules))
+
+    async def guess() -> list[int]:
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+            wrong = [(await client.get("/", auth=(ADMIN[0], f"guess {n}"))).status_code for n in range(5)]
+            return [*wrong, (await client.get("/", auth=ADMIN)).status_code]
+
+    import asyncio
+
+    assert asyncio.run(guess()) == [401] * 5 + [429]
+
+
+def test_a_foreign_page_may_not_post(server: Served) -> None:
+    with server.client(auth=ADMIN) as client:
+        own = {"Origin": server.url}
+        assert client.post("/v1/search", json={"text": "boat"}, headers=own).status_code == 200
+        friend = {"Origin": "https://friend.example"}
+        assert client.post("/v1/search", json={"text": "boat"}, headers=friend).status_code == 200
+        for evil in ("https://evil.example", "null", "https://friend.example.evil.example"):
+            for path in ("/v1/search", "/gradio_api/queue/join", "/admin/gradio_api/upload", "/v1/rollback"):
+                answer = client.post(path, json={}, headers={"Origin": evil})
+                assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
+
+
+@pytest.mark.parametrize("path", ["/v1/releases", "/config", "/admin/config"])
+def test_cors_allows_friends_only(server: Served, path: str) -> None:
+    with server.client(auth=ADMIN) as client:
+        evil = client.get(path, headers={"Origin": "https://evil.example"})
+        assert "access-control-allow-origin" not in evil.headers
+        asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+        assert client.options(path, headers=asked).status_code == 400
+        friend = client.get(path, headers={"Origin": "https://friend.example"})
+        assert friend.headers["access-control-allow-origin"] == "https://friend.example"
+
+
+@pytest.mark.parametrize("path", ["/", "/admin/", "/v1/releases", "/healthz", "/v1/nothing", "/theme.css"])
+def test_every_answer_carries_the_security_headers(server: Served, path: str) -> None:
+    with server.client(auth=ADMIN) as client:
+        headers = client.get(path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'self'" in headers["content-security-policy"]
+    assert headers["referrer-policy"] == "same-origin"
+    assert "server" not in headers
+
+
+def test_a_large_request_is_refused_before_it_is_read(server: Served) -> None:
+    with server.client(auth=ADMIN) as client:
+        text = client.post(
+            "/v1/search", content=b"x" * 1_100_000, headers={"Content-Type": "application/json"}
+        )
+        assert (text.status_code, text.json()["code"]) == (413, "too_large")
+        upload = client.post("/v1/chunks", files={"file": ("big.zip", b"x" * 2_100_000)})
+        assert upload.status_code == 413
+        assert "Split the chunk" in upload.json()["error"]
+        endless = client.post("/v1/search", content=iter([b"{}"]))
+        assert (endless.status_code, endless.json()["code"]) == (411, "length_required")
+
+
+@pytest.mark.parametrize("mount", ["", "/admin"])
+@pytest.mark.parametrize(
+    "route",
+    [
+        "/gradio_api/file=http://169.254.169.254/latest",
+        "/gradio_api/file=https://example.org/x",
+        "/gradio_api/file=HTTP://127.0.0.1/",
+        "/gradio_api/proxy=http://127.0.0.1/",
+        "/gradio_api/runs",
+    ],
+)
+def test_routes_that_fetch_from_elsewhere_are_off(server: Served, mount: str, route: str) -> None:
+    with server.client(auth=ADMIN) as client:
+        assert client.get(mount + route).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/gradio_api/file=/etc/passwd",
+        "/gradio_api/file=../../../../etc/passwd",
+        "/gradio_api/file=%2e%2e%2f%2e%2e%2fetc/passwd",
+        "/gradio_api/file=/proc/self/environ",
+        "/static/../../../../etc/passwd",
+        "/assets/..%2f..%2f..%2f..%2fetc/passwd",
+    ],
+)
+@pytest.mark.parametrize("mount", ["", "/admin"])
+def test_files_of_the_machine_cannot_be_read(server: Served, mount: str, path: str) -> None:
+    with server.client(auth=ADMIN) as client:
+        answer = client.get(mount + path)
+    assert answer.status_code in {400, 403, 404}
+    assert "root:" not in answer.text
+
+
+def test_the_password_file_and_the_catalog_cannot_be_read_through_the_screens(server: Served) -> None:
+    paths = [
+        server.settings.password_file,
+        server.settings.home / "catalog.sqlite",
+        server.settings.home / "FORMAT",
+    ]
+    with server.client(auth=ADMIN) as client:
+        for path in paths:
+            assert client.get(f"/gradio_api/file={path}").status_code in {403, 404}
+
+
+def test_the_screens_neither_show_their_api_nor_call_home(server: Served) -> None:
+    with server.client(auth=ADMIN) as client:
+        for page in ("/config", "/admin/config"):
+            config = client.get(page).json()
+            assert not config["analytics_enabled"]
+            assert not config["show_error"]
+            assert config.get("footer_links") in ([], None)
+        assert "googleapis" not in client.get("/").text
+
+
+def test_loopback_without_passwords_answers_to_its_own_names_only(tmp_path: Path) -> None:
+    """Else a web page whose name is pointed at this machine could drive the server from a browser."""
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        port = running.url.rsplit(":", 1)[1]
+        assert client.get("/v1/releases").status_code == 200
+        assert client.get("/v1/releases", headers={"Host": f"localhost:{port}"}).status_code == 200
+        rebound = client.get("/v1/releases", headers={"Host": f"evil.example:{port}"})
+        assert (rebound.status_code, rebound.json()["code"]) == (400, "unknown_host")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.10", "example.org"])
+def test_the_network_is_not_served_by_accident(tmp_path: Path, host: str) -> None:
+    with pytest.raises(UsageProblem, match="password file"):
+        require_protection(Settings(home=tmp_path, host=host))
+
+
+def test_the_network_is_served_when_that_is_meant(tmp_path: Path, password_file: Path) -> None:
+    assert require_protection(Settings(home=tmp_path, host="0.0.0.0", allow_open=True)) is None
+    accounts = require_protection(Settings(home=tmp_path, host="0.0.0.0", password_file=password_file))
+    assert accounts is not None
+    assert require_protection(Settings(home=tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "no account"),
+        ("ada:secret\n", "Line 1"),
+        ("ada:boss:scrypt$AA==$AA==\n", "Line 1"),
+        ("# fine\nada:admin:md5$AA==$AA==\n", "Line 2"),
+        ("ada:admin:scrypt$!$AA==\n", "damaged"),
+        ("ada:admin:scrypt$AA==$AA==\nada:admin:scrypt$AA==$AA==\n", "second time"),
+    ],
+)
+def test_a_password_file_that_cannot_be_used_names_the_line(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "passwords"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageProblem, match=sentence):
+        Passwords.load(path)
+
+
+def test_a_missing_password_file_does_not_mean_an_open_server(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="cannot be read"):
+        require_protection(Settings(home=tmp_path, password_file=tmp_path / "none"))
+
+
+def test_the_command_writes_a_line_that_signs_in(tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "app.server.security", "kim", "admin"],
+        input="a long enough password\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    path = tmp_path / "passwords"
+    path.write_text(made.stdout, encoding="utf-8")
+    import base64
+
+    right, wrong = (
+        base64.b64encode(f"kim:{word}".encode()).decode() for word in ("a long enough password", "no")
+    )
+    passwords = Passwords.load(path)
+    account = passwords.check(right)
+    assert account is not None
+    assert (account.name, account.role) == ("kim", "admin")
+    assert passwords.check(wrong) is None
+    assert passwords.check("not base64!") is None
+    assert passwords.remembered(right) == account
+    assert passwords.remembered(wrong) is None
+    assert "long enough" not in made.stdout
+
+
+@pytest.mark.parametrize(
+    ("user", "role", "password"),
+    [("a:b", "admin", "x" * 12), ("ann", "boss", "x" * 12), ("ann", "admin", "short")],
+)
+def test_a_line_is_refused_that_could_not_be_read_back(user: str, role: str, password: str) -> None:
+    with pytest.raises(UsageProblem):
+        password_line(user, role, password)
