@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from app.releases.manifest import SliceSummary
+
 # Wide enough for a table when nobody's window says how wide it is.
 _WIDE = 160
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -222,20 +224,20 @@ def gate_table(gate: Mapping[str, Any]) -> tuple[list[str], Table]:
     return lines, table(header, rows)
 
 
-def slices_table(slices: Iterable[Mapping[str, Any]], *, title: str | None = None) -> Table:
+def slices_table(slices: Iterable[SliceSummary], *, title: str | None = None) -> Table:
     """Shows the recall per slice.
 
     Args:
-        slices: As in a release's manifest: language, domain, images, captions, recalls.
+        slices: What was measured.
         title: Above the table.
     """
     rows = [
         (
-            part["language"],
-            part["domain"],
-            part["images"],
-            part["captions"],
-            *(round(float(part["recalls"][name]), 1) for name, _ in RECALLS),
+            part.language,
+            part.domain,
+            part.images,
+            part.captions,
+            *(round(part.recalls[name], 1) for name, _ in RECALLS),
         )
         for part in slices
     ]

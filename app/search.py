@@ -25,6 +25,7 @@ from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
+from model_updates.strategy import BASE_LANGUAGE
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +58,7 @@ class Snapshot:
         encoder = workspace.open_encoder(record.version)
         generation = workspace.open_generation(record.generation)
         require_sound(generation, encoder, [])
-        languages = record.manifest.get("languages")
-        learned = tuple(str(tag) for tag in languages) if isinstance(languages, list) else ("en",)
+        learned = record.manifest.languages or (BASE_LANGUAGE,)
         warm_up(learned)
         number = commit.number if record.id == commit.release else 0
         return cls(record, number, encoder, generation, learned)

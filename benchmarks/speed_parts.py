@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import Stage, UpdateRequest
+from app.releases.manifest import ReleaseManifest
 from app.search import Answer
 from app.server.serving import Serving
 from app.settings import GateSettings, Settings
@@ -121,13 +122,8 @@ def _publish_gallery(workspace: Workspace, vectors: int) -> None:
     write_generation(
         staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=unit_rows(rows), mode="full"
     )
-    facts = {
-        "version": record.version,
-        "generation": workspace.releases.publish_generation(staged),
-        "languages": ["en", "de", "fr", "ja"],
-        "chunks": [],
-        "slices": [],
-    }
+    generation = workspace.releases.publish_generation(staged)
+    facts = ReleaseManifest(record.version, generation, languages=("en", "de", "fr", "ja"))
     release = workspace.releases.publish_release(facts)
     workspace.releases.commit(release, parent=live.number, reason="ingest", why="benchmark", by="benchmark")
 

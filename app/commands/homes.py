@@ -44,6 +44,7 @@ def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
     from app.jobs import worker
     from app.releases import durable
     from app.releases.home import Home
+    from app.releases.manifest import SliceSummary
     from app.releases.store import ReleaseStore
     from ingest.catalog import Catalog
 
@@ -80,7 +81,8 @@ def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
     lines.append(f"Disk: {messages.size(used)} used, {messages.size(disk['free_bytes'])} free.")
     tables: list[Any] = []
     if live and live["slices"]:
-        tables.append(messages.slices_table(live["slices"], title=f"Recall of {live['release']} in percent"))
+        measured = [SliceSummary.from_json(part) for part in live["slices"]]
+        tables.append(messages.slices_table(measured, title=f"Recall of {live['release']} in percent"))
     if chunks:
         rows = [(c.id, c.name, c.pairs, c.images, ", ".join(c.languages)) for c in chunks]
         tables.append(messages.table(("chunk", "name", "pairs", "pictures", "languages"), rows))
@@ -137,8 +139,8 @@ def _live(store: ReleaseStore) -> dict[str, Any] | None:
         "why": standing.commit.why,
         "version": record.version,
         "generation": record.generation,
-        "languages": record.manifest.get("languages", []),
-        "slices": record.manifest.get("slices", []),
+        "languages": list(record.manifest.languages),
+        "slices": [part.to_json() for part in record.manifest.slices],
         "skipped": skipped,
     }
 

@@ -145,7 +145,7 @@ def evaluate(
         slices = lessons.summaries(going_live.evaluate(workspace, record.id))
     title = f"Recall of {record.id} in percent, text to image"
     found: Any = messages.slices_table(slices, title=title) if slices else "There are no held-out pairs yet."
-    show(is_json, {"release": record.id, "slices": slices}, found)
+    show(is_json, {"release": record.id, "slices": [part.to_json() for part in slices]}, found)
 
 
 def gate(release: Annotated[str, _RELEASE], home: HomeOption = None, is_json: JsonOption = False) -> None:
@@ -156,7 +156,7 @@ def gate(release: Annotated[str, _RELEASE], home: HomeOption = None, is_json: Js
     from app.releases.store import ReleaseStore
 
     record = ReleaseStore(Home.open(settings.home)).release(release)
-    report: Any = record.manifest.get("gate")
+    report = record.manifest.gate
     if not report:
         show(
             is_json,

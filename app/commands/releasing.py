@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,33 +36,32 @@ def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
     store = ReleaseStore(Home.open(settings.home))
     standing = store.standing()
     live = standing.commit.release if standing.commit else None
-    found = []
-    for record in reversed(store.releases()):
-        facts: dict[str, Any] = record.manifest
-        found.append(
-            {
-                "id": record.id,
-                "live": record.id == live,
-                "created": facts.get("created"),
-                "strategy": facts.get("strategy"),
-                "mode": facts.get("mode"),
-                "verdict": (facts.get("gate") or {}).get("verdict"),
-                "languages": facts.get("languages", []),
-                "version": record.version,
-                "generation": record.generation,
-            }
-        )
+    records = store.releases()[::-1]
+    found = [
+        {
+            "id": record.id,
+            "live": record.id == live,
+            "created": record.manifest.created,
+            "strategy": record.manifest.strategy,
+            "mode": record.manifest.mode,
+            "verdict": record.manifest.verdict,
+            "languages": record.manifest.languages,
+            "version": record.version,
+            "generation": record.generation,
+        }
+        for record in records
+    ]
     rows = [
         (
-            release["id"],
-            "live" if release["live"] else "",
-            str(release["created"])[:19],
-            release["strategy"],
-            release["mode"],
-            release["verdict"],
-            ", ".join(release["languages"]),
+            record.id,
+            "live" if record.id == live else "",
+            str(record.manifest.created)[:19],
+            record.manifest.strategy,
+            record.manifest.mode,
+            record.manifest.verdict,
+            ", ".join(record.manifest.languages),
         )
-        for release in found
+        for record in records
     ]
     header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
     show(is_json, found, table(header, rows) if rows else "There are none yet. Run `python -m app init`.")

@@ -406,8 +406,7 @@ def _release_before(player: Player, language: str) -> str:
     releases = player.workspace.releases
     last = ""
     for commit in releases.history():
-        languages = releases.release(commit.release).manifest.get("languages")
-        if isinstance(languages, list) and language in languages:
+        if language in releases.release(commit.release).manifest.languages:
             break
         last = commit.release
     return last

@@ -28,8 +28,7 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
     )  # not `current`: this is how a home without an intact one is mended
     if live is not None and live.release == record.id:
         raise UsageProblem(f"{record.id} is live already.")
-    gate = record.manifest.get("gate")
-    if isinstance(gate, dict) and gate.get("verdict") == "review" and not force:
+    if record.manifest.verdict == "review" and not force:
         raise UsageProblem(
             f"The gate asked a person to look at {record.id} before it goes live. "
             f"Read `python -m app gate {record.id}`, then promote it with --force.",
@@ -65,7 +64,7 @@ def left_out(workspace: Workspace, release: str) -> int:
 def evaluate(workspace: Workspace, release: str | None = None) -> dict[SliceKey, SliceResult]:
     """Measures a release's version on today's held-out pairs of the languages it has learned."""
     record = live_release(workspace)[1] if release is None else workspace.releases.release(release)
-    slices = lessons.held_out(workspace, set(lessons.listed(record, "languages")))
+    slices = lessons.held_out(workspace, set(record.manifest.languages))
     return measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from app.errors import ReleaseDamaged, UnknownRelease, UsageProblem
 from app.learning.outcomes import Stage, UpdateRequest
+from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from index.generation import Generation
@@ -75,7 +76,11 @@ def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
     """
     record = workspace.catalog.chunk(chunk)
     commit = workspace.releases.current()
-    learned = {BASE_LANGUAGE} if commit is None else _learned(workspace.releases.release(commit.release))
+    learned = (
+        {BASE_LANGUAGE}
+        if commit is None
+        else set(workspace.releases.release(commit.release).manifest.languages)
+    )
     new = sorted(set(record.languages) - learned)
     if new:
         return (
@@ -103,7 +108,7 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     remembered = workspace.open_version(record.version).strategy_states.get(name)
     if remembered:
         strategy.load_state_dict(remembered)
-    languages = _taught_languages(strategy, chunk, _learned(record))
+    languages = _taught_languages(strategy, chunk, set(record.manifest.languages))
     train = _pairs(workspace, chunk, Split.TRAIN, languages)
     if not train:
         raise UsageProblem(
@@ -138,11 +143,11 @@ def learn(
     context = UpdateContext(
         encoder=candidate,
         pairs=lesson.train,
-        learned_languages=frozenset(_learned(lesson.parent)),
+        learned_languages=frozenset(lesson.parent.manifest.languages),
         open_anchor=lambda: workspace.open_encoder(root),
         open_previous=lambda: workspace.open_encoder(lesson.parent.version),
         seed=lesson.seed,
-        update_number=1 + len(_values(lesson.parent, "chunks")),
+        update_number=1 + len(lesson.parent.manifest.chunks),
         load_image=workspace.load_image,
         open_earlier=lambda: earlier_pairs(workspace, lesson.parent),
     )
@@ -174,8 +179,8 @@ def learn(
 
 def earlier_pairs(workspace: Workspace, release: ReleaseRecord) -> tuple[TrainingPair, ...]:
     """Returns the training pairs of the chunks that a release has learned, oldest first, for strategies that replay."""
-    learned = _learned(release)
-    chunks = [workspace.catalog.chunk(str(chunk)) for chunk in _values(release, "chunks")]
+    learned = set(release.manifest.languages)
+    chunks = [workspace.catalog.chunk(chunk) for chunk in release.manifest.chunks]
     return tuple(pair for chunk in chunks for pair in _pairs(workspace, chunk, Split.TRAIN, learned))
 
 
@@ -203,9 +208,9 @@ def best_versions(
         record = readable(workspace, commit.release)
         if record is None:
             continue
-        for summary in _values(record, "slices"):
-            key = SliceKey(summary["language"], summary["domain"])
-            score = sum(summary["recalls"][metric] for metric in METRICS)
+        for summary in record.manifest.slices:
+            key = SliceKey(summary.language, summary.domain)
+            score = sum(summary.recalls[metric] for metric in METRICS)
             if key in wanted and score > best.get(key, (-1.0, ""))[0]:
                 best[key] = (score, record.version)
     by_version: dict[str, set[SliceKey]] = {}
@@ -255,18 +260,18 @@ def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> l
     return [(pin.query, keeps(candidate, new, pin)) for pin in pins if keeps(before, old, pin)]
 
 
-def summaries(results: Mapping[SliceKey, SliceResult]) -> list[dict[str, Any]]:
+def summaries(results: Mapping[SliceKey, SliceResult]) -> tuple[SliceSummary, ...]:
     """Returns what a release's manifest says of each slice."""
-    return [
-        {
-            "language": key.language,
-            "domain": key.domain,
-            "images": result.captioned_images,
-            "captions": len(result.text_ranks),
-            "recalls": {name: round(value, 3) for name, value in result.recalls().items()},
-        }
+    return tuple(
+        SliceSummary(
+            language=key.language,
+            domain=key.domain,
+            images=result.captioned_images,
+            captions=len(result.text_ranks),
+            recalls={name: round(value, 3) for name, value in result.recalls().items()},
+        )
         for key, result in sorted(results.items())
-    ]
+    )
 
 
 def training_json(report: TrainingReport) -> dict[str, Any]:
@@ -320,18 +325,9 @@ def _as_stage(step: TrainingProgress) -> Stage:
     )
 
 
-def _learned(record: ReleaseRecord) -> set[str]:
-    return {str(language) for language in _values(record, "languages")}
-
-
 def _in_order(record: ReleaseRecord, taught: Mapping[str, int]) -> list[str]:
-    known = [str(language) for language in _values(record, "languages")]
+    known = list(record.manifest.languages)
     return known + sorted(set(taught) - set(known))
-
-
-def _values(record: ReleaseRecord, name: str) -> list[Any]:
-    values = record.manifest.get(name)
-    return list(values) if isinstance(values, list) else []
 
 
 def _device(wanted: str) -> str:
@@ -340,8 +336,3 @@ def _device(wanted: str) -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def listed(record: ReleaseRecord, name: str) -> list[str]:
-    """Returns a list of words from a release's manifest; empty when it has none."""
-    return [str(value) for value in _values(record, name)]

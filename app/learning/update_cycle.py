@@ -22,6 +22,7 @@ from app.learning.outcomes import AddOutcome, Stage, UpdateOutcome, UpdateReques
 from app.learning.probes import write_probes
 from app.releases.commits import CommitRecord
 from app.releases.durable import require_space
+from app.releases.manifest import ReleaseManifest
 from app.releases.store import ReleaseRecord
 from app.settings import Settings
 from app.workspace import Workspace
@@ -68,18 +69,15 @@ def initialise(
             encoder, lessons.held_out(workspace, {BASE_LANGUAGE}), workspace.load_image, workspace.features
         )
         release = workspace.releases.publish_release(
-            {
-                "version": version,
-                "generation": embedded.generation,
-                "languages": [BASE_LANGUAGE],
-                "chunks": [],
-                "strategy": None,
-                "mode": "full",
-                "images_embedded": embedded.images_embedded,
-                "gate": None,
-                "slices": lessons.summaries(results),
-                "created": _now(),
-            }
+            ReleaseManifest(
+                version=version,
+                generation=embedded.generation,
+                languages=(BASE_LANGUAGE,),
+                mode="full",
+                images_embedded=embedded.images_embedded,
+                slices=lessons.summaries(results),
+                created=_now(),
+            )
         )
         return workspace.releases.commit(
             release, parent=None, reason="init", why=f"base encoder {model}", by="init"
@@ -124,14 +122,14 @@ def extend_gallery(workspace: Workspace, *, why: str, by: str) -> tuple[CommitRe
             return None, embedded_images
         figures = _require_sound(workspace, embedded.generation, encoder)
         release = workspace.releases.publish_release(
-            _release_facts(record)
-            | {
-                "generation": embedded.generation,
-                "mode": "delta",
-                "images_embedded": embedded.images_embedded,
-                "integrity": figures,
-                "created": _now(),
-            }
+            record.manifest.successor(
+                record.id,
+                generation=embedded.generation,
+                mode="delta",
+                images_embedded=embedded.images_embedded,
+                integrity=figures,
+                created=_now(),
+            )
         )
         try:
             return workspace.releases.commit(
@@ -252,25 +250,24 @@ def _judge_and_release(
     mode = "none" if candidate.image_fingerprint == previous.fingerprint else embedded.mode
     progress(Stage("release", "publishing the release"))
     release = workspace.releases.publish_release(
-        _release_facts(record)
-        | {
-            "version": outcome.version,
-            "generation": embedded.generation,
-            "languages": lesson.languages_after,
-            "chunks": [*lessons.listed(record, "chunks"), lesson.chunk],
-            "strategy": lesson.strategy.name,
-            "options": lesson.options,
-            "seed": lesson.seed,
-            "mode": mode,
-            "images_embedded": embedded.images_embedded,
-            "integrity": figures,
-            "parent": record.id,
-            "judged_against": live.number,
-            "gate": gate.to_json(),
-            "training": outcome.training,
-            "slices": lessons.summaries(results),
-            "created": _now(),
-        },
+        record.manifest.successor(
+            record.id,
+            version=outcome.version,
+            generation=embedded.generation,
+            languages=tuple(lesson.languages_after),
+            chunks=(*record.manifest.chunks, lesson.chunk),
+            strategy=lesson.strategy.name,
+            options=lesson.options,
+            seed=lesson.seed,
+            mode=mode,
+            images_embedded=embedded.images_embedded,
+            integrity=figures,
+            judged_against=live.number,
+            gate=gate.to_json(),
+            training=outcome.training,
+            slices=lessons.summaries(results),
+            created=_now(),
+        ),
         {"report.md": gate.markdown().encode()},
     )
     said = "Passed" if outcome.verdict == "promote" else "Needs a person's review"
@@ -372,12 +369,6 @@ def _facts(
 ) -> dict[str, Any]:
     root = None if parent is None else workspace.version_manifest(parent).get("root") or parent
     return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": _now()}
-
-
-def _release_facts(record: ReleaseRecord) -> dict[str, Any]:
-    """The facts of a release that its successor keeps unless it says otherwise."""
-    made_by_publishing = {"files", "version_sha256", "generation_sha256", "judged_against"}
-    return {k: v for k, v in record.manifest.items() if k not in made_by_publishing} | {"parent": record.id}
 
 
 def _now() -> str:

@@ -25,7 +25,8 @@ from app.releases import garbage, lock
 from app.releases.commits import REASONS, CommitLog, CommitRecord, SkippedCommit
 from app.releases.durable import FileSystem, explaining_full_disk, fault
 from app.releases.home import Home
-from app.releases.published import MANIFEST, JsonObject, Shelf, sequence
+from app.releases.manifest import ReleaseManifest
+from app.releases.published import MANIFEST, Shelf, sequence
 
 logger = logging.getLogger(__name__)
 
@@ -42,20 +43,26 @@ class ReleaseRecord:
     Attributes:
         id: The folder's name, `r<seq>-<8 hex of the manifest's sha256>`.
         seq: The number in the id.
-        version: Id of its version.
-        generation: Id of its generation.
-        manifest: Everything its maker wrote down: gate report, metrics, chunks, when.
+        manifest: Everything its maker wrote down: version, generation, gate report, metrics, chunks, when.
         folder: Where it and its extra files are.
         sha256: Of the manifest file.
     """
 
     id: str
     seq: int
-    version: str
-    generation: str
-    manifest: JsonObject
+    manifest: ReleaseManifest
     folder: Path
     sha256: str
+
+    @property
+    def version(self) -> str:
+        """Id of its version."""
+        return self.manifest.version
+
+    @property
+    def generation(self) -> str:
+        """Id of its generation."""
+        return self.manifest.generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +140,12 @@ class ReleaseStore:
         return self._generations.publish(staged)
 
     def publish_release(
-        self, manifest: Mapping[str, object], extra_files: Mapping[str, bytes] | None = None
+        self, manifest: ReleaseManifest, extra_files: Mapping[str, bytes] | None = None
     ) -> str:
         """Joins a published version and generation into a release; nothing becomes live yet.
 
         Args:
-            manifest: JSON facts without NaN; `version` and `generation` name published folders.
+            manifest: Without NaN; `version` and `generation` name published folders. Checksums are filled in.
             extra_files: Contents by file name, such as `report.html`.
 
         Returns:
@@ -149,15 +156,16 @@ class ReleaseStore:
             NoSpace: The disk is full.
         """
         extras = dict(extra_files or {})
-        facts = dict(manifest) | {
-            "version_sha256": _require_published(self._versions, manifest),
-            "generation_sha256": _require_published(self._generations, manifest),
-            "files": {
+        facts = replace(
+            manifest,
+            version_sha256=_require_published(self._versions, manifest.version),
+            generation_sha256=_require_published(self._generations, manifest.generation),
+            files={
                 name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
                 for name, data in extras.items()
             },
-        }
-        encoded = (json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+        )
+        encoded = (json.dumps(facts.to_json(), indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
         fault("release:stage")
         staged = self._home.staging / f"release-{uuid.uuid4().hex}"
         try:
@@ -354,12 +362,16 @@ class ReleaseStore:
         return self.updater_lock(what)
 
     def _read_release(self, release_id: str) -> ReleaseRecord:
-        manifest, digest = self._releases.read(release_id)
+        document, digest = self._releases.read(release_id)
+        try:
+            manifest = ReleaseManifest.from_json(document)
+        except (KeyError, TypeError) as error:
+            raise ReleaseDamaged(
+                f"The manifest of release {release_id} is none of a release ({error!r})."
+            ) from error
         return ReleaseRecord(
             id=release_id,
             seq=sequence(release_id),
-            version=str(manifest.get("version")),
-            generation=str(manifest.get("generation")),
             manifest=manifest,
             folder=self._releases.folder / release_id,
             sha256=digest,
@@ -367,21 +379,20 @@ class ReleaseStore:
 
     def _require_intact(self, record: ReleaseRecord, *, every_byte: bool = False) -> None:
         self._releases.verify(record.id, record.sha256, every_byte=every_byte)
-        for shelf, published_id in ((self._versions, record.version), (self._generations, record.generation)):
-            noted = str(record.manifest.get(f"{shelf.label}_sha256"))
-            shelf.verify(published_id, noted, every_byte=every_byte)
+        manifest = record.manifest
+        self._versions.verify(manifest.version, manifest.version_sha256, every_byte=every_byte)
+        self._generations.verify(manifest.generation, manifest.generation_sha256, every_byte=every_byte)
 
 
-def _require_published(shelf: Shelf, manifest: Mapping[str, object]) -> str:
+def _require_published(shelf: Shelf, named: str) -> str:
     """The manifest checksum of the version or generation that a release names."""
-    named = manifest.get(shelf.label)
     known = shelf.ids()
     if named not in known:
         raise UnknownRelease(
             f"A release names {shelf.label} {named!r}, which is not published. "
             f"Known, newest first: {', '.join(reversed(known[-KNOWN_SHOWN:])) or 'none yet'}."
         )
-    _, digest = shelf.read(str(named))
+    _, digest = shelf.read(named)
     return digest
 
 

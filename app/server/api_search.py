@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -57,7 +56,10 @@ def compare(body: CompareRequest, state: State) -> dict[str, Any]:
         "moves": [
             {"id": move.image_id, "rank_a": move.rank_a, "rank_b": move.rank_b} for move in compared.moves
         ],
-        "slices": {"a": state.slices(compared.a.release), "b": state.slices(compared.b.release)},
+        "slices": {
+            side: [summary.to_json() for summary in state.slices(answer.release)]
+            for side, answer in (("a", compared.a), ("b", compared.b))
+        },
     }
 
 
@@ -88,7 +90,7 @@ def releases(state: State) -> dict[str, list[ReleaseOut]]:
 def release(release_id: str, state: State) -> ReleaseDetail:
     """Returns a release with its gate report."""
     record = state.workspace.releases.release(release_id)
-    return ReleaseDetail(**_facts(record, state.live_id()), manifest=record.manifest)
+    return ReleaseDetail(**_facts(record, state.live_id()), manifest=record.manifest.to_json())
 
 
 @router.post("/releases/{release_id}/promote")
@@ -121,18 +123,17 @@ def _decorated(state: Serving, answer: Answer) -> SearchResponse:
 
 
 def _facts(record: ReleaseRecord, live: str | None) -> dict[str, Any]:
-    said: Mapping[str, Any] = record.manifest
-    gate = said.get("gate")
+    said = record.manifest
     return {
         "id": record.id,
         "live": record.id == live,
         "version": record.version,
         "generation": record.generation,
-        "parent": said.get("parent"),
-        "strategy": said.get("strategy"),
-        "verdict": gate.get("verdict") if isinstance(gate, dict) else None,
-        "mode": said.get("mode"),
-        "images_embedded": said.get("images_embedded"),
-        "languages": said.get("languages", []),
-        "created": said.get("created"),
+        "parent": said.parent,
+        "strategy": said.strategy,
+        "verdict": said.verdict,
+        "mode": said.mode,
+        "images_embedded": said.images_embedded,
+        "languages": list(said.languages),
+        "created": said.created,
     }

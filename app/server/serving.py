@@ -10,7 +10,7 @@ import logging
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from app.jobs import worker
 from app.learning import going_live, lessons, update_cycle
 from app.learning.outcomes import AddOutcome, UpdateRequest
 from app.releases.commits import CommitRecord
+from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import Answer, CompareAnswer, LiveSnapshot, Snapshot, compare, search_text
 from app.workspace import Workspace
@@ -327,7 +328,6 @@ class Serving:
         except (AppError, IngestError, OSError) as error:
             logger.warning("job %s: %s", job_id, error)
 
-    def slices(self, release: str) -> list[Mapping[str, object]]:
+    def slices(self, release: str) -> tuple[SliceSummary, ...]:
         """Returns the slices that were measured for a release."""
-        listed = self.workspace.releases.release(release).manifest.get("slices")
-        return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        return self.workspace.releases.release(release).manifest.slices

@@ -90,7 +90,7 @@ class _CompareTab:
         current = next((record for record in records if record.id == live), None)
         others = [record for record in records if current and record.version != current.version] or records
         other = next((record.id for record in others if record.id != live), live)
-        spoken = wording.listed_languages(current) if current else []
+        spoken = current.manifest.languages if current else ()
         languages = wording.language_choices(current, spoken) if current else [("Auto-detect", AUTO)]
         return (
             gr.Dropdown(choices=choices, value=other),

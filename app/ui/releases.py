@@ -98,8 +98,7 @@ class _ReleasesTab:
             record = self.serving.workspace.releases.release(str(values[row][_ID_COLUMN]))
         except OWN_ERRORS as error:
             return "", wording.escaped(error), gr.skip(), gr.Column(visible=False), "", gr.skip()
-        gate = record.manifest.get("gate")
-        text, lines = wording.gate_view(gate if isinstance(gate, dict) else None)
+        text, lines = wording.gate_view(record.manifest.gate)
         is_live = record.id == self.serving.live_id()
         return (
             record.id,
@@ -115,7 +114,7 @@ class _ReleasesTab:
             account = self.access.admin(request)
             record = self.serving.workspace.releases.release(release)
             # Whoever presses the button has the report in view: that is the review the gate asks for.
-            force = wording.verdict_of(record) == "review"
+            force = record.manifest.verdict == "review"
             commit = self.serving.promote(record.id, why=reason, by=account.name, force=force)
         except OWN_ERRORS as error:
             return self._refused(error)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.releases.commits import CommitRecord
+from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import AUTO, Answer, CompareAnswer
 from app.ui.language_names import english_name, own_name
@@ -47,18 +48,12 @@ def language_choices(release: ReleaseRecord, languages: Sequence[str]) -> list[t
 
 def recall_badge(release: ReleaseRecord, language: str) -> str:
     """Returns "R@10 87" over all held-out captions of a language, or nothing when none were measured."""
-    entries = [entry for entry in measured_slices(release) if entry["language"] == language]
-    captions = sum(entry["captions"] for entry in entries)
+    measured = [part for part in release.manifest.slices if part.language == language]
+    captions = sum(part.captions for part in measured)
     if not captions:
         return ""
-    hits = sum(entry["recalls"]["t2i_r10"] * entry["captions"] for entry in entries)
+    hits = sum(part.recalls["t2i_r10"] * part.captions for part in measured)
     return f"R@10 {hits / captions:.0f}"
-
-
-def measured_slices(release: ReleaseRecord) -> list[Mapping[str, Any]]:
-    """Returns what a release's manifest says of its slices."""
-    slices = release.manifest.get("slices")
-    return list(slices) if isinstance(slices, list) else []
 
 
 def answer_line(answer: Answer) -> str:
@@ -104,15 +99,14 @@ def overlap_line(compared: CompareAnswer) -> str:
 def compared_slices(a: ReleaseRecord, b: ReleaseRecord) -> list[list[str]]:
     """Returns recall per slice in both releases and the difference, a row each."""
     first, second = (
-        {(entry["language"], entry["domain"]): entry for entry in measured_slices(record)}
-        for record in (a, b)
+        {(part.language, part.domain): part for part in record.manifest.slices} for record in (a, b)
     )
     rows = []
     for language, domain in sorted(first.keys() | second.keys()):
         pair = first.get((language, domain)), second.get((language, domain))
-        counted = pair[1] or pair[0] or {}
+        counted = pair[1] or pair[0]
         cells = [cell for name in ("t2i_r1", "t2i_r5", "t2i_r10") for cell in _both(pair, name)]
-        rows.append([f"{language}/{domain}", str(counted.get("images", "–")), *cells])
+        rows.append([f"{language}/{domain}", str(counted.images) if counted else "–", *cells])
     return rows
 
 
@@ -152,13 +146,13 @@ def release_rows(releases: Sequence[ReleaseRecord], live: str | None) -> list[li
         [
             "● live" if record.id == live else "",
             record.id,
-            str(record.manifest.get("parent") or "–"),
-            str(record.manifest.get("strategy") or "base"),
-            verdict_of(record) or "–",
-            str(record.manifest.get("mode") or "–"),
-            str(record.manifest.get("images_embedded", "–")),
-            ", ".join(listed_languages(record)),
-            moment(record.manifest.get("created")),
+            record.manifest.parent or "–",
+            record.manifest.strategy or "base",
+            record.manifest.verdict or "–",
+            record.manifest.mode or "–",
+            "–" if record.manifest.images_embedded is None else str(record.manifest.images_embedded),
+            ", ".join(record.manifest.languages),
+            moment(record.manifest.created),
         ]
         for record in releases
     ]
@@ -190,18 +184,7 @@ HISTORY_HEADERS = ["commit", "time (UTC)", "what", "release", "by", "why"]
 def release_label(record: ReleaseRecord, live: str | None) -> str:
     """Returns how a menu names a release."""
     mark = "  ● live" if record.id == live else ""
-    return f"{record.id}  ·  {record.manifest.get('strategy') or 'base'}{mark}"
-
-
-def listed_languages(record: ReleaseRecord) -> list[str]:
-    """Returns the tags of the languages that a release has learned."""
-    return [str(tag) for tag in _listed(record, "languages")]
-
-
-def verdict_of(record: ReleaseRecord) -> str | None:
-    """Returns the gate's verdict on a release, if it passed through one."""
-    gate = record.manifest.get("gate")
-    return str(gate.get("verdict")) if isinstance(gate, dict) else None
+    return f"{record.id}  ·  {record.manifest.strategy or 'base'}{mark}"
 
 
 def gate_view(gate: Mapping[str, Any] | None) -> tuple[str, list[list[str]]]:
@@ -343,16 +326,11 @@ def _reading(answer: Answer) -> str:
     return "detected: " + " or ".join(f"{english_name(tag)} ({sure.get(tag, 0.0):.2f})" for tag in shown)
 
 
-def _both(pair: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None], name: str) -> list[str]:
-    values = [None if entry is None else float(entry["recalls"][name]) for entry in pair]
+def _both(pair: tuple[SliceSummary | None, SliceSummary | None], name: str) -> list[str]:
+    values = [None if part is None else part.recalls[name] for part in pair]
     cells = ["–" if value is None else f"{value:.1f}" for value in values]
     change = "–" if values[0] is None or values[1] is None else points(values[1] - values[0])
     return [*cells, change]
-
-
-def _listed(record: ReleaseRecord, name: str) -> list[Any]:
-    values = record.manifest.get(name)
-    return values if isinstance(values, list) else []
 
 
 def _paragraphs(lines: Sequence[str]) -> str:

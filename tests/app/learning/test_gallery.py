@@ -11,6 +11,7 @@ import pytest
 from app.errors import ReleaseDamaged
 from app.learning import gallery, going_live
 from app.learning.gallery import Vectors
+from app.releases.manifest import ReleaseManifest
 from app.settings import load_settings
 from app.workspace import Workspace
 from index.generation import Generation, write_generation
@@ -70,7 +71,7 @@ def test_a_release_with_strange_vectors_cannot_be_promoted(workspace: Workspace)
     encoder, generation = live(workspace)
     commit, record = going_live.live_release(workspace)
     strange = published(workspace, encoder, np.roll(generation.vectors(generation.ids), 1, axis=0))
-    facts = {"version": record.version, "generation": strange.id, "languages": ["en"], "slices": []}
+    facts = ReleaseManifest(record.version, strange.id, languages=("en",))
     release = workspace.releases.publish_release(facts)
     with pytest.raises(ReleaseDamaged, match="other vectors"):
         going_live.promote(workspace, release, why="", by="test")

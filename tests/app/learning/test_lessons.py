@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from app.learning import going_live, lessons, update_cycle
+from app.releases.manifest import ReleaseManifest, SliceSummary
 from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.pair import SliceKey
@@ -65,17 +65,10 @@ def released(workspace: Workspace, version: str, recall: float, chunks: Sequence
     """Makes a release live that recorded the same recall on two slices."""
     live, record = going_live.live_release(workspace)
     recalls = {f"{way}_r{k}": recall for way in ("t2i", "i2t") for k in (1, 5, 10)}
-    slices: list[dict[str, Any]] = [
-        {"language": key.language, "domain": key.domain, "images": 9, "captions": 9, "recalls": recalls}
-        for key in (PROBES, SCENES)
-    ]
-    facts = {
-        "version": version,
-        "generation": record.generation,
-        "languages": ["en"],
-        "chunks": list(chunks),
-        "slices": slices,
-    }
+    slices = tuple(SliceSummary(key.language, key.domain, 9, 9, recalls) for key in (PROBES, SCENES))
+    facts = ReleaseManifest(
+        version, record.generation, languages=("en",), chunks=tuple(chunks), slices=slices
+    )
     release = workspace.releases.publish_release(facts)
     workspace.releases.commit(release, parent=live.number, reason="promote", why="", by="test")
     return release

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -62,9 +61,8 @@ def test_a_new_home_has_a_release_with_probe_slices_and_an_empty_gallery(tmp_pat
     with Workspace.open(settings) as workspace:
         release = workspace.releases.release(commit.release)
         assert (commit.number, commit.reason) == (1, "init")
-        assert release.manifest["languages"] == ["en"]
-        slices: Any = release.manifest["slices"]
-        assert [(found["language"], found["domain"]) for found in slices] == [("en", "probes")]
+        assert release.manifest.languages == ("en",)
+        assert [(part.language, part.domain) for part in release.manifest.slices] == [("en", "probes")]
         assert workspace.catalog.gallery_ids() == []
         assert len(workspace.catalog.test_images("probes")) >= 100
 
@@ -112,7 +110,7 @@ def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Worksp
     commit, record = going_live.live_release(workspace)
     assert outcome.commit == commit.number
     assert record.generation == before.generation
-    assert record.manifest["languages"] == ["en", "de"]
+    assert record.manifest.languages == ("en", "de")
     candidate = workspace.open_encoder(record.version)
     assert candidate.text_fingerprint("en") == parent.text_fingerprint("en")
     assert candidate.image_fingerprint == parent.image_fingerprint
@@ -214,8 +212,8 @@ def test_a_language_that_went_live_meanwhile_is_not_lost(workspace: Workspace, t
     assert any("another version went live" in message for message in taught)
     _, record = going_live.live_release(workspace)
     assert record.id == outcome.release, outcome.sentence
-    assert record.manifest["languages"] == ["en", "de", "fr"]
-    assert record.manifest["parent"] == german.release
+    assert record.manifest.languages == ("en", "de", "fr")
+    assert record.manifest.parent == german.release
     judged = {row["slice"] for row in outcome.gate["rows"]}
     assert {"de/scenes", "fr/scenes"} <= judged
 

@@ -18,6 +18,7 @@ from app.errors import ParentMoved
 from app.releases.commits import CommitRecord
 from app.releases.durable import FileSystem
 from app.releases.home import Home
+from app.releases.manifest import ReleaseManifest
 from app.releases.store import ReleaseStore
 
 WEIGHT_BYTES = 600
@@ -103,7 +104,7 @@ def publish(home: Home, content: str, files: FileSystem | None = None) -> str:
     version = store.publish_version(stage(home, "version", content, files))
     generation = store.publish_generation(stage(home, "generation", content, files))
     return store.publish_release(
-        {"version": version, "generation": generation, "content": content},
+        ReleaseManifest(version, generation, strategy=content),
         {"report.html": content.encode()},
     )
 
@@ -130,7 +131,7 @@ def live_content(home: Home) -> str:
     store = ReleaseStore(home)
     commit = store.current()
     assert commit is not None
-    return str(store.verify_release(commit.release).manifest["content"])
+    return str(store.verify_release(commit.release).manifest.strategy)
 
 
 def damage(path: Path, *, change: Callable[[bytes], bytes] = lambda data: data[:-1] + b"?") -> None:

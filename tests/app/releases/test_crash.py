@@ -229,7 +229,7 @@ class ReleasesUnderFire(RuleBasedStateMachine):
         records = store.releases()
         record = records[choice % len(records)]
         commit = store.commit(record.id, parent=self.live_number(), reason="rollback", why="", by="")
-        self.committed[commit.number] = str(record.manifest["content"])
+        self.committed[commit.number] = str(record.manifest.strategy)
 
     @precondition(lambda self: len(self.committed) > 1)
     @rule(position=st.integers(0, 1000), bit=st.integers(0, 7))

@@ -23,6 +23,7 @@ from app.errors import (
 from app.releases import lock
 from app.releases.commits import CommitRecord
 from app.releases.home import Home
+from app.releases.manifest import ReleaseManifest
 from app.releases.store import ReleaseStore
 from tests.app.releases.publishing import (
     FailingFileSystem,
@@ -71,7 +72,7 @@ def test_a_promoted_release_is_current_and_says_where_it_comes_from(home: Home, 
     assert store.history() == [first, second]
     record = store.release(second.release)
     assert (record.version[:3], record.generation[:3], record.id[:3]) == ("v2-", "g2-", "r2-")
-    assert record.manifest["content"] == "german"
+    assert record.manifest.strategy == "german"
     assert (record.folder / "report.html").read_bytes() == b"german"
 
 
@@ -114,7 +115,7 @@ def test_a_release_can_only_name_what_is_published(home: Home, store: ReleaseSto
     version = store.publish_version(stage(home, "version", "a", UnsyncedFileSystem()))
 
     with pytest.raises(UnknownRelease, match=r"names generation 'g1-00000000', which is not published"):
-        store.publish_release({"version": version, "generation": "g1-00000000"})
+        store.publish_release(ReleaseManifest(version, "g1-00000000"))
 
     assert list(home.staging.iterdir()) == []
 

@@ -20,6 +20,7 @@ import torch
 import uvicorn
 
 from app.learning import gallery
+from app.releases.manifest import ReleaseManifest, SliceSummary
 from app.releases.store import ReleaseRecord
 from app.server.api import create_app, prepare_gradio, server_options
 from app.server.security import Passwords
@@ -144,21 +145,18 @@ def _release(
     embedded = gallery.embed_gallery(workspace, encoder, previous=None)
     recalls = {f"{way}_r{k}": recall + k for way in ("t2i", "i2t") for k in (1, 5, 10)}
     release = workspace.releases.publish_release(
-        {
-            "version": version,
-            "generation": embedded.generation,
-            "languages": languages,
-            "parent": parent,
-            "strategy": "language-tables" if parent else None,
-            "mode": embedded.mode,
-            "images_embedded": embedded.images_embedded,
-            "gate": gate.to_json() if gate else None,
-            "slices": [
-                {"language": tag, "domain": "scenes", "images": 4, "captions": 4, "recalls": recalls}
-                for tag in languages
-            ],
-            "created": "2026-01-02T03:04:05+00:00",
-        }
+        ReleaseManifest(
+            version=version,
+            generation=embedded.generation,
+            languages=tuple(languages),
+            parent=parent,
+            strategy="language-tables" if parent else None,
+            mode=embedded.mode,
+            images_embedded=embedded.images_embedded,
+            gate=gate.to_json() if gate else None,
+            slices=tuple(SliceSummary(tag, "scenes", 4, 4, recalls) for tag in languages),
+            created="2026-01-02T03:04:05+00:00",
+        )
     )
     return workspace.releases.release(release)
 

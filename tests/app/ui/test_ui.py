@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.releases.manifest import ReleaseManifest, SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import Answer, CompareAnswer, Hit
 from app.ui import wording
@@ -26,18 +27,14 @@ def _answer(
 
 
 def _release(number: int = 1, **manifest: Any) -> ReleaseRecord:
-    return ReleaseRecord(f"r{number}-1a2b3c4d", number, "v1", "g1", dict(manifest), Path(), "0" * 64)
+    return ReleaseRecord(
+        f"r{number}-1a2b3c4d", number, ReleaseManifest("v1", "g1", **manifest), Path(), "0" * 64
+    )
 
 
-def _slice(language: str, captions: int, r10: float) -> dict[str, Any]:
+def _slice(language: str, captions: int, r10: float) -> SliceSummary:
     recalls = {"t2i_r1": r10 / 2, "t2i_r5": r10 / 1.5, "t2i_r10": r10}
-    return {
-        "language": language,
-        "domain": "photo",
-        "images": captions,
-        "captions": captions,
-        "recalls": recalls,
-    }
+    return SliceSummary(language, "photo", captions, captions, recalls)
 
 
 def test_the_answer_line_says_language_release_and_time() -> None:
@@ -62,7 +59,7 @@ def test_a_chosen_language_is_not_called_detected() -> None:
 
 
 def test_the_language_menu_names_languages_in_themselves_with_recall() -> None:
-    release = _release(slices=[_slice("de", 100, 90.0), _slice("de", 300, 86.0), _slice("en", 10, 50.0)])
+    release = _release(slices=(_slice("de", 100, 90.0), _slice("de", 300, 86.0), _slice("en", 10, 50.0)))
     choices = wording.language_choices(release, ("en", "de", "ja"))
     assert choices == [
         ("Auto-detect", "auto"),
@@ -98,8 +95,8 @@ def test_the_right_gallery_shows_moves_against_the_left_one() -> None:
 
 def test_slices_that_only_one_release_measured_show_a_dash() -> None:
     rows = wording.compared_slices(
-        _release(1, slices=[_slice("en", 10, 50.0)]),
-        _release(2, slices=[_slice("en", 10, 40.0), _slice("de", 5, 60.0)]),
+        _release(1, slices=(_slice("en", 10, 50.0),)),
+        _release(2, slices=(_slice("en", 10, 40.0), _slice("de", 5, 60.0))),
     )
     assert [row[0] for row in rows] == ["de/photo", "en/photo"]
     assert rows[0][-3:] == ["–", "60.0", "–"]
