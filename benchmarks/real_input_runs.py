@@ -22,8 +22,10 @@ from real_input_data import (
 )
 
 from app.languages import candidates, detect
-from app.learning import going_live, lessons, update_cycle
+from app.learning import going_live, update_cycle
+from app.learning.lessons import choose_strategy
 from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest
+from app.learning.slices import best_versions, held_out
 from app.settings import GateSettings, Settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
@@ -194,10 +196,10 @@ def run_photos(bench: Bench, seed: int) -> Values:
     with Workspace.open(settings) as workspace:
         for language in ("en", *PHOTO_LANGUAGES):
             chunk = add(bench, workspace, language, photo_rows(bench.data, language, photos=bench.photos))
-            name, why = lessons.choose_strategy(workspace, chunk)
+            name, why = choose_strategy(workspace, chunk)
             outcome = run_update(workspace, UpdateRequest(chunk=chunk, seed=seed, by="benchmark"))
             candidate = workspace.open_encoder(outcome.version)
-            taught = lessons.held_out(workspace, {language})
+            taught = held_out(workspace, {language})
             results = measure(candidate, taught, workspace.load_image, workspace.features)
             result = results[SliceKey(language, "photo")]
             step = {
@@ -247,8 +249,8 @@ def run_update(workspace: Workspace, request: UpdateRequest) -> UpdateOutcome:
 def teach(workspace: Workspace, request: UpdateRequest, languages: Sequence[str]) -> Values:
     """Updates, says yes to the review that the permissive gate asks for, and asks the default gate."""
     _, record = going_live.live_release(workspace)
-    slices = lessons.held_out(workspace, set(languages))
-    best_versions = lessons.best_versions(workspace, slices, record)
+    slices = held_out(workspace, set(languages))
+    earlier = best_versions(workspace, slices, record)
     taught = {SliceKey(p.language, p.domain) for p in workspace.catalog.pairs(chunk=request.chunk)}
     outcome = run_update(workspace, request)
     if outcome.release is not None and outcome.commit is None:
@@ -258,7 +260,7 @@ def teach(workspace: Workspace, request: UpdateRequest, languages: Sequence[str]
         return measure(workspace.open_encoder(version), chosen, workspace.load_image, workspace.features)
 
     best: dict[SliceKey, tuple[str, SliceResult]] = {}
-    for version, keys in best_versions.items():
+    for version, keys in earlier.items():
         found = measured(version, [held for held in slices if held.key in keys])
         best |= {key: (version, result) for key, result in found.items()}
     report = judge(
@@ -271,7 +273,7 @@ def teach(workspace: Workspace, request: UpdateRequest, languages: Sequence[str]
         policy=Policy(),
     )
     values = outcome_values(outcome)
-    values |= {"verdict": str(report.verdict), "reason": lessons.first_reason(report)}
+    values |= {"verdict": str(report.verdict), "reason": report.first_reason}
     values["rules"] = [[rule.rule, str(rule.verdict), list(rule.reasons)] for rule in report.rules]
     return values
 

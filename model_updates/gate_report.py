@@ -128,6 +128,11 @@ class GateReport:
         ordered = sorted(self.rules, key=lambda rule: -list(Verdict).index(rule.verdict))
         return tuple(reason for rule in ordered for reason in rule.reasons)
 
+    @property
+    def first_reason(self) -> str:
+        """The sentence that decided the verdict; empty when no rule gave one."""
+        return next(iter(self.reasons), "")
+
     def to_json(self) -> dict[str, Any]:
         """Returns plain values, ready for `json.dumps`; verdict and reasons are included for readers."""
         return {"verdict": str(self.verdict), "reasons": list(self.reasons), **asdict(self)}

@@ -139,10 +139,11 @@ def evaluate(
     """Measure recall on today's held-out pairs."""
     with workspace_for(home) as workspace:
         from app import messages
-        from app.learning import going_live, lessons
+        from app.learning import going_live
+        from app.learning.slices import summaries
 
         record = workspace.releases.release(release) if release else going_live.live_release(workspace)[1]
-        slices = lessons.summaries(going_live.evaluate(workspace, record.id))
+        slices = summaries(going_live.evaluate(workspace, record.id))
     title = f"Recall of {record.id} in percent, text to image"
     found: Any = messages.slices_table(slices, title=title) if slices else "There are no held-out pairs yet."
     show(is_json, {"release": record.id, "slices": [part.to_json() for part in slices]}, found)

@@ -6,7 +6,8 @@ Each changes one small file at most, so search follows in seconds; none needs th
 from __future__ import annotations
 
 from app.errors import NoRelease, UsageProblem
-from app.learning import gallery, lessons
+from app.learning import gallery
+from app.learning.slices import held_out
 from app.releases.commits import CommitRecord
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
@@ -64,7 +65,7 @@ def left_out(workspace: Workspace, release: str) -> int:
 def evaluate(workspace: Workspace, release: str | None = None) -> dict[SliceKey, SliceResult]:
     """Measures a release's version on today's held-out pairs of the languages it has learned."""
     record = live_release(workspace)[1] if release is None else workspace.releases.release(release)
-    slices = lessons.held_out(workspace, set(record.manifest.languages))
+    slices = held_out(workspace, set(record.manifest.languages))
     return measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
 
 
@@ -96,7 +97,7 @@ def _before(workspace: Workspace, live: CommitRecord) -> str:
         else:
             trail.append(commit.release)
     for name in reversed(trail):
-        record = lessons.readable(workspace, name)
+        record = workspace.releases.readable(name)
         if record is not None and record.version != version:
             return name
     raise NoRelease(f"{live.release} is the first version of this home; there is nothing to go back to.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -62,6 +62,10 @@ class Stage:
     def to_json(self) -> dict[str, Any]:
         """Returns the stage as plain values."""
         return asdict(self) | {"details": dict(self.details)}
+
+
+Tell = Callable[[Stage], None]
+"""Who is told how far something is."""
 
 
 @dataclass(frozen=True)

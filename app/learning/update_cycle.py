@@ -16,10 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from app.errors import ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
+from app.errors import ParentMoved, UsageProblem
 from app.learning import gallery, going_live, lessons
-from app.learning.outcomes import AddOutcome, Stage, UpdateOutcome, UpdateRequest
+from app.learning.judging import judge_candidate
+from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest
 from app.learning.probes import write_probes
+from app.learning.slices import held_out, summaries
+from app.learning.training import CHECKPOINTS, learn, training_json
 from app.releases.commits import CommitRecord
 from app.releases.durable import require_space
 from app.releases.manifest import ReleaseManifest
@@ -28,10 +31,7 @@ from app.settings import Settings
 from app.workspace import Workspace
 from index.generation import Generation
 from ingest.intake import IntakeOptions, ingest_source
-from ingest.pair import SliceKey
 from model_updates.encoder import Encoder
-from model_updates.evaluation import SliceResult
-from model_updates.gate import GateReport, judge
 from model_updates.measurement import measure
 from model_updates.opening import open_encoder
 from model_updates.strategy import BASE_LANGUAGE
@@ -40,7 +40,6 @@ from model_updates.versions import write_version
 
 logger = logging.getLogger(__name__)
 
-Tell = Callable[[Stage], None]
 SPARE_BYTES = 256 << 20
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
@@ -66,7 +65,7 @@ def initialise(
         version = _publish_version(workspace, encoder, facts, {})
         embedded = gallery.embed_gallery(workspace, encoder, previous=None)
         results = measure(
-            encoder, lessons.held_out(workspace, {BASE_LANGUAGE}), workspace.load_image, workspace.features
+            encoder, held_out(workspace, {BASE_LANGUAGE}), workspace.load_image, workspace.features
         )
         release = workspace.releases.publish_release(
             ReleaseManifest(
@@ -75,7 +74,7 @@ def initialise(
                 languages=(BASE_LANGUAGE,),
                 mode="full",
                 images_embedded=embedded.images_embedded,
-                slices=lessons.summaries(results),
+                slices=summaries(results),
                 created=_now(),
             )
         )
@@ -175,7 +174,7 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
             outcome = _judge_and_release(workspace, lesson, candidate, outcome, live, record, progress)
             outcome = replace(outcome, seconds=round(time.monotonic() - started, 1))
             if outcome.verdict != "promote" or not request.promote or outcome.release is None:
-                shutil.rmtree(scratch / lessons.CHECKPOINTS, ignore_errors=True)
+                shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
                 return outcome
             # The outcome travels along: a worker that dies right after the commit is then known to have made it.
             details = {"outcome": outcome.to_json()}
@@ -191,7 +190,7 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
             except ParentMoved:
                 progress(Stage("gate", "another release went live meanwhile; judging against that one"))
                 continue
-            shutil.rmtree(scratch / lessons.CHECKPOINTS, ignore_errors=True)
+            shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
             return replace(outcome, commit=commit.number)
         raise ParentMoved(
             "Other releases kept going live while this chunk was taught. Start the update again."
@@ -213,11 +212,9 @@ def _teach(
     """Trains a candidate from a release's version and publishes it as a version."""
     require_space(workspace.home.root, _bytes_needed(workspace, record))
     lesson = lessons.plan(workspace, request, record)
-    candidate, training = lessons.learn(workspace, lesson, scratch=scratch, progress=progress)
+    candidate, training = learn(workspace, lesson, scratch=scratch, progress=progress)
     version = _publish_candidate(workspace, lesson, candidate, training, record)
-    outcome = UpdateOutcome(
-        version=version, strategy=lesson.strategy.name, training=lessons.training_json(training)
-    )
+    outcome = UpdateOutcome(version=version, strategy=lesson.strategy.name, training=training_json(training))
     return _Taught(lesson, candidate, outcome)
 
 
@@ -231,10 +228,10 @@ def _judge_and_release(
     progress: Tell,
 ) -> UpdateOutcome:
     """Gates the candidate against what is live now; embeds the gallery and publishes a release unless rejected."""
-    gate, results = _gate(workspace, lesson, candidate, record, progress)
+    gate, results = judge_candidate(workspace, lesson, candidate, record, progress)
     outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json())
     if outcome.verdict == "reject":
-        return replace(outcome, sentence=f"Rejected, {record.id} stays live: {lessons.first_reason(gate)}")
+        return replace(outcome, sentence=f"Rejected, {record.id} stays live: {gate.first_reason}")
     previous = workspace.open_generation(record.generation)
     progress(Stage("embed", f"{len(workspace.catalog.gallery_ids())} pictures in the gallery"))
     embedded = gallery.embed_gallery(
@@ -265,7 +262,7 @@ def _judge_and_release(
             judged_against=live.number,
             gate=gate.to_json(),
             training=outcome.training,
-            slices=lessons.summaries(results),
+            slices=summaries(results),
             created=_now(),
         ),
         {"report.md": gate.markdown().encode()},
@@ -276,41 +273,8 @@ def _judge_and_release(
         release=release,
         mode=mode,
         images_embedded=embedded.images_embedded,
-        sentence=f"{said}: {lessons.first_reason(gate)} {embedded.images_embedded} pictures were embedded again.",
+        sentence=f"{said}: {gate.first_reason} {embedded.images_embedded} pictures were embedded again.",
     )
-
-
-def _gate(
-    workspace: Workspace, lesson: lessons.Lesson, candidate: Encoder, record: ReleaseRecord, progress: Tell
-) -> tuple[GateReport, dict[SliceKey, SliceResult]]:
-    """Measures candidate, live and best-ever versions on the newest held-out pairs, and judges."""
-    slices = lessons.held_out(workspace, set(lesson.languages_after))
-    progress(
-        Stage("measure", f"{len(slices)} slices, {sum(len(s.captions) for s in slices)} held-out captions")
-    )
-    results = measure(candidate, slices, workspace.load_image, workspace.features)
-    live = measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
-    best: dict[SliceKey, tuple[str, SliceResult]] = {}
-    for version, keys in lessons.best_versions(workspace, slices, record).items():
-        try:
-            encoder = workspace.open_encoder(version)
-        except (ReleaseDamaged, UnknownRelease) as error:
-            logger.warning("left out of the best there ever was: %s", error)
-            continue
-        chosen = [held_out for held_out in slices if held_out.key in keys]
-        measured = measure(encoder, chosen, workspace.load_image, workspace.features)
-        best |= {key: (version, result) for key, result in measured.items()}
-    progress(Stage("gate", "judging what was learned and what was kept"))
-    report = judge(
-        candidate=results,
-        live=live,
-        best_ever=best,
-        new_slices=[key for key in results if key in lesson.taught],
-        taught_languages=lesson.taught_languages,
-        canaries=lessons.canaries(workspace, candidate, record),
-        policy=workspace.settings.gate.policy(),
-    )
-    return report, results
 
 
 def _publish_candidate(
@@ -327,7 +291,7 @@ def _publish_candidate(
         "options": lesson.options,
         "seed": lesson.seed,
         "chunk": lesson.chunk,
-        "training": lessons.training_json(training),
+        "training": training_json(training),
     }
     states = dict(workspace.open_version(record.version).strategy_states)
     states[lesson.strategy.name] = lesson.strategy.state_dict()

@@ -292,6 +292,14 @@ class ReleaseStore:
             raise UnknownRelease(f"There is no release {id_or_prefix!r}. Known, newest first: {shown}.")
         return self._read_release(matches[0])
 
+    def readable(self, id_or_prefix: str) -> ReleaseRecord | None:
+        """A release of the past, or None, logged, when it is damaged: what is live must not suffer from it."""
+        try:
+            return self.release(id_or_prefix)
+        except (ReleaseDamaged, UnknownRelease) as error:
+            logger.warning("a release of the past is left out: %s", error)
+            return None
+
     def releases(self) -> list[ReleaseRecord]:
         """Every readable release, oldest first; damaged ones are left out and logged."""
         records = []

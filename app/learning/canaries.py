@@ -1,0 +1,43 @@
+"""Pinned queries: does a candidate still answer them with the pinned picture?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from index.generation import Generation
+from ingest.records import Pin
+from model_updates.encoder import Encoder, unit
+from model_updates.features import image_features
+
+
+def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> list[tuple[str, bool]]:
+    """Returns each pinned query that live answers with the pinned picture, and whether the candidate does too.
+
+    Pins that live itself no longer keeps, because better pictures came, say nothing about the candidate. With a
+    changed image tower the live gallery's vectors say nothing; the pins are then looked up among the pinned
+    pictures and the held-out ones, which the measurement has embedded already.
+    """
+    pins = workspace.catalog.pins()
+    if not pins:
+        return []
+    generation: Generation = workspace.open_generation(live.generation)
+    before = workspace.open_encoder(live.version)
+    if generation.fingerprint == candidate.image_fingerprint:
+        ids = list(generation.ids)
+        old = new = generation.vectors(ids)
+    else:
+        tests = [i for domain in workspace.catalog.domains() for i in workspace.catalog.test_images(domain)]
+        ids = list(dict.fromkeys([*(pin.image_id for pin in pins), *tests]))
+        old, new = (
+            unit(image_features(encoder, ids, workspace.load_image, workspace.features))
+            for encoder in (before, candidate)
+        )
+
+    def keeps(encoder: Encoder, vectors: NDArray[np.float32], pin: Pin) -> bool:
+        query = encoder.encode_texts([pin.query], pin.language)[0]
+        return ids[int((vectors @ query).argmax())] == pin.image_id
+
+    return [(pin.query, keeps(candidate, new, pin)) for pin in pins if keeps(before, old, pin)]

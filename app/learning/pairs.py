@@ -1,0 +1,43 @@
+"""The pairs that an update learns from, as strategies want them."""
+
+from __future__ import annotations
+
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from ingest.pair import Pair, Split
+from ingest.records import ChunkRecord
+from model_updates.strategy import BASE_LANGUAGE, TrainingPair
+
+
+def chunk_pairs(
+    workspace: Workspace, chunk: ChunkRecord, split: Split, languages: set[str]
+) -> tuple[TrainingPair, ...]:
+    """Returns a chunk's pairs of one split in some languages, each with an English caption beside it if there is one.
+
+    Args:
+        workspace: opened for reading.
+        chunk: whose pairs.
+        split: of the pictures.
+        languages: of the captions.
+    """
+    found: list[Pair] = workspace.catalog.pairs(chunk=chunk.id, split=split)
+    pairs = [pair for pair in found if pair.language in languages]
+    english = workspace.catalog.captions_in(BASE_LANGUAGE, {pair.image_id for pair in pairs})
+    seen: dict[str, int] = {}
+    complete = []
+    for pair in pairs:
+        texts = english.get(pair.image_id, [])
+        turn = seen.get(pair.image_id, 0)  # several captions of a picture meet its English ones in turn
+        seen[pair.image_id] = turn + 1
+        beside = (
+            pair.text if pair.language == BASE_LANGUAGE else (texts[turn % len(texts)] if texts else None)
+        )
+        complete.append(TrainingPair(pair.image_id, pair.text, pair.language, pair.domain, beside))
+    return tuple(complete)
+
+
+def earlier_pairs(workspace: Workspace, release: ReleaseRecord) -> tuple[TrainingPair, ...]:
+    """Returns the training pairs of the chunks that a release has learned, oldest first, for strategies that replay."""
+    learned = set(release.manifest.languages)
+    chunks = [workspace.catalog.chunk(chunk) for chunk in release.manifest.chunks]
+    return tuple(pair for chunk in chunks for pair in chunk_pairs(workspace, chunk, Split.TRAIN, learned))

@@ -1,0 +1,97 @@
+"""Training a candidate on a lesson, with everything a strategy may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.learning.lessons import Lesson
+from app.learning.outcomes import Stage, Tell
+from app.learning.pairs import earlier_pairs
+from app.workspace import Workspace
+from model_updates.batches import UpdateData, gather
+from model_updates.encoder import Encoder
+from model_updates.progress import TrainingProgress
+from model_updates.strategy import UpdateContext
+from model_updates.trainer import TrainingReport, run_update
+
+CHECKPOINTS = "checkpoints"
+
+
+def learn(
+    workspace: Workspace, lesson: Lesson, *, scratch: Path, progress: Tell
+) -> tuple[Encoder, TrainingReport]:
+    """Trains a copy of the live encoder on a lesson; checkpoints in `scratch` make an interrupted one go on."""
+    candidate = workspace.open_encoder(lesson.parent.version).copy().to(_device(workspace.settings.device))
+    context = update_context(workspace, lesson, candidate)
+
+    def data() -> UpdateData:
+        progress(
+            Stage(
+                "features", f"{len(lesson.train)} pairs to learn from, {len(lesson.validation)} to validate"
+            )
+        )
+        return gather(
+            lesson.train,
+            lesson.validation,
+            strategy=lesson.strategy,
+            context=context,
+            load_image=workspace.load_image,
+            cache=workspace.features,
+        )
+
+    report = run_update(
+        lesson.strategy,
+        context,
+        data,
+        checkpoints=scratch / CHECKPOINTS,
+        progress=lambda step: progress(_as_stage(step)),
+    )
+    return candidate.to("cpu"), report
+
+
+def update_context(workspace: Workspace, lesson: Lesson, encoder: Encoder) -> UpdateContext:
+    """Returns what a strategy may look at besides its batches.
+
+    Args:
+        workspace: opened for writing.
+        lesson: what is taught.
+        encoder: the candidate, a copy that may change.
+    """
+    parent = lesson.parent
+    root = str(workspace.open_version(parent.version).manifest.get("root") or parent.version)
+    return UpdateContext(
+        encoder=encoder,
+        pairs=lesson.train,
+        learned_languages=frozenset(parent.manifest.languages),
+        open_anchor=lambda: workspace.open_encoder(root),
+        open_previous=lambda: workspace.open_encoder(parent.version),
+        seed=lesson.seed,
+        update_number=1 + len(parent.manifest.chunks),
+        load_image=workspace.load_image,
+        open_earlier=lambda: earlier_pairs(workspace, parent),
+    )
+
+
+def training_json(report: TrainingReport) -> dict[str, Any]:
+    """Returns a training report as plain values."""
+    return asdict(report) | {"history": list(report.history), "notes": list(report.notes)}
+
+
+def _as_stage(step: TrainingProgress) -> Stage:
+    done = (step.epoch - 1 + step.step / max(1, step.steps)) / step.epochs
+    return Stage(
+        "train",
+        f"epoch {step.epoch} of {step.epochs}, {step.pairs_per_second:.0f} pairs/s, {step.seconds_left:.0f} s left",
+        done,
+        asdict(step),
+    )
+
+
+def _device(wanted: str) -> str:
+    if wanted != "auto":
+        return wanted
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
