@@ -147,7 +147,9 @@ def _has_more_frames(image: Image.Image) -> bool:
     if image.format == "MPO":  # phones add a second, derived picture to a photo; it is not an animation
         return False
     try:
-        return int(getattr(image, "n_frames", 1)) > 1
+        # Not `n_frames`: counting the pages of a TIFF takes time quadratic in their number, and of a GIF all
+        # frames are read.
+        return bool(getattr(image, "is_animated", False))
     except _DECODER_ERRORS:
         return False
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -222,8 +223,7 @@ def _parsed(line: bytes, limits: Limits, repeated: set[str]) -> dict[str, Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(pairs)
         if len(record) < len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated.update(key for key in record if keys.count(key) > 1)
+            repeated.update(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         return record
 
     try:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import struct
+import sys
 import zlib
 
 import numpy as np
@@ -136,6 +137,44 @@ def test_of_several_frames_the_first_is_used_with_a_note(format_name: str) -> No
     decoded = decode(encoded(first, format_name, save_all=True, append_images=[second]))
     assert np.asarray(decoded.image)[8, 8].max() < 60
     assert "only the first" in decoded.notes[0]
+
+
+def _tiff_of_pages(pages: int) -> bytes:
+    """A TIFF whose pages all show the same 16 x 16 grey levels."""
+    data = bytearray(b"II*\0" + bytes(4) + bytes(range(256)))
+    link = 4
+    for _ in range(pages):
+        struct.pack_into("<I", data, link, len(data))
+        # Width, height, bits, compression, photometric, offset, samples, rows and bytes of the one strip.
+        values = {256: 16, 257: 16, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 16, 279: 256}
+        entries = [struct.pack("<HHII", tag, 4, 1, value) for tag, value in values.items()]
+        data += struct.pack("<H", len(entries)) + b"".join(entries)
+        link = len(data)
+        data += bytes(4)
+    return bytes(data)
+
+
+def test_pages_that_are_not_used_cost_nothing() -> None:
+    def calls(data: bytes) -> int:
+        """Python functions that decoding enters: a count, so that a busy machine changes nothing."""
+        entered = 0
+
+        def count(_: object, event: str, __: object) -> None:
+            nonlocal entered
+            entered += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            decoded = decode(data)
+        finally:
+            sys.setprofile(before)
+        assert "only the first" in decoded.notes[0]
+        return entered
+
+    few, many = _tiff_of_pages(3), _tiff_of_pages(1_000)
+    decode(few)  # the first use of a plugin imports and sets up
+    assert calls(many) < 1.5 * calls(few)
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
