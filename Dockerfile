@@ -5,12 +5,12 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/perennial
 ENV PATH=/opt/perennial/bin:$PATH
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY pyproject.toml constraints.txt README.md LICENSE NOTICE ./
 COPY ingest ingest
 COPY index index
 COPY model_updates model_updates
 COPY app app
-RUN pip install .
+RUN pip install --constraint constraints.txt .
 
 FROM python:3.12-slim
 # Sample emoji are drawn with this font; the server itself needs nothing beyond Python.

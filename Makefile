@@ -6,7 +6,10 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check clean
+# The exact versions that an install takes.
+PINNED := --constraint constraints.txt
+
+.PHONY: demo test check constraints clean
 
 demo: .venv/demo-installed
 	@$(BIN)/python -m app demo
@@ -20,6 +23,15 @@ test: .venv/test-installed
 
 check: test
 
+# Writes constraints.txt anew from pyproject.toml, for every platform and Python from 3.11 on. What is pinned stays
+# where it still fits; `make constraints UPGRADE=--upgrade` takes the newest of everything.
+constraints: | .venv/pyvenv.cfg
+	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
+	$(BIN)/python -m venv "$$tools" && \
+	"$$tools/bin/python" -m pip --disable-pip-version-check --quiet install uv && \
+	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate $(UPGRADE) \
+		--custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
+
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -32,13 +44,13 @@ clean:
 	@"$(PYTHON)" -m venv .venv || { rm -rf .venv; \
 		echo "Python could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
-# Editable, so that a change of the code needs no new installation; a change of pyproject.toml does.
-.venv/demo-installed: pyproject.toml | .venv/pyvenv.cfg
+# Editable, so that a change of the code needs no new installation; a change of these two files does.
+.venv/demo-installed: pyproject.toml constraints.txt | .venv/pyvenv.cfg
 	@echo "Installing Perennial and what it needs into .venv (once; some minutes) ..."
-	@$(PIP) install --editable .
+	@$(PIP) install $(PINNED) --editable .
 	@touch $@
 
-.venv/test-installed: pyproject.toml | .venv/pyvenv.cfg
+.venv/test-installed: pyproject.toml constraints.txt | .venv/pyvenv.cfg
 	@echo "Installing Perennial, its tools and what it needs into .venv (once; some minutes) ..."
-	@$(PIP) install --editable '.[dev]'
+	@$(PIP) install $(PINNED) --editable '.[dev]'
 	@touch $@ .venv/demo-installed

@@ -1,0 +1,97 @@
+"""What an install brings: every package of it is pinned, wherever it is installed from."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import defaultdict
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+LINES = [
+    line
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def _wanted() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    return [Requirement(line) for line in [*project["dependencies"], *extras]]
+
+
+def _pins() -> dict[str, list[Requirement]]:
+    pins: dict[str, list[Requirement]] = defaultdict(list)
+    for line in LINES:
+        pin = Requirement(line)
+        pins[canonicalize_name(pin.name)].append(pin)
+    return pins
+
+
+def _holds(requirement: Requirement, extra: str = "") -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+@pytest.mark.parametrize("wanted", _wanted(), ids=str)
+def test_what_pyproject_asks_for_is_pinned_to_a_version_it_allows(wanted: Requirement) -> None:
+    pins = _pins()[canonicalize_name(wanted.name)]
+    versions = [next(iter(pin.specifier)).version for pin in pins]
+    assert versions, "run `make constraints`"
+    assert all(wanted.specifier.contains(version) for version in versions), "run `make constraints`"
+
+
+def test_each_line_names_one_version_and_no_place_to_get_it_from() -> None:
+    for line in LINES:
+        pin = Requirement(line)
+        assert pin.url is None
+        assert [part.operator for part in pin.specifier] == ["=="], line
+    assert not re.search(r"://|^\s*-|@", "\n".join(LINES), re.MULTILINE)
+
+
+def test_of_two_versions_of_a_package_only_one_holds_here() -> None:
+    for name, pins in _pins().items():
+        assert sum(_holds(pin) for pin in pins) <= 1, name
+
+
+def test_everything_that_came_with_this_install_is_pinned() -> None:
+    pinned = {name for name, pins in _pins().items() if any(map(_holds, pins))}
+    todo: list[tuple[Requirement, str]] = [(wanted, "") for wanted in _wanted()]
+    met: set[tuple[str, ...]] = set()
+    while todo:
+        requirement, extra = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if not _holds(requirement, extra) or (name, *sorted(requirement.extras)) in met:
+            continue
+        met.add((name, *sorted(requirement.extras)))
+        assert name in pinned, f"{name} is not in constraints.txt: run `make constraints`"
+        for line in metadata.requires(name) or ():
+            todo += [(Requirement(line), asked) for asked in ("", *requirement.extras)]
+    assert len(met) > 60
+
+
+def test_make_and_the_image_install_what_is_pinned() -> None:
+    installs = [
+        line
+        for name in ("Makefile", "Dockerfile")
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+        if re.search(r"(pip|PIP\)) install", line)
+    ]
+    assert len(installs) == 3
+    for line in installs:
+        assert "--constraint constraints.txt" in line or "$(PINNED)" in line, line
+
+
+def test_the_image_may_copy_what_it_copies() -> None:
+    allowed = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE))
+    copied = re.findall(
+        r"^COPY (?!--)(.+) \S+$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for name in " ".join(copied).split():
+        assert name in allowed, f"{name} is copied into the image, but .dockerignore keeps it out"
+        assert (ROOT / name).exists()
