@@ -120,7 +120,7 @@ def _publish_gallery(workspace: Workspace, vectors: int) -> None:
     staged = workspace.home.staging / "speed-generation"
     ids = [f"{n:064x}" for n in range(vectors)]
     write_generation(
-        staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=unit_rows(rows), mode="full"
+        staged, fingerprint=encoder.image_fingerprint(), ids=ids, vectors=unit_rows(rows), mode="full"
     )
     generation = workspace.releases.publish_generation(staged)
     facts = ReleaseManifest(record.version, generation, languages=("en", "de", "fr", "ja"))

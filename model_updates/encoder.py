@@ -5,20 +5,18 @@ pretrained tag, or one with a local ``.safetensors`` file. Towers that pool a ca
 (`open_clip.CLIP`) use our expandable `Vocabulary`; all others keep the tokenizer that open_clip pairs with
 them.
 
-A fingerprint is the sha256 of what makes a vector: parameters, preprocessing, segmentation. The text
-fingerprint is per language, so that an update that touches only German rows provably leaves English vectors
-alone.
+A fingerprint is the sha256 of what makes a vector: parameters, preprocessing, segmentation, inserts. It belongs to a
+route: a text's is its language, a picture's its domain. So an update that touches only German rows, or adds an
+insert for line drawings, provably leaves every other vector alone.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -27,45 +25,25 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
+from model_updates.errors import WeightsMismatch
+from model_updates.fingerprints import image_digest, text_digest, trunk_digest
+from model_updates.inserts import BASE, Insert, extended, reading
+from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
-    causal_text_features,
-    hash_tensors,
-    image_tower,
-    is_text_body,
-    token_table,
+    image_head,
+    image_trunk,
+    text_body,
     training_precision,
 )
 from model_updates.vocabulary import SHARED, Vocabulary
 
+INSERTS = "inserts."
 IMAGE_BATCH = 64
 TEXT_BATCH = 256
 
 ForeignTokenizer = Callable[[list[str]], Tensor]
-
-
-@dataclass(frozen=True)
-class Preprocessing:
-    """How a decoded RGB picture becomes a tower's input (open_clip's preprocess configuration)."""
-
-    size: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    interpolation: str = "bicubic"
-    resize_mode: str = "shortest"
-
-    def transform(self) -> Callable[[Image.Image], Tensor]:
-        """Returns open_clip's evaluation transform: one picture to a (3, size, size) float32 tensor."""
-        from open_clip.transform import PreprocessCfg, image_transform_v2
-
-        config = PreprocessCfg(
-            size=self.size,
-            mean=self.mean,
-            std=self.std,
-            interpolation=self.interpolation,
-            resize_mode=self.resize_mode,
-        )
-        transform: Callable[[Image.Image], Tensor] = image_transform_v2(config, is_train=False)
-        return transform
+Route = str | Sequence[str]
+"""One language or domain for all rows, or one for each."""
 
 
 class Encoder:
@@ -76,7 +54,8 @@ class Encoder:
         architecture: name that open_clip (or our assets) knows the architecture by.
         preprocessing: how pictures are prepared.
         vocabulary: ours, or None when the text tower has a foreign tokenizer.
-        dim: length of a vector.
+        inserts: small modules that one route alone reads (see `model_updates.inserts`).
+        image_forwards: pictures that ran through the image tower so far.
     """
 
     def __init__(
@@ -87,8 +66,10 @@ class Encoder:
         preprocessing: Preprocessing,
         vocabulary: Vocabulary | None,
         foreign_tokenizer: ForeignTokenizer | None = None,
+        inserts: Sequence[Insert] = (),
     ) -> None:
         self.model = model.eval()
+        self.inserts = [insert.eval() for insert in inserts]
         self.architecture = architecture
         self.preprocessing = preprocessing
         self.vocabulary = vocabulary
@@ -96,6 +77,8 @@ class Encoder:
         self.image_forwards = 0
         self._transform = preprocessing.transform()
         self._fingerprints: dict[str, str] = {}
+        # An insert in a tower may swap the tower's weights while it runs, and a server has many threads.
+        self._turns = {"image": threading.RLock(), "text": threading.RLock()}
         if vocabulary is not None:
             # The default pooling takes the largest id: no longer the end token once ids are appended.
             model.text_pool_type = "eos"  # type: ignore[assignment]
@@ -110,6 +93,21 @@ class Encoder:
         with torch.inference_mode():
             return int(self.forward_tokens(self.tokenize(["a"])).shape[1])
 
+    @cached_property
+    def trunk_dim(self) -> int:
+        """Length of a row of trunk features: what the image tower gives out before a head."""
+        return int(getattr(self.model, "trunk_dim", self.dim))
+
+    @property
+    def image_routes(self) -> tuple[str, ...]:
+        """The domains whose pictures have a route of their own, sorted."""
+        owners = {insert.owner for insert in self.inserts if insert.tower == "image"}
+        return tuple(sorted(owner.name for owner in owners if owner.kind == "domain"))
+
+    def image_route(self, domain: str) -> str:
+        """Returns the route of a picture of a domain: the domain where it has an insert, else `BASE`."""
+        return domain if domain in self.image_routes else BASE
+
     @property
     def device(self) -> torch.device:
         """Where the parameters live."""
@@ -118,7 +116,41 @@ class Encoder:
     def to(self, device: torch.device | str) -> Encoder:
         """Moves the model and returns this encoder."""
         self.model.to(device)
+        for insert in self.inserts:
+            insert.to(device)
         return self
+
+    def train(self, mode: bool = True) -> None:
+        """Puts model and inserts in train mode, or back in eval mode."""
+        self.model.train(mode)
+        for insert in self.inserts:
+            insert.train(mode)
+
+    def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yields every parameter by the name it has in `state`."""
+        yield from self.model.named_parameters()
+        for number, insert in enumerate(self.inserts):
+            yield from insert.named_parameters(prefix=f"{INSERTS}{number}")
+
+    def state(self) -> dict[str, Tensor]:
+        """Returns the tensors of the model, and those of each insert under ``inserts.<number>.``."""
+        state: dict[str, Tensor] = dict(self.model.state_dict())
+        for number, insert in enumerate(self.inserts):
+            state |= {f"{INSERTS}{number}.{name}": value for name, value in insert.state_dict().items()}
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Puts tensors of `state` back, all of them or a part; names it does not know are refused."""
+        unknown = sorted(state.keys() - self.state().keys())
+        if unknown:
+            raise WeightsMismatch(f"the encoder has no tensor {unknown[0]!r} ({len(unknown)} are unknown)")
+        model = {name: value for name, value in state.items() if not name.startswith(INSERTS)}
+        self.model.load_state_dict(model, strict=False)
+        for number, insert in enumerate(self.inserts):
+            prefix = f"{INSERTS}{number}."
+            own = {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
+            insert.load_state_dict(own, strict=False)
+        self.forget_fingerprints()
 
     def copy(self) -> Encoder:
         """Returns an independent copy in eval mode (for teachers and candidates)."""
@@ -128,6 +160,7 @@ class Encoder:
             preprocessing=self.preprocessing,
             vocabulary=None if self.vocabulary is None else self.vocabulary.copy(),
             foreign_tokenizer=self.foreign_tokenizer,
+            inserts=copy.deepcopy(self.inserts),
         )
 
     # ---------------------------------------------------------------- images
@@ -139,25 +172,55 @@ class Encoder:
             return torch.empty(0, 3, size, size)
         return torch.stack([self._transform(image) for image in images])
 
-    def forward_images(self, prepared: Tensor) -> Tensor:
-        """Runs the image tower: (n, 3, size, size) to raw (n, dim) features, with gradients if enabled."""
-        self.image_forwards += len(prepared)
-        with training_precision(self.model, self.device):
-            features: Tensor = self.model.encode_image(prepared.to(self.device))  # type: ignore[operator]
-        return features
+    def forward_images(self, prepared: Tensor, route: Route = BASE) -> Tensor:
+        """Runs the image side: (n, 3, size, size) to raw (n, dim) features, with gradients if enabled."""
+        return self.project(self.forward_trunk(prepared, route), route)
 
-    def image_features(self, images: Sequence[Image.Image]) -> NDArray[np.float32]:
-        """Returns raw (n, dim) float32 image features, not normalised."""
+    def forward_trunk(self, prepared: Tensor, route: Route = BASE) -> Tensor:
+        """Runs the image tower: (n, 3, size, size) to (n, trunk_dim) trunk features."""
+        self.image_forwards += len(prepared)
+
+        def run(inserts: list[Insert], pixels: Tensor) -> Tensor:
+            forward = partial(image_trunk, self.model)
+            for insert in reversed(inserts):
+                forward = partial(insert.around_image, self.model, forward)
+            with self._turn("image"), training_precision(self.model, self.device):
+                return forward(pixels)
+
+        return self._by_route("image", route, run, prepared.to(self.device))
+
+    def project(self, trunk: Tensor, route: Route = BASE) -> Tensor:
+        """Maps trunk features (n, trunk_dim) to raw (n, dim) features; no picture is needed again."""
+
+        def run(inserts: list[Insert], rows: Tensor) -> Tensor:
+            forward = partial(image_head, self.model)
+            for insert in reversed(inserts):
+                forward = partial(insert.around_head, forward)
+            return forward(rows)
+
+        return self._by_route("image", route, run, trunk.to(self.device))
+
+    def trunk_features(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
+        """Returns (n, trunk_dim) float32 trunk features: what a cache keeps of pictures."""
         rows = []
         with torch.inference_mode():
             for start in range(0, len(images), IMAGE_BATCH):
                 prepared = self.prepare_images(images[start : start + IMAGE_BATCH])
-                rows.append(self.forward_images(prepared).float().cpu().numpy())
-        return np.concatenate(rows) if rows else np.empty((0, self.dim), dtype=np.float32)
+                rows.append(self.forward_trunk(prepared, route).float().cpu().numpy())
+        return np.concatenate(rows) if rows else np.empty((0, self.trunk_dim), dtype=np.float32)
 
-    def encode_images(self, images: Sequence[Image.Image]) -> NDArray[np.float32]:
+    def projected(self, trunk: NDArray[np.float32], route: str = BASE) -> NDArray[np.float32]:
+        """Returns raw (n, dim) float32 features of cached trunk features."""
+        with torch.inference_mode():
+            return self.project(torch.from_numpy(trunk), route).float().cpu().numpy()
+
+    def image_features(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
+        """Returns raw (n, dim) float32 image features, not normalised."""
+        return self.projected(self.trunk_features(images, route), route)
+
+    def encode_images(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
         """Returns (n, dim) float32 unit vectors of decoded RGB pictures."""
-        return unit(self.image_features(images))
+        return unit(self.image_features(images, route))
 
     # ----------------------------------------------------------------- texts
 
@@ -169,14 +232,28 @@ class Encoder:
             return self.foreign_tokenizer(list(texts))
         return torch.from_numpy(self.vocabulary.pad(self.vocabulary.encode(texts, language)))
 
-    def forward_tokens(self, tokens: Tensor) -> Tensor:
-        """Runs the text tower: (n, length) int64 to raw (n, dim) features, with gradients if enabled."""
-        tokens = tokens.to(self.device)
-        if self.vocabulary is None:
+    def forward_tokens(self, tokens: Tensor, route: Route = SHARED) -> Tensor:
+        """Runs the text tower: (n, length) int64 to raw (n, dim) features, with gradients if enabled.
+
+        Args:
+            tokens: rows of the token table, already read with the language's own segmentation.
+            route: the language, which decides the inserts; one for all rows or one for each.
+        """
+        vocabulary = self.vocabulary
+        if vocabulary is None:
             with training_precision(self.model, self.device):
-                features: Tensor = self.model.encode_text(tokens)  # type: ignore[operator]
+                features: Tensor = self.model.encode_text(tokens.to(self.device))  # type: ignore[operator]
             return features
-        return causal_text_features(self.model, tokens, self.vocabulary.end_row)
+
+        def run(inserts: list[Insert], rows: Tensor) -> Tensor:
+            forward = partial(text_body, self.model)
+            for insert in reversed(inserts):
+                forward = partial(insert.around_text, self.model, forward)
+            ends = (rows == vocabulary.end_row).int().argmax(dim=-1)
+            with self._turn("text"):
+                return forward(self.model.token_embedding(rows), ends)  # type: ignore[operator]
+
+        return self._by_route("text", route, run, tokens.to(self.device))
 
     def text_features(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
         """Returns raw (n, dim) float32 text features, each text read with the language's token table."""
@@ -184,7 +261,7 @@ class Encoder:
         with torch.inference_mode():
             for start in range(0, len(texts), TEXT_BATCH):
                 tokens = self.tokenize(texts[start : start + TEXT_BATCH], language)
-                rows.append(self.forward_tokens(tokens).float().cpu().numpy())
+                rows.append(self.forward_tokens(tokens, language).float().cpu().numpy())
         return np.concatenate(rows) if rows else np.empty((0, self.dim), dtype=np.float32)
 
     def encode_texts(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
@@ -193,47 +270,66 @@ class Encoder:
 
     # ---------------------------------------------------------- fingerprints
 
-    @property
-    def image_fingerprint(self) -> str:
-        """Sha256 (hex) of the image tower's parameters, buffers and preprocessing."""
-        return self._cached("image", self._hash_image_tower)
+    def image_fingerprint(self, route: str = BASE) -> str:
+        """Sha256 (hex) of what turns a picture of this domain into a vector: tower, head, preprocessing, inserts."""
+        inserts = reading(self.inserts, "image", route)
+        return self._cached(f"image:{route}", lambda: extended(self._image_side(), inserts))
+
+    def trunk_fingerprint(self, route: str = BASE) -> str:
+        """Sha256 (hex) of what turns a picture of this domain into trunk features."""
+        inserts = [insert for insert in reading(self.inserts, "image", route) if insert.runs_in_tower]
+        return self._cached(f"trunk:{route}", lambda: extended(self._trunk(), inserts))
 
     def text_fingerprint(self, language: str = SHARED) -> str:
-        """Sha256 (hex) of what turns a text of this language into a vector: body, rows, segmentation."""
-        table = SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
-        return self._cached(f"text:{table}", lambda: self._hash_text_tower(table))
+        """Sha256 (hex) of what turns a text of this language into a vector: body, rows, segmentation, inserts."""
+        inserts = reading(self.inserts, "text", language)
+        return self._cached(f"text:{language}", lambda: extended(self._text_side(language), inserts))
 
     def forget_fingerprints(self) -> None:
         """Drops the remembered fingerprints; call after changing a parameter or the vocabulary."""
         self._fingerprints.clear()
 
+    def _turn(self, tower: str) -> AbstractContextManager[object]:
+        swaps = any(insert.tower == tower and insert.runs_in_tower for insert in self.inserts)
+        return self._turns[tower] if swaps else nullcontext()
+
+    def _by_route(
+        self, tower: str, route: Route, run: Callable[[list[Insert], Tensor], Tensor], rows: Tensor
+    ) -> Tensor:
+        """Runs rows through the inserts of their routes, those that share their inserts together."""
+        if isinstance(route, str):
+            return run(reading(self.inserts, tower, route), rows)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        chosen: dict[tuple[int, ...], list[Insert]] = {}
+        for position, name in enumerate(route):
+            inserts = reading(self.inserts, tower, name)
+            key = tuple(map(id, inserts))
+            chosen[key] = inserts
+            groups.setdefault(key, []).append(position)
+        if len(groups) == 1:
+            return run(next(iter(chosen.values())), rows)
+        results = [run(chosen[key], rows[positions]) for key, positions in groups.items()]
+        order = [position for positions in groups.values() for position in positions]
+        return torch.cat(results)[torch.tensor(order, device=rows.device).argsort()]
+
+    def _image_side(self) -> str:
+        return self._cached("image", lambda: image_digest(self.model, self.preprocessing, self.architecture))
+
+    def _trunk(self) -> str:
+        if not hasattr(self.model, "image_head"):
+            return self._image_side()  # what the tower gives out is the vector itself
+        return self._cached("trunk", lambda: trunk_digest(self.model, self.preprocessing, self.architecture))
+
+    def _text_side(self, language: str) -> str:
+        table = SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
+        return self._cached(
+            f"table:{table}", lambda: text_digest(self.model, self.vocabulary, self.architecture, table)
+        )
+
     def _cached(self, name: str, compute: Callable[[], str]) -> str:
         if name not in self._fingerprints:
             self._fingerprints[name] = compute()
         return self._fingerprints[name]
-
-    def _hash_image_tower(self) -> str:
-        digest = hashlib.sha256(json.dumps(asdict(self.preprocessing), sort_keys=True).encode())
-        digest.update(self.architecture.encode())
-        hash_tensors(digest, image_tower(self.model).state_dict().items())
-        return digest.hexdigest()
-
-    def _hash_text_tower(self, table: str) -> str:
-        digest = hashlib.sha256(self.architecture.encode())
-        state = {k: v for k, v in self.model.state_dict().items() if is_text_body(k)}
-        hash_tensors(digest, state.items())
-        weight = token_table(self.model)
-        if self.vocabulary is None or weight is None:
-            hash_tensors(digest, [] if weight is None else [("tokens", weight)])
-            return digest.hexdigest()
-        segmentation = self.vocabulary.tables[table]
-        digest.update(json.dumps(segmentation.merges).encode())
-        tokens = sorted(segmentation.rows)
-        digest.update(json.dumps(tokens).encode())
-        special = [self.vocabulary.start_row, self.vocabulary.end_row]
-        rows = torch.as_tensor([segmentation.rows[token] for token in tokens] + special)
-        hash_tensors(digest, [("rows", weight.detach().cpu()[rows])])
-        return digest.hexdigest()
 
 
 def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -245,9 +341,9 @@ def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 @contextmanager
 def training(encoder: Encoder) -> Iterator[None]:
     """Puts the model in train mode inside the block and back in eval mode after it."""
-    encoder.model.train()
+    encoder.train()
     try:
         yield
     finally:
-        encoder.model.eval()
+        encoder.train(False)
         encoder.forget_fingerprints()

@@ -1,13 +1,14 @@
 """Features that are computed once: the protocol of a feature cache, and how encoders fill it.
 
-A feature is a raw float32 row (not normalised) under (fingerprint, kind, content id). `app` hands in a cache
+A feature is a raw float32 row (not normalised) under (fingerprint, kind, content id). Of a picture the trunk feature
+is kept, what the image tower gives out: a head that changes needs no picture again. `app` hands in a cache
 that lives in LMDB; without one, `NoCache` computes everything each time.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from model_updates.encoder import IMAGE_BATCH, Encoder
+from model_updates.inserts import BASE
 
 Rows = NDArray[np.float32]
 LoadImage = Callable[[str], Image.Image]
@@ -66,20 +68,57 @@ def image_features(
     load: LoadImage,
     cache: FeatureCache,
     *,
+    routes: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rows:
-    """Returns raw (n, dim) float32 features of pictures, decoding only those the cache lacks."""
+    """Returns raw (n, dim) float32 features of pictures, decoding only those whose trunk features the cache lacks.
+
+    Args:
+        encoder: what embeds them.
+        image_ids: the pictures, in the order of the rows.
+        load: decodes a picture by id.
+        cache: where trunk features are kept.
+        routes: the route of each picture that does not take the base route.
+        progress: is told (pictures embedded, pictures to embed).
+    """
+    ids = list(image_ids)
+    rows = np.empty((len(ids), encoder.dim), dtype=np.float32)
+    for route, positions in _by_route(ids, routes or {}).items():
+        chosen = [ids[n] for n in positions]
+        trunk = trunk_features(encoder, chosen, load, cache, route=route, progress=progress)
+        rows[positions] = encoder.projected(trunk, route)
+    return rows
+
+
+def trunk_features(
+    encoder: Encoder,
+    image_ids: Sequence[str],
+    load: LoadImage,
+    cache: FeatureCache,
+    *,
+    route: str = BASE,
+    progress: Callable[[int, int], None] | None = None,
+) -> Rows:
+    """Returns (n, trunk_dim) float32 trunk features of pictures on one route, through the cache."""
+    fingerprint, dim = encoder.trunk_fingerprint(route), encoder.trunk_dim
     return _cached(
         list(image_ids),
-        encoder.dim,
-        get=lambda ids: cache.get(encoder.image_fingerprint, IMAGE, ids, encoder.dim),
-        put=lambda ids, rows: cache.put(encoder.image_fingerprint, IMAGE, ids, rows),
-        compute=lambda ids: _embed(encoder, ids, load),
+        dim,
+        get=lambda ids: cache.get(fingerprint, IMAGE, ids, dim),
+        put=lambda ids, rows: cache.put(fingerprint, IMAGE, ids, rows),
+        compute=lambda ids: _embed(encoder, ids, load, route),
         progress=progress,
     )
 
 
-def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage) -> Rows:
+def _by_route(ids: Sequence[str], routes: Mapping[str, str]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for position, image_id in enumerate(ids):
+        grouped.setdefault(routes.get(image_id, BASE), []).append(position)
+    return grouped
+
+
+def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage, route: str) -> Rows:
     """Runs the image tower on one batch while the next is decoded and prepared beside it.
 
     Decoding and resizing leave the interpreter free, so the tower hardly waits for them.
@@ -96,7 +135,7 @@ def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage) -> Rows:
             prepared = coming.result()
             if following is not None:
                 coming = pool.submit(prepare, following)
-            rows.append(encoder.forward_images(prepared).float().cpu().numpy())
+            rows.append(encoder.forward_trunk(prepared, route).float().cpu().numpy())
     return np.concatenate(rows)
 
 

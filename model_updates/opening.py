@@ -21,8 +21,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from model_updates.encoder import Encoder, ForeignTokenizer, Preprocessing
+from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
+from model_updates.preprocessing import Preprocessing
 from model_updates.towers import is_expandable, token_table
 from model_updates.vocabulary import Vocabulary
 

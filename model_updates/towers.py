@@ -1,7 +1,9 @@
 """The two towers inside an open_clip model: which state belongs to which, and how texts run through one.
 
-open_clip keeps the image tower under ``visual``. The text tower of `open_clip.CLIP` lies beside it, that of a
-`CustomTextCLIP` under ``text``; temperature and bias belong to neither.
+open_clip keeps the image tower under ``visual``. A model may bring a head beside it (``image_head``) that maps what the
+tower gives out, the *trunk features*, into the joint space; of other models the two are one. The text tower of
+`open_clip.CLIP` lies beside the image tower, that of a `CustomTextCLIP` under ``text``; temperature and bias belong to
+neither.
 """
 
 from __future__ import annotations
@@ -39,6 +41,39 @@ def causal_body_features(model: nn.Module, embedded: Tensor, end_position: Tenso
         return projected
 
 
+def text_body(model: nn.Module, embedded: Tensor, ends: Tensor) -> Tensor:
+    """Runs the frozen part of a text tower on embedded tokens: whatever takes embeddings can learn a language.
+
+    Args:
+        model: an `open_clip.CLIP` with a causal text tower, or a model with a method ``text_features``.
+        embedded: (n, length, width) rows of the token table.
+        ends: (n,) int64 position of each text's last token; what follows it must not matter.
+
+    Returns:
+        (n, dim) raw features.
+    """
+    own = getattr(model, "text_features", None)
+    if own is not None:
+        with training_precision(model, embedded.device):
+            features: Tensor = own(embedded, ends + 1)
+        return features
+    return causal_body_features(model, embedded, ends)
+
+
+def image_trunk(model: nn.Module, pixels: Tensor) -> Tensor:
+    """Runs the image tower: (n, 3, size, size) pixels to (n, trunk_dim) trunk features."""
+    if hasattr(model, "image_head"):
+        return image_tower(model)(pixels)  # type: ignore[no-any-return]
+    features: Tensor = model.encode_image(pixels)  # type: ignore[operator]
+    return features
+
+
+def image_head(model: nn.Module, trunk: Tensor) -> Tensor:
+    """Maps trunk features to raw features of the joint space; CLIP towers have no head of their own."""
+    head = getattr(model, "image_head", None)
+    return trunk if head is None else head(trunk)
+
+
 def training_precision(model: nn.Module, device: torch.device) -> torch.autocast:
     """Returns the context that a tower runs in: bf16 autocast while it trains on CUDA, else full precision.
 
@@ -63,7 +98,7 @@ def text_tower(model: nn.Module) -> nn.Module:
 
 def is_image_parameter(name: str) -> bool:
     """True for state-dict keys of the image tower."""
-    return name.startswith("visual.")
+    return name.startswith(("visual.", "image_head."))
 
 
 def is_text_body(name: str) -> bool:

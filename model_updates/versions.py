@@ -22,9 +22,10 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model_updates.encoder import Encoder, Preprocessing
+from model_updates.encoder import Encoder
 from model_updates.errors import VersionDamaged
 from model_updates.opening import build_model, foreign_tokenizer, load_weights
+from model_updates.preprocessing import Preprocessing
 from model_updates.towers import resize_token_table
 from model_updates.vocabulary import Vocabulary
 
@@ -77,7 +78,7 @@ def write_version(
         "architecture": encoder.architecture,
         "preprocessing": asdict(encoder.preprocessing),
         "dim": encoder.dim,
-        "image_fingerprint": encoder.image_fingerprint,
+        "image_fingerprint": encoder.image_fingerprint(),
         "text_fingerprint": encoder.text_fingerprint(),
         "files": {name: _file_facts(folder / name) for name in names},
     }

@@ -361,7 +361,7 @@ def _reembedded(player: Player, notes: Notebook, outcome: UpdateOutcome, old: Sn
         outcome.images_embedded + before == len(gallery),
     )
     notes.claim("the index that answers holds them all", set(live.generation.ids) == set(gallery))
-    moved = live.generation.fingerprint == live.encoder.image_fingerprint != old.generation.fingerprint
+    moved = live.generation.fingerprint == live.encoder.image_fingerprint() != old.generation.fingerprint
     notes.claim("it belongs to the new image tower", moved)
 
 

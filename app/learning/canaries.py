@@ -25,7 +25,7 @@ def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> l
         return []
     generation: Generation = workspace.open_generation(live.generation)
     before = workspace.open_encoder(live.version)
-    if generation.fingerprint == candidate.image_fingerprint:
+    if generation.fingerprint == candidate.image_fingerprint():
         ids = list(generation.ids)
         old = new = generation.vectors(ids)
     else:

@@ -49,7 +49,7 @@ def embed_gallery(
 ) -> Embedded:
     """Publishes the generation of today's gallery under an encoder, doing no work twice."""
     ids = workspace.catalog.gallery_ids()
-    same_tower = previous is not None and previous.fingerprint == encoder.image_fingerprint
+    same_tower = previous is not None and previous.fingerprint == encoder.image_fingerprint()
     if previous is not None and same_tower and list(previous.ids) == ids:
         return Embedded(previous.id, "none", 0)
     forwards = encoder.image_forwards
@@ -58,7 +58,7 @@ def embed_gallery(
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:
         write_generation(
-            staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=unit_rows(raw), mode=mode
+            staged, fingerprint=encoder.image_fingerprint(), ids=ids, vectors=unit_rows(raw), mode=mode
         )
         generation = workspace.releases.publish_generation(staged)
     finally:
@@ -90,7 +90,7 @@ def require_sound(
         ReleaseDamaged: another tower made it, pictures are missing or have the vectors of others, it disagrees with
             exact search, or is too slow.
     """
-    generation.require_fingerprint(encoder.image_fingerprint)
+    generation.require_fingerprint(encoder.image_fingerprint())
     missing = set(wanted) - set(generation.ids)
     if missing:
         raise ReleaseDamaged(

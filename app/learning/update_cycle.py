@@ -244,7 +244,7 @@ def _judge_and_release(
     )
     progress(Stage("index", f"checking generation {embedded.generation}"))
     figures = _require_sound(workspace, embedded.generation, candidate)
-    mode = "none" if candidate.image_fingerprint == previous.fingerprint else embedded.mode
+    mode = "none" if candidate.image_fingerprint() == previous.fingerprint else embedded.mode
     progress(Stage("release", "publishing the release"))
     release = workspace.releases.publish_release(
         record.manifest.successor(

@@ -20,22 +20,22 @@ GERMAN_TOO = frozenset({"en", "de"})
 
 def test_auto_adapts_both_towers_while_only_the_base_language_is_known() -> None:
     encoder = tiny_encoder()
-    image, text = encoder.image_fingerprint, encoder.text_fingerprint()
+    image, text = encoder.image_fingerprint(), encoder.text_fingerprint()
     strategy = make_strategy("c-clip")
     report = teach(encoder, strategy, toy_pairs("en"))
     assert strategy.touches_text
-    assert encoder.image_fingerprint != image
+    assert encoder.image_fingerprint() != image
     assert encoder.text_fingerprint() != text
     assert report.notes == ("Adapters in both towers.",)
 
 
 def test_auto_leaves_the_text_tower_alone_once_other_languages_are_known() -> None:
     encoder = tiny_encoder()
-    image, text = encoder.image_fingerprint, encoder.text_fingerprint("de")
+    image, text = encoder.image_fingerprint(), encoder.text_fingerprint("de")
     strategy = make_strategy("c-clip")
     report = teach(encoder, strategy, toy_pairs("en"), languages=GERMAN_TOO)
     assert not strategy.touches_text
-    assert encoder.image_fingerprint != image
+    assert encoder.image_fingerprint() != image
     assert encoder.text_fingerprint("de") == text
     assert report.notes == ("Adapters in the image tower only.",)
 

@@ -115,7 +115,7 @@ def test_resizing_copies_old_rows_bit_by_bit_and_never_shrinks() -> None:
 def test_a_copy_is_independent_and_equal() -> None:
     encoder = tiny_encoder()
     copy = encoder.copy()
-    assert copy.image_fingerprint == encoder.image_fingerprint
+    assert copy.image_fingerprint() == encoder.image_fingerprint()
     assert copy.text_fingerprint() == encoder.text_fingerprint()
     with torch.no_grad():
         copy.model.get_parameter("text_projection").add_(1)
@@ -138,7 +138,7 @@ def test_a_copy_is_independent_and_equal() -> None:
 )
 def test_a_fingerprint_tells_which_tower_a_parameter_belongs_to(name: str, image: bool, text: bool) -> None:
     encoder = tiny_encoder()
-    before = (encoder.image_fingerprint, encoder.text_fingerprint())
+    before = (encoder.image_fingerprint(), encoder.text_fingerprint())
     with torch.no_grad():
         encoder.model.get_parameter(name).flatten()[-1:].add_(1e-3)
         if name == "token_embedding.weight":
@@ -146,7 +146,10 @@ def test_a_fingerprint_tells_which_tower_a_parameter_belongs_to(name: str, image
         if name == "logit_scale":
             encoder.model.get_parameter(name).add_(1e-3)
     encoder.forget_fingerprints()
-    assert (encoder.image_fingerprint != before[0], encoder.text_fingerprint() != before[1]) == (image, text)
+    assert (encoder.image_fingerprint() != before[0], encoder.text_fingerprint() != before[1]) == (
+        image,
+        text,
+    )
 
 
 def test_the_padding_row_is_in_no_vector_and_no_fingerprint() -> None:
@@ -169,7 +172,7 @@ def test_preprocessing_is_part_of_the_image_fingerprint() -> None:
         preprocessing=type(encoder.preprocessing)(size=32, mean=(0.4, 0.5, 0.5), std=(0.5, 0.5, 0.5)),
         vocabulary=encoder.vocabulary,
     )
-    assert other.image_fingerprint != encoder.image_fingerprint
+    assert other.image_fingerprint() != encoder.image_fingerprint()
 
 
 def test_segmentation_is_part_of_the_text_fingerprint() -> None:

@@ -56,7 +56,7 @@ def test_texts_are_kept_by_their_content_under_the_languages_fingerprint() -> No
 def test_image_rows_are_kept_under_the_image_fingerprint() -> None:
     encoder, shelf = tiny_encoder(), Shelf()
     image_features(encoder, image_ids()[:1], draw, shelf)
-    assert set(shelf.rows) == {(encoder.image_fingerprint, IMAGE, image_ids()[0])}
+    assert set(shelf.rows) == {(encoder.image_fingerprint(), IMAGE, image_ids()[0])}
 
 
 def test_nothing_asked_gives_no_row() -> None:

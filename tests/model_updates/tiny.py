@@ -12,8 +12,9 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 from model_updates.batches import UpdateData, gather
-from model_updates.encoder import Encoder, Preprocessing
+from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, NoCache
+from model_updates.preprocessing import Preprocessing
 from model_updates.strategies import STRATEGIES
 from model_updates.strategy import Strategy, TrainingPair, UpdateContext, options_of
 from model_updates.trainer import TrainingReport, run_update

@@ -34,7 +34,7 @@ def published(workspace: Workspace, encoder: Encoder, vectors: Vectors) -> Gener
     """A generation of the whole gallery with these vectors, which agrees with itself whatever they are."""
     staged = workspace.home.staging / "strange"
     ids = workspace.catalog.gallery_ids()
-    write_generation(staged, fingerprint=encoder.image_fingerprint, ids=ids, vectors=vectors, mode="full")
+    write_generation(staged, fingerprint=encoder.image_fingerprint(), ids=ids, vectors=vectors, mode="full")
     return workspace.open_generation(workspace.releases.publish_generation(staged))
 
 

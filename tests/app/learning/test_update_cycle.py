@@ -113,7 +113,7 @@ def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Worksp
     assert record.manifest.languages == ("en", "de")
     candidate = workspace.open_encoder(record.version)
     assert candidate.text_fingerprint("en") == parent.text_fingerprint("en")
-    assert candidate.image_fingerprint == parent.image_fingerprint
+    assert candidate.image_fingerprint() == parent.image_fingerprint()
     assert candidate.image_forwards == 0
     assert parent.image_forwards - forwards <= len(workspace.catalog.test_images("probes")) + len(
         workspace.catalog.gallery_ids()

@@ -1,0 +1,58 @@
+"""Fingerprints: the sha256 of what turns a picture or a text into numbers, so that "nothing moved" is an equality."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from model_updates.preprocessing import Preprocessing
+from model_updates.towers import hash_tensors, image_tower, is_text_body, token_table
+from model_updates.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+
+def trunk_digest(model: nn.Module, preprocessing: Preprocessing, architecture: str) -> str:
+    """Returns the sha256 (hex) of what turns a picture into trunk features."""
+    return _tower(model, preprocessing, architecture).hexdigest()
+
+
+def image_digest(model: nn.Module, preprocessing: Preprocessing, architecture: str) -> str:
+    """Returns the sha256 (hex) of what turns a picture into a vector: the tower, and the head where there is one."""
+    digest = _tower(model, preprocessing, architecture)
+    head = getattr(model, "image_head", None)
+    if head is not None:
+        hash_tensors(digest, head.state_dict().items())
+    return digest.hexdigest()
+
+
+def _tower(model: nn.Module, preprocessing: Preprocessing, architecture: str) -> _Hash:
+    digest = hashlib.sha256(json.dumps(asdict(preprocessing), sort_keys=True).encode())
+    digest.update(architecture.encode())
+    hash_tensors(digest, image_tower(model).state_dict().items())
+    return digest
+
+
+def text_digest(model: nn.Module, vocabulary: Vocabulary | None, architecture: str, table: str) -> str:
+    """Returns the sha256 (hex) of what turns a text of one token table into a vector: body, rows, segmentation."""
+    digest = hashlib.sha256(architecture.encode())
+    state = {k: v for k, v in model.state_dict().items() if is_text_body(k)}
+    hash_tensors(digest, state.items())
+    weight = token_table(model)
+    if vocabulary is None or weight is None:
+        hash_tensors(digest, [] if weight is None else [("tokens", weight)])
+        return digest.hexdigest()
+    segmentation = vocabulary.tables[table]
+    digest.update(json.dumps(segmentation.merges).encode())
+    tokens = sorted(segmentation.rows)
+    digest.update(json.dumps(tokens).encode())
+    special = [vocabulary.start_row, vocabulary.end_row]
+    rows = torch.as_tensor([segmentation.rows[token] for token in tokens] + special)
+    hash_tensors(digest, [("rows", weight.detach().cpu()[rows])])
+    return digest.hexdigest()

@@ -1,0 +1,130 @@
+"""Inserts: small modules that stay in an encoder and that one route alone reads.
+
+A *route* says which inserts read an input: a text's route is its language, a picture's its domain, and `BASE` is the
+route of everything that has no insert of its own. An insert belongs to exactly one owner: a language, a domain, or the
+encoder (then every route of its tower reads it). It lies beside the model and not inside it, so that the model's own
+tensors, and with them the vectors of every other route, cannot change by a bit when it comes or goes.
+
+Adding a kind: a subclass in `model_updates/parts/`, and its line in `parts/kinds.py`. An encoder that is opened builds
+its inserts from kind, owner and configuration, loads their tensors, and hashes all of it into the fingerprint of
+exactly the routes that read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from torch import Tensor, nn
+
+from model_updates.towers import hash_tensors
+
+BASE = ""
+"""The route of a picture whose domain has no insert."""
+
+RunImages = Callable[[Tensor], Tensor]
+RunTexts = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, order=True)
+class Owner:
+    """Whom an insert belongs to: ("language", tag), ("domain", name), or ("encoder", "")."""
+
+    kind: str
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in {"language", "domain", "encoder"} or (self.kind == "encoder") == bool(self.name):
+            raise ValueError(
+                f"an insert's owner is a named language or domain, or the encoder; got {self.kind!r} {self.name!r}"
+            )
+
+
+def language(tag: str) -> Owner:
+    """Names a language as owner."""
+    return Owner("language", tag)
+
+
+def domain(name: str) -> Owner:
+    """Names a domain as owner."""
+    return Owner("domain", name)
+
+
+ENCODER = Owner("encoder")
+
+
+class Insert(nn.Module, ABC):
+    """One small module; the tensors of its `state_dict` and its configuration are all there is to it.
+
+    Attributes:
+        kind: the name it is registered by in `parts/kinds.py`.
+        tower: "image" or "text".
+        runs_in_tower: False when it only maps what the tower gives out (`around_head`), so that cached trunk features
+            serve it and no picture is decoded again.
+        owner: whose inputs read it.
+        config: plain JSON values that `build` makes the same shapes from.
+    """
+
+    kind: ClassVar[str]
+    tower: ClassVar[str]
+    runs_in_tower: ClassVar[bool] = True
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.owner = owner
+        self.config = dict(config)
+
+    @classmethod
+    @abstractmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes an insert for a model whose outputs it does not change yet, tensors on the model's device."""
+
+    def around_image(self, model: nn.Module, run: RunImages, pixels: Tensor) -> Tensor:
+        """Runs the image tower with the insert in it: pixels (n, 3, s, s) to trunk features (n, trunk_dim)."""
+        return run(pixels)
+
+    def around_head(self, run: RunImages, trunk: Tensor) -> Tensor:
+        """Maps trunk features (n, trunk_dim) to raw features (n, dim); `run` is how it goes without this insert."""
+        return run(trunk)
+
+    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
+        """Runs the text body with the insert in it.
+
+        Args:
+            model: the encoder's model.
+            run: the body without this insert.
+            embedded: (n, length, width) embedded tokens.
+            ends: (n,) int64 position of each text's last token.
+
+        Returns:
+            (n, dim) raw features.
+        """
+        return run(embedded, ends)
+
+    def digest(self) -> str:
+        """Returns the sha256 (hex) of kind, owner, configuration and tensors."""
+        said = [self.kind, self.owner.kind, self.owner.name, self.config]
+        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        hash_tensors(digest, self.state_dict().items())
+        return digest.hexdigest()
+
+
+def reading(inserts: Sequence[Insert], tower: str, route: str) -> list[Insert]:
+    """Returns the inserts of a tower that an input of this language or domain runs through, in their order."""
+    owners = {ENCODER}
+    if route:
+        owners.add(language(route) if tower == "text" else domain(route))
+    return [insert for insert in inserts if insert.tower == tower and insert.owner in owners]
+
+
+def extended(fingerprint: str, inserts: Sequence[Insert]) -> str:
+    """Returns a fingerprint with inserts hashed into it; the same one when there are none."""
+    if not inserts:
+        return fingerprint
+    return hashlib.sha256(
+        "|".join([fingerprint, *(insert.digest() for insert in inserts)]).encode()
+    ).hexdigest()
