@@ -16,7 +16,8 @@ from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.storage import Store
 from model_updates.encoder import Encoder
-from model_updates.versions import Version, load_version, read_manifest
+from model_updates.strategy import State
+from model_updates.versions import Version, load_state, load_version, read_manifest
 
 KEPT_VERSIONS = 3  # live, candidate's parent and a best-ever one: what a gate looks at together
 
@@ -87,6 +88,10 @@ class Workspace:
                 self._versions.popitem(last=False)
         self._versions.move_to_end(version_id)
         return self._versions[version_id]
+
+    def carried(self, version_id: str, strategy: str) -> State | None:
+        """Reads what a strategy carried to a version; None when it never ran on its line."""
+        return load_state(self.home.versions / version_id, strategy)
 
     def open_encoder(self, version_id: str) -> Encoder:
         """Loads a version's encoder (see `open_version`)."""

@@ -35,8 +35,10 @@ from model_updates.batches import gather
 from model_updates.encoder import IMAGE_BATCH, Encoder
 from model_updates.features import NoCache, image_features
 from model_updates.opening import build_model, open_encoder, wrap
+from model_updates.options import options_of
+from model_updates.pairs import Batch, TrainingPair
 from model_updates.strategies.language_tables import LanguageTables
-from model_updates.strategy import Batch, Strategy, TrainingPair, UpdateContext, options_of
+from model_updates.strategy import Strategy, UpdateContext
 from model_updates.towers import token_table
 from model_updates.trainer import TrainingReport, run_update
 

@@ -15,47 +15,14 @@ from torch import Tensor
 
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
-from model_updates.features import FeatureCache, LoadImage, image_features, text_features
-from model_updates.strategy import BASE_LANGUAGE, Batch, Strategy, TrainingPair, UpdateContext
+from model_updates.features import FeatureCache, LoadImage, image_features, text_features, trunk_features
+from model_updates.inserts import BASE
+from model_updates.pairs import Batch, PairSet, TrainingPair, UpdateData
+from model_updates.strategy import BASE_LANGUAGE, Replay, Strategy, UpdateContext
 from model_updates.towers import is_text_body
 
 # Prepared pictures are kept in memory up to this; beyond it they are decoded in every epoch.
 PREPARED_BYTES = 2 << 30
-
-
-@dataclass(frozen=True)
-class PairSet:
-    """Training or validation pairs with everything frozen about them, row by row.
-
-    Attributes:
-        pairs: the pairs themselves.
-        image_index: (n,) int64, equal where the picture is the same.
-        image_features: (n, dim) raw features of the picture before this update.
-        english_features: (n, dim) raw teacher features of the English caption; zero where there is none.
-        has_english: (n,) bool.
-        text_features: (n, dim) raw features of the text before this update, when the strategy asked for them.
-    """
-
-    pairs: tuple[TrainingPair, ...]
-    image_index: Tensor
-    image_features: Tensor
-    english_features: Tensor
-    has_english: Tensor
-    text_features: Tensor | None
-
-    @property
-    def english_share(self) -> float:
-        """Share of pairs that have an English caption beside them."""
-        return float(self.has_english.float().mean()) if len(self.pairs) else 0.0
-
-
-@dataclass(frozen=True)
-class UpdateData:
-    """What one update learns from and validates on."""
-
-    train: PairSet
-    validation: PairSet
-    load_image: LoadImage
 
 
 def gather(
@@ -67,7 +34,9 @@ def gather(
     load_image: LoadImage,
     cache: FeatureCache,
 ) -> UpdateData:
-    """Collects pairs and frozen features; runs each frozen tower once per picture or text the cache lacks.
+    """Collects the chunk's pairs, the strategy's memory and all frozen features.
+
+    Each frozen tower runs once per picture or text that the cache lacks.
 
     Raises:
         NothingToLearn: no training pair.
@@ -77,29 +46,63 @@ def gather(
             f"{len(train)} training pairs are too few to learn from; "
             "a chunk needs at least 2 outside its test split"
         )
-    everything = [*train, *validation]
+    remembered = tuple(strategy.memory(context))
+    everything = [*train, *remembered, *validation]
     numbers = {image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in everything))}
     previous = context.open_previous()
-    images = image_features(previous, [pair.image_id for pair in everything], load_image, cache)
-    wants_texts = "text_features" in strategy.needs
-    learned = PairSet(
-        pairs=tuple(train),
-        image_index=_image_index(train, numbers),
-        image_features=torch.from_numpy(images[: len(train)]),
-        english_features=_english_rows(train, teacher(context.open_anchor(), previous), cache),
-        has_english=torch.tensor([pair.english is not None for pair in train], dtype=torch.bool),
-        text_features=_text_rows(previous, train, cache) if wants_texts else None,
+    features, trunk = _pictures_of(previous, everything, list(numbers), load_image, cache)
+    frozen = _Frozen(previous, teacher(context.open_anchor(), previous), numbers, features, trunk, cache)
+    texts = "text_features" in strategy.needs
+    return UpdateData(
+        train=frozen.rows(train, texts=texts, english=True),
+        memory=frozen.rows(remembered, texts=texts, english=True),
+        # Validation ranks texts against pictures and needs no teacher.
+        validation=frozen.rows(validation, texts=False, english=False),
+        load_image=load_image,
     )
-    # Validation ranks texts against pictures and needs no teacher.
-    checked = PairSet(
-        pairs=tuple(validation),
-        image_index=_image_index(validation, numbers),
-        image_features=torch.from_numpy(images[len(train) :]),
-        english_features=torch.zeros(len(validation), previous.dim),
-        has_english=torch.zeros(len(validation), dtype=torch.bool),
-        text_features=None,
-    )
-    return UpdateData(learned, checked, load_image)
+
+
+def _pictures_of(
+    encoder: Encoder,
+    pairs: Sequence[TrainingPair],
+    image_ids: Sequence[str],
+    load_image: LoadImage,
+    cache: FeatureCache,
+) -> tuple[Tensor, Tensor]:
+    """Returns raw features (n, dim), each picture on its own route, and trunk features (n, trunk_dim) of the base."""
+    trunk = trunk_features(encoder, image_ids, load_image, cache)
+    rows = encoder.projected(trunk)
+    routes = {pair.image_id: encoder.image_route(pair.domain) for pair in pairs}
+    own = [n for n, image_id in enumerate(image_ids) if routes[image_id] != BASE]
+    if own:
+        chosen = [image_ids[n] for n in own]
+        rows[own] = image_features(encoder, chosen, load_image, cache, routes=routes)
+    return torch.from_numpy(rows), torch.from_numpy(trunk)
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    """The frozen features of an update's pictures, by the picture's number, and what computes those of texts."""
+
+    previous: Encoder
+    teacher: Encoder
+    numbers: Mapping[str, int]
+    features: Tensor
+    trunk: Tensor
+    cache: FeatureCache
+
+    def rows(self, pairs: Sequence[TrainingPair], *, texts: bool, english: bool) -> PairSet:
+        index = torch.tensor([self.numbers[pair.image_id] for pair in pairs], dtype=torch.int64)
+        known = [english and pair.english is not None for pair in pairs]
+        return PairSet(
+            pairs=tuple(pairs),
+            image_index=index,
+            image_features=self.features[index],
+            trunk=self.trunk[index],
+            english_features=_english_rows(pairs, known, self.teacher, self.cache),
+            has_english=torch.tensor(known, dtype=torch.bool),
+            text_features=_text_rows(self.previous, pairs, self.cache) if texts else None,
+        )
 
 
 def teacher(anchor: Encoder, previous: Encoder) -> Encoder:
@@ -114,16 +117,14 @@ def teacher(anchor: Encoder, previous: Encoder) -> Encoder:
     return anchor if same else previous
 
 
-def _image_index(pairs: Sequence[TrainingPair], numbers: Mapping[str, int]) -> Tensor:
-    return torch.tensor([numbers[pair.image_id] for pair in pairs], dtype=torch.int64)
-
-
-def _english_rows(pairs: Sequence[TrainingPair], encoder: Encoder, cache: FeatureCache) -> Tensor:
+def _english_rows(
+    pairs: Sequence[TrainingPair], known: Sequence[bool], encoder: Encoder, cache: FeatureCache
+) -> Tensor:
     rows = torch.zeros(len(pairs), encoder.dim)
-    known = [n for n, pair in enumerate(pairs) if pair.english is not None]
-    if known:
-        texts = [pairs[n].english or "" for n in known]
-        rows[known] = torch.from_numpy(text_features(encoder, texts, BASE_LANGUAGE, cache))
+    chosen = [n for n, there in enumerate(known) if there]
+    if chosen:
+        texts = [pairs[n].english or "" for n in chosen]
+        rows[chosen] = torch.from_numpy(text_features(encoder, texts, BASE_LANGUAGE, cache))
     return rows
 
 
@@ -140,32 +141,55 @@ class Batches:
     """Yields the batches of an epoch in a seeded order, tokenised with the candidate's vocabulary.
 
     Args:
-        pairs: what to draw from.
+        train: the chunk's pairs.
+        memory: pairs that the strategy keeps.
         encoder: the candidate; its vocabulary must have grown already.
-        load_image: decodes a picture, or None when the image tower stays frozen.
-        size: pairs per batch; a rest of one pair is dropped, since one pair has nothing to be contrasted
+        load_image: decodes a picture, or None for a strategy that reads none.
+        size: pairs of the chunk per batch; a rest of one pair is dropped, since one pair has nothing to be contrasted
             with.
+        replay: how the memory reaches the batches.
     """
 
-    def __init__(self, pairs: PairSet, encoder: Encoder, *, size: int, load_image: LoadImage | None) -> None:
-        self.pairs = pairs
+    def __init__(
+        self,
+        train: PairSet,
+        encoder: Encoder,
+        *,
+        size: int,
+        load_image: LoadImage | None,
+        memory: PairSet | None = None,
+        replay: Replay = Replay.NONE,
+    ) -> None:
+        replayed = memory if memory is not None and len(memory) and replay is not Replay.NONE else None
+        self.pairs = train if replayed is None else train.followed_by(replayed)
         self.size = size
+        self._own = len(train)
+        self._beside = replay is Replay.BESIDE and replayed is not None
+        self._drawn_from = len(train) if self._beside else len(self.pairs)
         self._encoder = encoder
-        self._sequences = tokenise(encoder, pairs.pairs)
-        self._pictures = None if load_image is None else _pictures(pairs.pairs, encoder, load_image)
+        self._sequences = tokenise(encoder, self.pairs.pairs)
+        self._pictures = None if load_image is None else _pictures(self.pairs.pairs, encoder, load_image)
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
-        full, rest = divmod(len(self.pairs.pairs), self.size)
+        full, rest = divmod(self._drawn_from, self.size)
         return full + (rest > 1)
 
     def epoch(self, seed: int) -> Iterator[Batch]:
-        """Yields one epoch; the same seed gives the same order."""
-        order = torch.randperm(len(self.pairs.pairs), generator=torch.Generator().manual_seed(seed))
+        """Yields one epoch; the same seed gives the same order, and the same pairs from the memory."""
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(self._drawn_from, generator=generator)
         for start in range(0, len(order), self.size):
             chosen = order[start : start + self.size]
             if len(chosen) > 1:
-                yield self._batch(chosen)
+                yield self._batch(torch.cat([chosen, self._replayed(len(chosen), generator)]))
+
+    def _replayed(self, count: int, generator: torch.Generator) -> Tensor:
+        """Positions of pairs drawn from the memory, each at most once a batch."""
+        if not self._beside:
+            return torch.zeros(0, dtype=torch.int64)
+        kept = len(self.pairs) - self._own
+        return self._own + torch.randperm(kept, generator=generator)[:count]
 
     def _batch(self, chosen: Tensor) -> Batch:
         pairs = self.pairs
@@ -174,11 +198,15 @@ class Batches:
             tokens=pad(self._encoder, [self._sequences[n] for n in positions]),
             image_index=pairs.image_index[chosen],
             image_features=pairs.image_features[chosen],
+            trunk=pairs.trunk[chosen],
+            row=chosen,
+            languages=tuple(pairs.pairs[n].language for n in positions),
+            domains=tuple(pairs.pairs[n].domain for n in positions),
+            replayed=chosen >= self._own,
             images=None if self._pictures is None else self._pictures(positions),
             text_features=None if pairs.text_features is None else pairs.text_features[chosen],
             english_features=pairs.english_features[chosen],
             has_english=pairs.has_english[chosen],
-            replayed=torch.zeros(len(positions), dtype=torch.bool),
         )
 
 

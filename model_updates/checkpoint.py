@@ -1,7 +1,7 @@
 """Checkpoints of an update in progress: what an interrupted update needs to go on as if nothing happened.
 
-One safetensors file holds the trained weights, the kept epoch's weights, the strategy's state, the
-optimizer's moments and the random state; its metadata the counters. It replaces the one before by rename, so
+One safetensors file holds the trained weights and the strategy's progress, both of the last epoch and of the kept one,
+the optimizer's moments and the random state; its metadata the counters. It replaces the one before by rename, so
 there is always a whole one.
 """
 
@@ -39,15 +39,25 @@ class Progressed:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The epoch that is kept: its trained weights and the strategy's progress."""
+
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    strategy: dict[str, Tensor] = field(default_factory=dict)
+
+
 def owner_of(strategy: Strategy, context: UpdateContext) -> str:
     """Returns the sha256 (hex) of what makes an update what it is; call before it changes the encoder.
 
-    Strategy, options, state from earlier updates, seed, pairs and starting weights: a checkpoint of anything
+    Strategy, options, what it carried from earlier updates, seed, pairs and starting weights: a checkpoint of anything
     else must not be resumed, for its weights would fit and mean something else.
     """
     digest = hashlib.sha256(f"{strategy.name}|{strategy.options!r}|{context.seed}".encode())
-    hash_tensors(digest, strategy.state_dict().items())
-    hash_tensors(digest, context.encoder.model.state_dict().items())
+    carried = strategy.carried()
+    digest.update(json.dumps([carried.facts, carried.update], sort_keys=True).encode())
+    hash_tensors(digest, carried.tensors.items())
+    hash_tensors(digest, context.encoder.state().items())
     vocabulary = context.encoder.vocabulary
     digest.update(json.dumps(None if vocabulary is None else vocabulary.to_json()).encode())
     for pair in context.pairs:
@@ -61,13 +71,14 @@ def save(
     *,
     owner: str,
     weights: dict[str, Tensor],
-    kept: dict[str, Tensor],
+    kept: Kept,
     strategy: dict[str, Tensor],
     optimizer: torch.optim.Optimizer,
 ) -> None:
     """Writes the checkpoint of a finished epoch into a folder, replacing the one before."""
     tensors = {f"weights.{k}": v for k, v in weights.items()}
-    tensors |= {f"kept.{k}": v for k, v in kept.items()}
+    tensors |= {f"kept.{k}": v for k, v in kept.weights.items()}
+    tensors |= {f"kept_strategy.{k}": v for k, v in kept.strategy.items()}
     tensors |= {f"strategy.{k}": v for k, v in strategy.items()}
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{k}": torch.as_tensor(v) for k, v in values.items()}
@@ -92,7 +103,7 @@ class Loaded:
 
     progressed: Progressed
     weights: dict[str, Tensor]
-    kept: dict[str, Tensor]
+    kept: Kept
     strategy: dict[str, Tensor]
     optimizer: dict[int, dict[str, Tensor]]
     random: dict[str, Tensor]
@@ -139,7 +150,7 @@ def _progressed(values: dict[str, Any]) -> Progressed:
 
 def _sorted_out(progressed: Progressed, tensors: dict[str, Tensor]) -> Loaded:
     parts: dict[str, dict[str, Tensor]] = {
-        part: {} for part in ("weights", "kept", "strategy", "optimizer", "random")
+        part: {} for part in ("weights", "kept", "kept_strategy", "strategy", "optimizer", "random")
     }
     for key, value in tensors.items():
         part, _, name = key.partition(".")
@@ -148,4 +159,7 @@ def _sorted_out(progressed: Progressed, tensors: dict[str, Tensor]) -> Loaded:
     for name, value in parts.pop("optimizer").items():
         index, _, moment = name.partition(".")
         optimizer.setdefault(int(index), {})[moment] = value
-    return Loaded(progressed, optimizer=optimizer, **parts)
+    kept = Kept(parts["kept"], parts["kept_strategy"])
+    return Loaded(
+        progressed, parts["weights"], kept, parts["strategy"], optimizer=optimizer, random=parts["random"]
+    )

@@ -10,6 +10,7 @@
     ├── UnknownStrategy       no strategy of that name
     ├── BadStrategyOption     an option the strategy does not have, or a value it cannot take
     ├── NothingToLearn        no training pair is left for the strategy
+    ├── TeacherMoved          a strategy changed an encoder that it may only look at
     ├── TrainingDiverged      a loss or a gradient stopped being finite
     └── VersionDamaged        a version folder whose files do not match its manifest
 """
@@ -45,6 +46,10 @@ class BadStrategyOption(ModelUpdateError):
 
 class NothingToLearn(ModelUpdateError):
     """Raised when an update has no training pair that its strategy can use."""
+
+
+class TeacherMoved(ModelUpdateError):
+    """Raised when a frozen teacher is not what it was before the update; a fault of the strategy."""
 
 
 class TrainingDiverged(ModelUpdateError):

@@ -3,42 +3,68 @@
 For a batch a strategy returns named, already weighted loss terms; the trainer sums, steps, logs each by name
 and saves. The hooks run in this order::
 
-    before_update → parameter_groups → [prepare_batch → terms → (backward, clip) → after_backward
+    memory → before_update → take → parameter_groups → [prepare_batch → terms → (backward, clip) → after_backward
                                         → (optimizer step) → after_step]* → after_update
 
-All that must survive a restart goes through `state_dict`: within an update (queues, moments of a moving
-teacher) and between updates (Fisher, counts, memories). `before_update` is run again when an interrupted
-update resumes, so it must be deterministic for its context; the saved state is loaded on top.
+What a strategy keeps is of two kinds. *Carried* state lives between updates (Fisher, counts, memories): it is saved
+with the version that the update makes, says which update it is of, and only updates read it. *Progress* lives within
+one update (queues, a moving teacher, a temperature): it is saved with each checkpoint, kept with the epoch that is
+kept, and dropped at the end. `before_update` runs again when an interrupted update resumes, so it must be
+deterministic for its context; progress is loaded on top.
+
+What stays in the encoder for good is an insert (`model_updates.inserts`), appended to `encoder.inserts`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, Protocol
 
-import torch
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
+from model_updates.errors import BadStrategyOption, NothingToLearn
+from model_updates.pairs import Batch, TrainingPair, UpdateData
 
 BASE_LANGUAGE = "en"
 
 
-@dataclass(frozen=True)
-class TrainingPair:
-    """One picture and one text to learn from; `english` is an English caption of the same picture."""
+class Replay(Enum):
+    """How the pairs of a strategy's memory reach its batches."""
 
-    image_id: str
-    text: str
-    language: str
-    domain: str
-    english: str | None = None
+    NONE = "none"
+    """They do not; `take` hands them over and the strategy does what it likes."""
+    BESIDE = "beside"
+    """Every batch of the chunk is followed by as many pairs drawn from the memory (experience replay)."""
+    JOINED = "joined"
+    """They are part of the epoch, like pairs of the chunk."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What a strategy keeps between updates.
+
+    Attributes:
+        tensors: by name.
+        facts: plain JSON values, such as the pairs of a memory.
+        update: number of the update it was made in; 0 before the first. With strategies that alternate, later updates
+            may have moved weights and grown the token table since.
+    """
+
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    update: int = 0
+
+
+def no_reference(chunk: str) -> Sequence[TrainingPair]:
+    """Refuses, where a context has no catalog to take a reference chunk from."""
+    raise NothingToLearn(f"this update was given no reference chunks, and {chunk!r} was asked for")
 
 
 @dataclass(frozen=True)
@@ -49,12 +75,20 @@ class UpdateContext:
         encoder: the candidate; strategies train it in place.
         pairs: the training pairs of the chunk.
         learned_languages: languages that the live encoder has learned, the base's included.
-        open_anchor: opens the encoder that this line of versions started from (theta_0), frozen.
-        open_previous: opens the encoder as it was before this update (theta_{t-1}), frozen.
+        open_anchor: opens the encoder that this line of versions started from (theta_0).
+        open_previous: opens the encoder as it was before this update (theta_{t-1}).
+        learned_domains: domains whose pairs an update has learned, or that the base encoder was trained on.
         seed: of every random choice of the update.
         update_number: 1 for the first update of the line.
-        load_image: gives the picture of an id, for passes over pictures and for replay; None without a gallery.
+        load_image: gives the picture of an id, for passes over pictures; None without a gallery.
         open_earlier: gives the training pairs of the chunks learned before, in the order they were learned.
+        open_known: gives training pairs of pictures in the gallery that are not the chunk's, learned or not: what
+            people find today, in the learned languages, in a fixed order.
+        open_reference: gives the pairs of any chunk by its id, one kept outside the gallery too, for methods that
+            distil on reference data.
+
+    While an update runs both teachers are copies of their own on the candidate's device, in eval mode, without
+    gradients; the same copy each time it is opened. An update whose teacher has moved at its end fails.
     """
 
     encoder: Encoder
@@ -62,10 +96,13 @@ class UpdateContext:
     learned_languages: frozenset[str]
     open_anchor: Callable[[], Encoder]
     open_previous: Callable[[], Encoder]
+    learned_domains: frozenset[str] = frozenset()
     seed: int = 0
     update_number: int = 1
     load_image: Callable[[str], Image.Image] | None = None
     open_earlier: Callable[[], Sequence[TrainingPair]] = tuple
+    open_known: Callable[[], Sequence[TrainingPair]] = tuple
+    open_reference: Callable[[str], Sequence[TrainingPair]] = no_reference
 
     def texts_by_language(self) -> dict[str, list[str]]:
         """Returns the training texts of each language of the chunk."""
@@ -73,36 +110,6 @@ class UpdateContext:
         for pair in self.pairs:
             grouped.setdefault(pair.language, []).append(pair.text)
         return grouped
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What a strategy sees of b pairs; features are raw (not normalised) and come from frozen towers.
-
-    Attributes:
-        tokens: (b, longest) int64 rows of the texts under the candidate's vocabulary.
-        image_index: (b,) int64, equal where two pairs show the same picture.
-        images: (b, 3, size, size) float32, only when the strategy trains the image tower.
-        image_features: (b, dim) of the image tower before this update.
-        text_features: (b, dim) of the text tower before this update, only when the strategy asks (`needs`).
-        english_features: (b, dim) teacher features of the English caption; rows without one are zero.
-        has_english: (b,) bool, which rows of `english_features` are real.
-        replayed: (b,) bool, pairs that come from a memory.
-    """
-
-    tokens: Tensor
-    image_index: Tensor
-    image_features: Tensor
-    images: Tensor | None = None
-    text_features: Tensor | None = None
-    english_features: Tensor | None = None
-    has_english: Tensor | None = None
-    replayed: Tensor | None = None
-
-    def to(self, device: torch.device) -> Batch:
-        """Returns the batch with every tensor on the device."""
-        moved = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return replace(self, **{k: v.to(device) for k, v in moved.items() if v is not None})
 
 
 @dataclass(frozen=True)
@@ -142,11 +149,19 @@ def check_run(epochs: int, batch_size: int, learning_rate: float, weight_decay: 
         )
 
 
+class Epochs(Protocol):
+    """The chunk's batches, an epoch at a time; `Batches` is one."""
+
+    def epoch(self, seed: int) -> Iterator[Batch]:
+        """Yields one epoch in the order that the seed gives."""
+        ...
+
+
 @dataclass
 class ParameterGroup:
     """Parameters that share a learning-rate factor and a weight decay (None: the schedule's)."""
 
-    parameters: list[torch.nn.Parameter] = field(default_factory=list)
+    parameters: list[nn.Parameter] = field(default_factory=list)
     rate_factor: float = 1.0
     weight_decay: float | None = None
 
@@ -155,6 +170,13 @@ class Strategy(ABC):
     """One continual-learning method; a frozen `Options` dataclass is its only configuration.
 
     Attributes:
+        name: what people choose it by; also its line in the registry.
+        summary: one sentence on what it does and what that costs.
+        paper: where it comes from.
+        Options: its dataclass of options.
+        needs: what else batches must hold: "text_features".
+        replay: how its memory reaches the batches.
+        quick: options with which the contract suite teaches a tiny encoder in a second.
         learning_rate: of the coming step; the trainer sets it, for strategies that apply a decay of their
             own.
     """
@@ -166,6 +188,8 @@ class Strategy(ABC):
     paper: ClassVar[str] = ""
     Options: ClassVar[type[Any]]
     needs: ClassVar[frozenset[str]] = frozenset()
+    replay: ClassVar[Replay] = Replay.NONE
+    quick: ClassVar[Mapping[str, Any]] = {"epochs": 2, "batch_size": 8}
 
     def __init__(self, options: Any = None) -> None:
         self.options = self.Options() if options is None else options
@@ -181,9 +205,21 @@ class Strategy(ABC):
     def touches_text(self) -> bool:
         """True when any text vector may change."""
 
+    @property
+    def reads_pictures(self) -> bool:
+        """True when batches must hold decoded pictures; a head on cached trunk features needs none."""
+        return self.touches_image
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the pairs to gather beside the chunk's: kept from earlier updates, or drawn from the context."""
+        return ()
+
     @abstractmethod
     def before_update(self, context: UpdateContext) -> None:
         """Prepares the encoder: grows the vocabulary, inserts adapters, marks what trains."""
+
+    def take(self, data: UpdateData) -> None:  # noqa: B027 - a hook that most strategies leave empty
+        """Receives the frozen features of the chunk and of the memory, once, before the first step."""
 
     @abstractmethod
     def parameter_groups(self) -> list[ParameterGroup]:
@@ -201,66 +237,42 @@ class Strategy(ABC):
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns named scalar loss terms, already weighted; the trainer adds them up."""
 
-    def after_backward(self) -> None:  # noqa: B027 - a hook that most strategies leave empty
+    def after_backward(self) -> None:  # noqa: B027
         """Edits gradients, after unscaling and clipping."""
 
     def after_step(self) -> None:  # noqa: B027
         """Runs after each optimizer step: averages, clips norms, pushes queues."""
 
-    def after_update(self, context: UpdateContext) -> None:  # noqa: B027
-        """Ends the update on the chosen weights: merges adapters, counts, remembers."""
+    def deployed(self) -> AbstractContextManager[object]:
+        """Puts the weights that would be released into the encoder while the block runs: validation sees these.
+
+        For averages and partial merges, which train other weights than they release. What the block leaves behind must
+        be the training weights, bit for bit.
+        """
+        return nullcontext()
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:  # noqa: B027
+        """Ends the update on the weights of the kept epoch: merges, counts, remembers, keeps inserts.
+
+        Args:
+            context: as `before_update` saw it.
+            batches: gives the chunk's batches once more, for importance passes.
+        """
 
     def notes(self) -> list[str]:
         """Returns sentences for the update report, such as how much of the old text is segmented anew."""
         return []
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Returns what must survive a restart and the next update."""
+    def carried(self) -> State:
+        """Returns what the next update of this strategy needs."""
+        return State()
+
+    def carry(self, state: State) -> None:  # noqa: B027
+        """Takes what an earlier update carried; called before `memory` and `before_update`."""
+
+    def progress(self) -> dict[str, Tensor]:
+        """Returns what an interrupted update needs beside the encoder's tensors; nothing outside an update."""
         return {}
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:  # noqa: B027
-        """Takes what `state_dict` returned."""
-
-
-def options_of(strategy: type[Strategy], given: Mapping[str, Any]) -> Any:
-    """Builds a strategy's options from plain values, converting text to the option's type.
-
-    Raises:
-        BadStrategyOption: an unknown option (the text lists the known ones) or an unusable value.
-    """
-    known = {f.name: f for f in dataclasses.fields(strategy.Options)}
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise BadStrategyOption(
-            f"strategy {strategy.name!r} has no option {', '.join(map(repr, unknown))}; "
-            f"it has: {', '.join(known)}"
-        )
-    defaults = strategy.Options()
-    values = {name: _convert(name, value, getattr(defaults, name)) for name, value in given.items()}
-    return strategy.Options(**values)
-
-
-YES, NO = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
-
-
-def _convert(name: str, value: Any, default: Any) -> Any:
-    if isinstance(default, str):
-        if isinstance(value, str):
-            return value.strip()
-        raise BadStrategyOption(f"option {name} is a word such as {default!r}, got {value!r}")
-    said = str(value).strip().lower()
-    if isinstance(default, bool):
-        if said in YES | NO:
-            return said in YES
-        raise BadStrategyOption(f"option {name} is yes or no, got {value!r}")
-    try:
-        number = float(said)
-    except ValueError as error:
-        raise BadStrategyOption(f"option {name} must be a number, got {value!r}") from error
-    if not math.isfinite(number):
-        raise BadStrategyOption(f"option {name} must be a finite number, got {value!r}")
-    if isinstance(default, int):
-        if not number.is_integer():
-            raise BadStrategyOption(f"option {name} must be a whole number, got {value!r}")
-        return int(number)
-    return number
+    def load_progress(self, progress: Mapping[str, Tensor]) -> None:  # noqa: B027
+        """Takes what `progress` returned in the same update; called after `before_update`."""

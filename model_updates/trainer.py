@@ -18,12 +18,14 @@ import torch
 from torch import Tensor
 
 from model_updates import checkpoint
-from model_updates.batches import Batches, UpdateData
+from model_updates.batches import Batches
 from model_updates.checkpoint import Progressed
 from model_updates.encoder import training
 from model_updates.errors import TrainingDiverged, WeightsMismatch
+from model_updates.pairs import Batch, UpdateData
 from model_updates.progress import Pace, TrainingProgress
-from model_updates.strategy import Batch, Schedule, Strategy, UpdateContext
+from model_updates.strategy import Schedule, Strategy, UpdateContext
+from model_updates.teachers import Teachers
 from model_updates.validation import Score, better, near, validation_score
 
 
@@ -44,7 +46,7 @@ class TrainingReport:
 def run_update(
     strategy: Strategy,
     context: UpdateContext,
-    make_data: Callable[[], UpdateData],
+    make_data: Callable[[UpdateContext], UpdateData],
     *,
     checkpoints: Path | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
@@ -52,29 +54,37 @@ def run_update(
     """Runs one update on `context.encoder` in place.
 
     Args:
-        strategy: with its state from earlier updates loaded.
+        strategy: with what it carried from earlier updates.
         context: the candidate and what the strategy may look at.
-        make_data: collects the data; called before the strategy changes the encoder, so that features of
-            frozen towers are those before this update.
+        make_data: collects the data (see `batches.gather`); called before the strategy changes the encoder, so that
+            features of frozen towers are those before this update, and with a context whose teachers are frozen.
         checkpoints: folder for the checkpoint; an existing one is resumed.
         progress: called about once a second and after each epoch.
 
     Raises:
         TrainingDiverged: a loss or a gradient is not finite.
         NothingToLearn: no pair to train on.
+        TeacherMoved: the strategy changed an encoder that it may only look at.
     """
     started = time.monotonic()
     encoder = context.encoder
     forwards = encoder.image_forwards
     owner = "" if checkpoints is None else checkpoint.owner_of(strategy, context)
-    data = make_data()
+    teachers = Teachers(context)
+    context = teachers.context
+    data = make_data(context)
     torch.manual_seed(context.seed)
     strategy.before_update(context)
+    strategy.take(data)
     loop = _Loop(strategy, context, data, owner, progress)
     with training(encoder):
         loop.run(checkpoints)
-    strategy.after_update(context)
-    encoder.model.requires_grad_(False)
+    strategy.after_update(context, loop.batches)
+    teachers.require_unmoved()
+    for _, parameter in encoder.parameters():
+        parameter.requires_grad_(False)
+        parameter.grad = None
+    encoder.train(False)
     encoder.forget_fingerprints()
     return TrainingReport(
         history=tuple(loop.progressed.history),
@@ -103,12 +113,18 @@ class _Loop:
         self.strategy, self.encoder, self.data, self.seed = strategy, encoder, data, context.seed
         self.owner = owner
         self.schedule = strategy.schedule(encoder)
-        load = data.load_image if strategy.touches_image else None
-        self.batches = Batches(data.train, encoder, size=self.schedule.batch_size, load_image=load)
+        self.batches = Batches(
+            data.train,
+            encoder,
+            size=self.schedule.batch_size,
+            load_image=data.load_image if strategy.reads_pictures else None,
+            memory=data.memory,
+            replay=strategy.replay,
+        )
         self.optimizer = _optimizer(strategy, self.schedule)
         self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.progressed = Progressed()
-        self.kept: dict[str, Tensor] = {}
+        self.kept = checkpoint.Kept()
         self.report_progress = progress or (lambda _: None)
 
     def run(self, checkpoints: Path | None) -> None:
@@ -117,8 +133,11 @@ class _Loop:
             self._resume(checkpoints)
         for epoch in range(self.progressed.epoch, self.schedule.epochs):
             terms = self._epoch(epoch)
-            score = validation_score(self.encoder, self.data.validation, self.strategy, self.data.load_image)
-            self.encoder.model.train()
+            with self.strategy.deployed():
+                score = validation_score(
+                    self.encoder, self.data.validation, self.strategy, self.data.load_image
+                )
+            self.encoder.train()
             self._remember(epoch, terms, score)
             if checkpoints is not None:
                 checkpoint.save(
@@ -127,10 +146,11 @@ class _Loop:
                     owner=self.owner,
                     weights=self._weights(),
                     kept=self.kept,
-                    strategy=self.strategy.state_dict(),
+                    strategy=self.strategy.progress(),
                     optimizer=self.optimizer,
                 )
-        self._put_back(self.kept)
+        self._put_back(self.kept.weights)
+        self.strategy.load_progress(self.kept.strategy)
 
     def _epoch(self, epoch: int) -> dict[str, float]:
         steps = len(self.batches)
@@ -170,30 +190,33 @@ class _Loop:
             if not near(score, done.best):
                 return
         done.kept_epoch = epoch + 1
-        self.kept = {name: value.clone() for name, value in self._weights().items()}
+        self.kept = checkpoint.Kept(
+            {name: value.clone() for name, value in self._weights().items()},
+            {name: value.detach().clone() for name, value in self.strategy.progress().items()},
+        )
 
     def _weights(self) -> dict[str, Tensor]:
-        """The part of the model's state that may have changed: what trains, and buffers."""
+        """The part of the encoder's state that may have changed: what trains, and buffers."""
         trained = {id(parameter) for parameter in self.trained}
-        frozen = {name for name, p in self.encoder.model.named_parameters() if id(p) not in trained}
-        return {k: v.detach() for k, v in self.encoder.model.state_dict().items() if k not in frozen}
+        frozen = {name for name, p in self.encoder.parameters() if id(p) not in trained}
+        return {k: v.detach() for k, v in self.encoder.state().items() if k not in frozen}
 
     def _put_back(self, weights: dict[str, Tensor]) -> None:
         # Not strict, because the frozen part is not in it; so what is in it must be all of the rest.
         if weights.keys() != self._weights().keys():
             wrong = sorted(weights.keys() ^ self._weights().keys())
             raise WeightsMismatch(
-                f"these weights are not the trained part of the model: {wrong[:3]} are in one of them only; "
+                f"these weights are not the trained part of the encoder: {wrong[:3]} are in one of them only; "
                 "remove the checkpoints of this update and start it again"
             )
-        self.encoder.model.load_state_dict(weights, strict=False)
+        self.encoder.load_state(weights)
 
     def _resume(self, folder: Path) -> None:
         loaded = checkpoint.load(folder, owner=self.owner)
         if loaded is None:
             return
         self._put_back(loaded.weights)
-        self.strategy.load_state_dict(loaded.strategy)
+        self.strategy.load_progress(loaded.strategy)
         loaded.restore_optimizer(self.optimizer)
         self.kept, self.progressed = loaded.kept, loaded.progressed
         loaded.restore_random(self.encoder.device)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.batches import PairSet
 from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import rank_slice
-from model_updates.features import LoadImage
+from model_updates.features import LoadImage, Rows
+from model_updates.pairs import PairSet
 from model_updates.strategy import Strategy
 
 VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
@@ -51,11 +51,8 @@ def validation_score(
     ids = list(dict.fromkeys(pair.image_id for pair in pairs.pairs))[:VALIDATION_IMAGES]
     place = {image_id: n for n, image_id in enumerate(ids)}
     chosen = [n for n, pair in enumerate(pairs.pairs) if pair.image_id in place]
-    if strategy.touches_image:
-        images = encoder.image_features([load_image(image_id) for image_id in ids])
-    else:
-        first = {pairs.pairs[n].image_id: n for n in reversed(chosen)}
-        images = pairs.image_features[[first[image_id] for image_id in ids]].numpy()
+    first = {pairs.pairs[n].image_id: n for n in reversed(chosen)}
+    images = _images(encoder, pairs, [first[image_id] for image_id in ids], strategy, load_image)
     texts = np.zeros((len(chosen), images.shape[1]), dtype=np.float32)
     for language in sorted({pairs.pairs[n].language for n in chosen}):
         mine = [k for k, n in enumerate(chosen) if pairs.pairs[n].language == language]
@@ -64,6 +61,24 @@ def validation_score(
     ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
     hits = np.mean([100.0 * (ranks < k) for k in (1, 5, 10)], axis=0)
     return Score(float(hits.mean()), _error(hits, caption_image))
+
+
+def _images(
+    encoder: Encoder, pairs: PairSet, rows: list[int], strategy: Strategy, load_image: LoadImage
+) -> Rows:
+    """The pictures of some rows under the candidate, each on its domain's route; cached features where they hold."""
+    if not strategy.touches_image:
+        return pairs.image_features[rows].numpy()
+    images = np.empty((len(rows), encoder.dim), dtype=np.float32)
+    for domain in sorted({pairs.pairs[n].domain for n in rows}):
+        places = [k for k, n in enumerate(rows) if pairs.pairs[n].domain == domain]
+        mine = [rows[k] for k in places]
+        if strategy.reads_pictures:
+            pictures = [load_image(pairs.pairs[n].image_id) for n in mine]
+            images[places] = encoder.image_features(pictures, domain)
+        else:
+            images[places] = encoder.projected(pairs.trunk[mine].numpy(), domain)
+    return images
 
 
 def _error(hits: NDArray[np.float64], caption_image: NDArray[np.int64]) -> float:

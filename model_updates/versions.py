@@ -14,72 +14,83 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
 from model_updates.errors import VersionDamaged
+from model_updates.inserts import Insert, Owner
 from model_updates.opening import build_model, foreign_tokenizer, load_weights
+from model_updates.parts.kinds import KINDS
 from model_updates.preprocessing import Preprocessing
+from model_updates.strategy import State
 from model_updates.towers import resize_token_table
 from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights.safetensors"
 VOCABULARY = "vocabulary.json"
-STATE = "strategy_state.safetensors"
+INSERTS = "inserts.safetensors"
+STATE = "state-{}.safetensors"
 MANIFEST = "manifest.json"
+OLD_STATES = "strategy_state.safetensors"  # versions of schema 1 kept all strategies' tensors in one file
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version read back: the encoder, what its manifest says, and each strategy's state by name."""
+    """A version read back: the encoder, and what its manifest says."""
 
     encoder: Encoder
     manifest: dict[str, Any]
-    strategy_states: dict[str, dict[str, Tensor]]
 
 
 def write_version(
     folder: Path,
     encoder: Encoder,
     facts: Mapping[str, Any],
-    strategy_states: Mapping[str, Mapping[str, Tensor]],
+    states: Mapping[str, State] | None = None,
+    *,
+    parent: Path | None = None,
 ) -> dict[str, Any]:
     """Writes a version into an empty folder and returns its manifest.
 
     Args:
         folder: is made when missing.
-        encoder: in its final state, no adapters inserted.
+        encoder: in its final state.
         facts: where it came from: parent, root, chunks, strategy, options, seed, languages, training report.
-        strategy_states: what each strategy keeps between updates.
+        states: what strategies carry from this update.
+        parent: folder of the version before, whose other strategies' states come along.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    state = {k: v.detach().cpu().clone().contiguous() for k, v in encoder.model.state_dict().items()}
-    save_file(state, folder / WEIGHTS)
-    tensors = {
-        f"{strategy}/{name}": value.detach().cpu().clone().contiguous()
-        for strategy, values in strategy_states.items()
-        for name, value in values.items()
-    }
-    save_file(tensors, folder / STATE)
-    names = [WEIGHTS, STATE]
+    _save(encoder.model.state_dict(), folder / WEIGHTS)
+    names = [WEIGHTS, *_write_states(folder, dict(states or {}), parent)]
     if encoder.vocabulary is not None:
         text = json.dumps(encoder.vocabulary.to_json(), ensure_ascii=False)
         (folder / VOCABULARY).write_text(text, encoding="utf-8")
         names.append(VOCABULARY)
+    if encoder.inserts:
+        tensors = {f"{n}.{k}": v for n, i in enumerate(encoder.inserts) for k, v in i.state_dict().items()}
+        _save(tensors, folder / INSERTS)
+        names.append(INSERTS)
     manifest = {
         **facts,
         "architecture": encoder.architecture,
         "preprocessing": asdict(encoder.preprocessing),
         "dim": encoder.dim,
         "image_fingerprint": encoder.image_fingerprint(),
+        "image_routes": {route: encoder.image_fingerprint(route) for route in encoder.image_routes},
         "text_fingerprint": encoder.text_fingerprint(),
+        "inserts": [
+            {"kind": i.kind, "owner": [i.owner.kind, i.owner.name], "config": i.config}
+            for i in encoder.inserts
+        ],
         "files": {name: _file_facts(folder / name) for name in names},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -87,14 +98,16 @@ def write_version(
 
 
 def load_version(folder: Path, *, verify: bool = True) -> Version:
-    """Reads a version, checking each file's size and sha256 first.
+    """Reads a version, checking the size and sha256 of each file that the encoder is made from.
+
+    What strategies carry is left on the disk: only an update needs it (`load_state`).
 
     Raises:
         VersionDamaged: no manifest, a missing file, or one that differs from the manifest.
     """
     manifest = read_manifest(folder)
     if verify:
-        _verify(folder, manifest)
+        _verify(folder, manifest, [name for name in manifest["files"] if not _is_state(name)])
     vocabulary = None
     if VOCABULARY in manifest["files"]:
         vocabulary = Vocabulary.from_json(json.loads((folder / VOCABULARY).read_text(encoding="utf-8")))
@@ -105,19 +118,93 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
     values: dict[str, Any] = {
         k: tuple(v) if isinstance(v, list) else v for k, v in manifest["preprocessing"].items()
     }
-    preprocessing = Preprocessing(**values)
     encoder = Encoder(
         model,
         architecture=manifest["architecture"],
-        preprocessing=preprocessing,
+        preprocessing=Preprocessing(**values),
         vocabulary=vocabulary,
         foreign_tokenizer=None if vocabulary else foreign_tokenizer(manifest["architecture"]),
+        inserts=read_inserts(folder, model),
     )
-    states: dict[str, dict[str, Tensor]] = {}
-    for key, value in load_file(folder / STATE).items():
-        strategy, _, name = key.partition("/")
-        states.setdefault(strategy, {})[name] = value
-    return Version(encoder, manifest, states)
+    return Version(encoder, manifest)
+
+
+def load_state(folder: Path, strategy: str) -> State | None:
+    """Reads what a strategy carried to a version; None when it never ran on its line.
+
+    Raises:
+        VersionDamaged: the file is missing or differs from the manifest.
+    """
+    manifest = read_manifest(folder)
+    name = _state_file(strategy)
+    if name not in manifest["files"]:
+        return _old_state(folder, manifest, strategy)
+    _verify(folder, manifest, [name])
+    with safe_open(folder / name, framework="pt") as opened:
+        said = json.loads((opened.metadata() or {}).get("state", "{}"))
+        tensors = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118 - no mapping
+    return State(tensors, said.get("facts", {}), said.get("update", 0))
+
+
+def _write_states(folder: Path, states: Mapping[str, State], parent: Path | None) -> list[str]:
+    """Writes the states of this update and copies those of other strategies; returns the files' names."""
+    names = []
+    for strategy, state in sorted(states.items()):
+        if state.tensors or state.facts:
+            names.append(_state_file(strategy))
+            said = json.dumps({"facts": state.facts, "update": state.update}, allow_nan=False)
+            _save(state.tensors, folder / names[-1], {"state": said})
+    older = [] if parent is None else [name for name in read_manifest(parent)["files"] if _is_state(name)]
+    for name in older:
+        if parent is not None and name not in map(_state_file, states):
+            shutil.copyfile(parent / name, folder / name)
+            names.append(name)
+    return names
+
+
+def _state_file(strategy: str) -> str:
+    return STATE.format(strategy)
+
+
+def _is_state(name: str) -> bool:
+    return name == OLD_STATES or name.startswith("state-")
+
+
+def _old_state(folder: Path, manifest: dict[str, Any], strategy: str) -> State | None:
+    if OLD_STATES not in manifest["files"]:
+        return None
+    _verify(folder, manifest, [OLD_STATES])
+    prefix = f"{strategy}/"
+    own = {
+        k.removeprefix(prefix): v for k, v in load_file(folder / OLD_STATES).items() if k.startswith(prefix)
+    }
+    return State(own) if own else None
+
+
+def read_inserts(folder: Path, model: nn.Module) -> list[Insert]:
+    """Builds a version's inserts for its model and loads their tensors.
+
+    Raises:
+        VersionDamaged: one is of a kind that this program does not know.
+    """
+    listed = read_manifest(folder).get("inserts", [])
+    tensors = load_file(folder / INSERTS) if listed else {}
+    made = []
+    for number, said in enumerate(listed):
+        if said["kind"] not in KINDS:
+            raise VersionDamaged(
+                f"version {folder.name} holds an insert of kind {said['kind']!r}, which this program does not know "
+                f"(it knows {', '.join(KINDS) or 'none'}); use the program version that wrote it"
+            )
+        insert = KINDS[said["kind"]].build(Owner(*said["owner"]), said["config"], model)
+        own = {k.removeprefix(f"{number}."): v for k, v in tensors.items() if k.startswith(f"{number}.")}
+        insert.load_state_dict(own)
+        made.append(insert.requires_grad_(False))
+    return made
+
+
+def _save(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    save_file({k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}, path, metadata=metadata)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -147,8 +234,9 @@ def _file_facts(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "sha256": _sha256(path)}
 
 
-def _verify(folder: Path, manifest: dict[str, Any]) -> None:
-    for name, facts in manifest["files"].items():
+def _verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> None:
+    for name in names:
+        facts = manifest["files"][name]
         path = folder / name
         if not path.is_file():
             raise VersionDamaged(f"version {folder.name} lacks {name}; roll back to another release")

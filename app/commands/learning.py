@@ -177,8 +177,8 @@ def _check_strategy(strategy: str | None, options: dict[str, str]) -> None:
                 "--option belongs to a strategy; name it with --strategy. `methods` lists them."
             )
         return
+    from model_updates.options import options_of
     from model_updates.strategies import strategy_named
-    from model_updates.strategy import options_of
 
     options_of(strategy_named(strategy), options)
 

@@ -13,8 +13,10 @@ from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import SliceKey, Split
 from ingest.records import ChunkRecord
+from model_updates.options import options_of
+from model_updates.pairs import TrainingPair
 from model_updates.strategies import strategy_named
-from model_updates.strategy import BASE_LANGUAGE, Strategy, TrainingPair, options_of
+from model_updates.strategy import BASE_LANGUAGE, Strategy
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Lesson:
         taught_languages: training pairs by language.
         languages_after: learned languages once it is live.
         parent: the release it starts from.
+        number: of the update in its line, from 1.
     """
 
     chunk: str
@@ -44,6 +47,7 @@ class Lesson:
     taught_languages: dict[str, int]
     languages_after: list[str]
     parent: ReleaseRecord
+    number: int = 1
 
 
 def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
@@ -83,9 +87,9 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     name = request.strategy or choose_strategy(workspace, chunk.id)[0]
     kind = strategy_named(name)
     strategy = kind(options_of(kind, request.options))
-    remembered = workspace.open_version(record.version).strategy_states.get(name)
-    if remembered:
-        strategy.load_state_dict(remembered)
+    remembered = workspace.carried(record.version, name)
+    if remembered is not None:
+        strategy.carry(remembered)
     languages = _taught_languages(strategy, chunk, set(record.manifest.languages))
     train = chunk_pairs(workspace, chunk, Split.TRAIN, languages)
     if not train:
@@ -108,6 +112,7 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
         taught_languages=counts,
         languages_after=_in_order(record, counts),
         parent=record,
+        number=1 + len(record.manifest.chunks),
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
+from app.learning.probes import DOMAIN as PROBES
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import Pair, Split
 from ingest.records import ChunkRecord
-from model_updates.strategy import BASE_LANGUAGE, TrainingPair
+from model_updates.pairs import TrainingPair
+from model_updates.strategy import BASE_LANGUAGE
 
 
 def chunk_pairs(
@@ -21,7 +25,10 @@ def chunk_pairs(
         languages: of the captions.
     """
     found: list[Pair] = workspace.catalog.pairs(chunk=chunk.id, split=split)
-    pairs = [pair for pair in found if pair.language in languages]
+    return _beside_english(workspace, [pair for pair in found if pair.language in languages])
+
+
+def _beside_english(workspace: Workspace, pairs: Sequence[Pair]) -> tuple[TrainingPair, ...]:
     english = workspace.catalog.captions_in(BASE_LANGUAGE, {pair.image_id for pair in pairs})
     seen: dict[str, int] = {}
     complete = []
@@ -41,3 +48,35 @@ def earlier_pairs(workspace: Workspace, release: ReleaseRecord) -> tuple[Trainin
     learned = set(release.manifest.languages)
     chunks = [workspace.catalog.chunk(chunk) for chunk in release.manifest.chunks]
     return tuple(pair for chunk in chunks for pair in chunk_pairs(workspace, chunk, Split.TRAIN, learned))
+
+
+def known_pairs(
+    workspace: Workspace, release: ReleaseRecord, taught: Collection[TrainingPair]
+) -> tuple[TrainingPair, ...]:
+    """Returns training pairs of pictures that an update does not teach, in the languages that a release has learned.
+
+    What people find today: learned by an update or known to the base encoder. Ordered by picture, language and text.
+    """
+    ours = {pair.image_id for pair in taught}
+    learned = set(release.manifest.languages)
+    found: list[Pair] = workspace.catalog.pairs(split=Split.TRAIN)
+    pairs = [pair for pair in found if pair.language in learned and pair.image_id not in ours]
+    return _beside_english(
+        workspace, sorted(pairs, key=lambda pair: (pair.image_id, pair.language, pair.text))
+    )
+
+
+def reference_pairs(workspace: Workspace, chunk: str) -> tuple[TrainingPair, ...]:
+    """Returns all training pairs of a chunk, in the gallery or not, for methods that distil on reference data.
+
+    Raises:
+        UnknownChunk: there is none of that id.
+    """
+    record = workspace.catalog.chunk(chunk)
+    return chunk_pairs(workspace, record, Split.TRAIN, set(record.languages))
+
+
+def learned_domains(workspace: Workspace, release: ReleaseRecord) -> frozenset[str]:
+    """Returns the domains of the chunks that a release has learned; the probes stand for the base encoder's own."""
+    chunks = [workspace.catalog.chunk(chunk) for chunk in release.manifest.chunks]
+    return frozenset({PROBES, *(domain for chunk in chunks for domain in chunk.domains)})

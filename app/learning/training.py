@@ -8,10 +8,11 @@ from typing import Any
 
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Stage, Tell
-from app.learning.pairs import earlier_pairs
+from app.learning.pairs import earlier_pairs, known_pairs, learned_domains, reference_pairs
 from app.workspace import Workspace
-from model_updates.batches import UpdateData, gather
+from model_updates.batches import gather
 from model_updates.encoder import Encoder
+from model_updates.pairs import UpdateData
 from model_updates.progress import TrainingProgress
 from model_updates.strategy import UpdateContext
 from model_updates.trainer import TrainingReport, run_update
@@ -26,7 +27,7 @@ def learn(
     candidate = workspace.open_encoder(lesson.parent.version).copy().to(_device(workspace.settings.device))
     context = update_context(workspace, lesson, candidate)
 
-    def data() -> UpdateData:
+    def data(context: UpdateContext) -> UpdateData:
         progress(
             Stage(
                 "features", f"{len(lesson.train)} pairs to learn from, {len(lesson.validation)} to validate"
@@ -68,9 +69,12 @@ def update_context(workspace: Workspace, lesson: Lesson, encoder: Encoder) -> Up
         open_anchor=lambda: workspace.open_encoder(root),
         open_previous=lambda: workspace.open_encoder(parent.version),
         seed=lesson.seed,
-        update_number=1 + len(parent.manifest.chunks),
+        learned_domains=learned_domains(workspace, parent),
+        update_number=lesson.number,
         load_image=workspace.load_image,
         open_earlier=lambda: earlier_pairs(workspace, parent),
+        open_known=lambda: known_pairs(workspace, parent, {*lesson.train, *lesson.validation}),
+        open_reference=lambda chunk: reference_pairs(workspace, chunk),
     )
 
 

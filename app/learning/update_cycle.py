@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ from ingest.intake import IntakeOptions, ingest_source
 from model_updates.encoder import Encoder
 from model_updates.measurement import measure
 from model_updates.opening import open_encoder
-from model_updates.strategy import BASE_LANGUAGE
+from model_updates.strategy import BASE_LANGUAGE, State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
 
@@ -293,9 +293,8 @@ def _publish_candidate(
         "chunk": lesson.chunk,
         "training": training_json(training),
     }
-    states = dict(workspace.open_version(record.version).strategy_states)
-    states[lesson.strategy.name] = lesson.strategy.state_dict()
-    return _publish_version(workspace, candidate, facts, states)
+    state = replace(lesson.strategy.carried(), update=lesson.number)
+    return _publish_version(workspace, candidate, facts, {lesson.strategy.name: state}, record.version)
 
 
 # ----------------------------------------------------------------------------------------------------- details
@@ -318,11 +317,16 @@ def _bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
 
 
 def _publish_version(
-    workspace: Workspace, encoder: Encoder, facts: dict[str, Any], states: dict[str, Any]
+    workspace: Workspace,
+    encoder: Encoder,
+    facts: dict[str, Any],
+    states: Mapping[str, State],
+    parent: str | None = None,
 ) -> str:
     staged = workspace.home.staging / f"version-{time.time_ns()}"
+    before = None if parent is None else workspace.home.versions / parent
     try:
-        write_version(staged, encoder, facts, states)
+        write_version(staged, encoder, facts, states, parent=before)
         return workspace.releases.publish_version(staged)
     finally:
         shutil.rmtree(staged, ignore_errors=True)

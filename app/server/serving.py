@@ -31,8 +31,8 @@ from ingest.intake import IntakeOptions
 from ingest.pair import Caption
 from ingest.records import ImageRecord, JobRecord
 from model_updates.errors import ModelUpdateError
+from model_updates.options import options_of
 from model_updates.strategies import strategy_named
-from model_updates.strategy import options_of
 
 logger = logging.getLogger(__name__)
 

@@ -21,17 +21,18 @@ from torch.nn.functional import normalize
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.losses import element_mse, multi_positive_info_nce
+from model_updates.pairs import Batch
 from model_updates.parts.token_table import ScaledRows, start_new_rows
 from model_updates.strategy import (
     BASE_LANGUAGE,
-    Batch,
+    Epochs,
     ParameterGroup,
     Schedule,
     Strategy,
     UpdateContext,
     check_run,
 )
-from model_updates.towers import causal_text_features, resize_token_table, token_table
+from model_updates.towers import resize_token_table, token_table
 from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges, resegmented_share
 
 FIRST_TEMPERATURE = 0.07
@@ -75,6 +76,7 @@ class LanguageTeaching(Strategy):
     """Base of the strategies that train rows of the token table and nothing else."""
 
     Options = TeachingOptions
+    quick = {"epochs": 2, "batch_size": 8, "vocabulary": 560}
     options: TeachingOptions
     _in_update = False
 
@@ -166,9 +168,7 @@ class LanguageTeaching(Strategy):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the cross-modal term and, where English captions are known, the cross-lingual one."""
-        vocabulary = self._encoder.vocabulary
-        end_row = 0 if vocabulary is None else vocabulary.end_row
-        text = causal_text_features(self._encoder.model, batch.tokens, end_row).float()
+        text = self._encoder.forward_tokens(batch.tokens, batch.languages).float()
         similarities = normalize(batch.image_features, dim=-1) @ normalize(text, dim=-1).T
         contrast = multi_positive_info_nce(
             similarities, self._scale.exp(), batch.image_index, batch.image_index
@@ -190,19 +190,18 @@ class LanguageTeaching(Strategy):
         with torch.no_grad():
             self._scale.clamp_(math.log(1 / TEMPERATURES[1]), math.log(1 / TEMPERATURES[0]))
 
-    def after_update(self, context: UpdateContext) -> None:
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Ends the update; the next one starts with a temperature of its own."""
         self._in_update = False
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Returns the temperature, which an interrupted update needs and the next one resets."""
+    def progress(self) -> dict[str, Tensor]:
+        """Returns the temperature, which the next update resets."""
         return {"log_scale": self._scale.detach().clone()} if self._in_update else {}
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Takes the temperature back inside an update; between updates there is nothing to take."""
-        if self._in_update:
-            with torch.no_grad():
-                self._scale.copy_(state["log_scale"])
+    def load_progress(self, progress: Mapping[str, Tensor]) -> None:
+        """Takes the temperature back."""
+        with torch.no_grad():
+            self._scale.copy_(progress["log_scale"])
 
 
 def merge_into_shared(

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from peft import LoraConfig, inject_adapter_in_model
-from peft.tuners.lora.layer import MultiheadAttention
+from peft.tuners.lora.layer import LoraLayer, MultiheadAttention
 from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import nn
 
@@ -75,6 +76,20 @@ def merge_lora(tower: nn.Module) -> None:
         setattr(parent, name.rpartition(".")[2], _merged(layer))
     if hasattr(tower, "peft_config"):
         del tower.peft_config  # else peft takes the next update's adapters for second ones
+
+
+@contextmanager
+def scaled_lora(tower: nn.Module, share: float) -> Iterator[None]:
+    """Weakens a tower's adapters to a share of their strength while the block runs; what it leaves is bit-identical."""
+    layers: list[Any] = [module for module in tower.modules() if isinstance(module, LoraLayer)]
+    before = [dict(layer.scaling) for layer in layers]
+    for layer, scaling in zip(layers, before, strict=True):
+        layer.scaling.update({name: value * share for name, value in scaling.items()})
+    try:
+        yield
+    finally:
+        for layer, scaling in zip(layers, before, strict=True):
+            layer.scaling.update(scaling)
 
 
 def trainable(parameters: list[nn.Parameter]) -> list[nn.Parameter]:

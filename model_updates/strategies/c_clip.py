@@ -13,7 +13,7 @@ Where we differ: small encoders take a larger rate and go further towards the me
 `SMALL`); the adapters of `parts.lora` sit on attention and MLP (``targets=qkvo+mlp``; ``mlp`` is what the paper's
 parameter counts imply), and what lies outside the blocks is frozen by default (``train_outer``).
 ``towers=image`` leaves the text tower alone: moving it would disturb every language learned on it, so it is
-the default once there are such languages. The epoch is chosen on the adapters at full strength, before the merge.
+the default once there are such languages. The epoch is chosen on the weights that the merge will leave.
 
 Kept between updates: nothing but the encoder itself.
 """
@@ -21,7 +21,8 @@ Kept between updates: nothing but the encoder itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -31,11 +32,12 @@ from torch.nn.functional import normalize
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.losses import ckc, multi_positive_info_nce
-from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora, trainable
+from model_updates.pairs import Batch
+from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora, scaled_lora, trainable
 from model_updates.parts.merging import keep_share
 from model_updates.strategy import (
     BASE_LANGUAGE,
-    Batch,
+    Epochs,
     ParameterGroup,
     Schedule,
     Strategy,
@@ -127,6 +129,7 @@ class CClip(Strategy):
     paper = "C-CLIP, ICLR 2025, eq. 2, 5 and 6"
     Options = CClipOptions
     needs = frozenset({"text_features"})
+    quick = {"epochs": 2, "batch_size": 8, "rank": 4}
     options: CClipOptions
 
     def __init__(self, options: CClipOptions | None = None) -> None:
@@ -215,12 +218,26 @@ class CClip(Strategy):
         with torch.no_grad():
             scale.clamp_(0, math.log(100))
 
-    def after_update(self, context: UpdateContext) -> None:
+    @contextmanager
+    def deployed(self) -> Iterator[None]:
+        """Validates the share of the way that the merge will go, not the adapters at full strength."""
+        model = self._encoder.model
+        outside = {n: v for n, v in model.state_dict().items() if n in self._old}
+        trained = {name: value.detach().clone() for name, value in outside.items()}
+        with ExitStack() as stack:
+            for tower in self._towers:
+                stack.enter_context(scaled_lora(tower, self._share))
+            keep_share(outside, self._old, self._share)
+            try:
+                yield
+            finally:
+                model.load_state_dict(trained, strict=False)
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Merges the adapters and moves every parameter part of the way to the merged weights."""
         for tower in self._towers:
             merge_lora(tower)
-        merge = self.options.merge or _defaults(self._encoder).merge
-        keep_share(self._encoder.model, self._old, merge)
+        keep_share(self._encoder.model.state_dict(), self._old, self._share)
         self._old, self._projector = {}, None
         self._encoder.forget_fingerprints()
 
@@ -228,15 +245,19 @@ class CClip(Strategy):
         """Says which towers were adapted."""
         return ["Adapters in both towers." if self._trains_text else "Adapters in the image tower only."]
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Returns the projector, which an interrupted update needs and the next one makes afresh."""
+    def progress(self) -> dict[str, Tensor]:
+        """Returns the projector, which the next update makes afresh."""
         return {} if self._projector is None else self._projector.state_dict(prefix=PROJECTOR)
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Takes the projector back inside an update; between updates there is nothing to take."""
+    def load_progress(self, progress: Mapping[str, Tensor]) -> None:
+        """Takes the projector back."""
+        own = {name.removeprefix(PROJECTOR): value for name, value in progress.items()}
         if self._projector is not None:
-            own = {name.removeprefix(PROJECTOR): v for name, v in state.items() if name.startswith(PROJECTOR)}
             self._projector.load_state_dict(own)
+
+    @property
+    def _share(self) -> float:
+        return self.options.merge or _defaults(self._encoder).merge
 
     @property
     def _text_prefix(self) -> str:

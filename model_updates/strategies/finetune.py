@@ -17,7 +17,8 @@ from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.losses import multi_positive_info_nce
-from model_updates.strategy import Batch, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.pairs import Batch
+from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext, check_run
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ strategy taught in between start at 0, so do not alternate it with `cll-clip` on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +23,7 @@ from torch import Tensor
 from model_updates.errors import BadStrategyOption
 from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions, merge_into_shared
 from model_updates.parts.token_table import occurring_rows, table_statistics, teir_scale
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Epochs, State, UpdateContext
 from model_updates.vocabulary import Growth, Merge, Vocabulary
 
 
@@ -107,20 +106,19 @@ class Teir(LanguageTeaching):
             self.lambdas if self.options.scale_decay else ones,
         )
 
-    def after_update(self, context: UpdateContext) -> None:
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Counts this update for every row that its texts used."""
-        super().after_update(context)
+        super().after_update(context, batches)
         self.counts = self.counts + self._occurs.long()
 
     def notes(self) -> list[str]:
         """Says how much English text is segmented anew, and how many rows could move."""
         return [self._resegmented, f"{int(self._occurs.sum())} of {len(self.counts)} token rows could move."]
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Returns the counts beside the temperature."""
-        return super().state_dict() | {"counts": self.counts}
+    def carried(self) -> State:
+        """Returns the counts."""
+        return State({"counts": self.counts}) if len(self.counts) else State()
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Takes the counts of the updates so far; those of a half-done update do not hold it yet."""
-        super().load_state_dict(state)
-        self.counts = state["counts"].clone()
+    def carry(self, state: State) -> None:
+        """Takes the counts of the updates so far."""
+        self.counts = state.tensors["counts"].clone()

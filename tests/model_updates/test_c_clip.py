@@ -1,14 +1,17 @@
 """C-CLIP: which towers it adapts, what it keeps, and how far it goes."""
 
+import numpy as np
 import pytest
 import torch
 
 from model_updates.batches import Batches
 from model_updates.strategies.c_clip import PAPER, SMALL, Defaults
+from model_updates.strategy import State
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
     data_for,
+    draw,
     make_strategy,
     teach,
     tiny_encoder,
@@ -81,10 +84,12 @@ def test_rate_and_merge_suit_the_size_of_the_encoder(width: int, defaults: Defau
     strategy = make_strategy("c-clip", epochs=1, batch_size=16)
     assert strategy.schedule(encoder).learning_rate == defaults.learning_rate
     context = context_for(encoder, toy_pairs("en"))
+    data = data_for(strategy, context)
     strategy.before_update(context)
+    batches = Batches(data.train, encoder, size=8, load_image=data.load_image)
     with torch.no_grad():
         encoder.model.logit_scale.add_(1.0)  # type: ignore[operator]
-    strategy.after_update(context)
+    strategy.after_update(context, batches)
     moved = encoder.model.logit_scale - before.model.logit_scale  # type: ignore[operator]
     assert float(moved.detach()) == pytest.approx(defaults.merge)
 
@@ -93,21 +98,45 @@ def test_a_whole_merge_gives_what_the_adapters_gave() -> None:
     encoder = tiny_encoder()
     strategy = make_strategy("c-clip", merge=1.0)
     context = context_for(encoder, toy_pairs())
+    data = data_for(strategy, context)
     strategy.before_update(context)
+    batches = Batches(data.train, encoder, size=8, load_image=data.load_image)
     with torch.no_grad():
         for parameter in (p for group in strategy.parameter_groups() for p in group.parameters):
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
     encoder.model.eval()
     texts = [pair.text for pair in toy_pairs()]
     adapted = torch.from_numpy(encoder.text_features(texts, "de"))
-    strategy.after_update(context)
+    strategy.after_update(context, batches)
     assert torch.allclose(torch.from_numpy(encoder.text_features(texts, "de")), adapted, atol=1e-5)
 
 
 def test_nothing_is_kept_between_updates() -> None:
     strategy = make_strategy("c-clip")
     teach(tiny_encoder(), strategy)
-    assert strategy.state_dict() == {}
+    assert strategy.carried() == State()
+    assert strategy.progress() == {}
+
+
+def test_validation_sees_the_weights_of_the_merge_and_training_goes_on_from_its_own() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("c-clip", merge=0.5, dropout=0.0, train_outer=True)
+    context = context_for(encoder, toy_pairs())
+    data = data_for(strategy, context)
+    strategy.before_update(context)
+    with torch.no_grad():
+        for group in strategy.parameter_groups():
+            for parameter in group.parameters:
+                parameter.add_(0.05 * torch.randn_like(parameter))
+    trained = {name: value.clone() for name, value in encoder.model.state_dict().items()}
+    picture = [draw("red circle")]
+    at_full_strength = encoder.encode_images(picture)
+    with strategy.deployed():
+        deployed = encoder.encode_images(picture)
+    assert_same_state(encoder.model.state_dict(), trained)
+    assert (encoder.encode_images(picture) == at_full_strength).all()
+    strategy.after_update(context, Batches(data.train, encoder, size=8, load_image=data.load_image))
+    assert np.allclose(encoder.encode_images(picture), deployed, atol=1e-5)
+    assert not np.allclose(deployed, at_full_strength, atol=1e-3)
 
 
 def test_a_strategy_object_can_run_two_updates() -> None:

@@ -8,6 +8,7 @@ import torch
 
 from model_updates import checkpoint
 from model_updates.checkpoint import Progressed
+from model_updates.strategy import State
 from model_updates.validation import Score
 from tests.model_updates.tiny import assert_same_state, context_for, make_strategy, tiny_encoder, toy_pairs
 
@@ -30,8 +31,8 @@ def write(folder: Path, progressed: Progressed, owner: str = "me") -> torch.nn.L
         progressed,
         owner=owner,
         weights={"a.weight": layer.weight},
-        kept={"a.weight": layer.weight * 2},
-        strategy={"counts": torch.tensor([1, 2])},
+        kept=checkpoint.Kept({"a.weight": layer.weight * 2}, {"queue": torch.tensor([3])}),
+        strategy={"queue": torch.tensor([1, 2])},
         optimizer=optimizer,
     )
     return layer
@@ -45,8 +46,9 @@ def test_all_of_it_comes_back(tmp_path: Path) -> None:
     assert loaded is not None
     assert loaded.progressed == progressed
     assert_same_state(loaded.weights, {"a.weight": layer.weight.detach()})
-    assert_same_state(loaded.kept, {"a.weight": 2 * layer.weight.detach()})
-    assert_same_state(loaded.strategy, {"counts": torch.tensor([1, 2])})
+    assert_same_state(loaded.kept.weights, {"a.weight": 2 * layer.weight.detach()})
+    assert_same_state(loaded.kept.strategy, {"queue": torch.tensor([3])})
+    assert_same_state(loaded.strategy, {"queue": torch.tensor([1, 2])})
     loaded.restore_random(torch.device("cpu"))
     assert torch.equal(torch.rand(4), drawn)
 
@@ -107,7 +109,7 @@ def test_an_owner_holds_the_state_from_earlier_updates() -> None:
     context = context_for(tiny_encoder(), toy_pairs())
     strategy = make_strategy("teir")
     before = checkpoint.owner_of(strategy, context)
-    strategy.load_state_dict({"counts": torch.ones(543, dtype=torch.int64)})
+    strategy.carry(State({"counts": torch.ones(543, dtype=torch.int64)}))
     assert checkpoint.owner_of(strategy, context) != before
 
 

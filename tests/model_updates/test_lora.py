@@ -154,18 +154,18 @@ def two_states() -> tuple[nn.Module, dict[str, Tensor], dict[str, Tensor]]:
 
 def test_keeping_nothing_restores_the_old_model_bit_by_bit() -> None:
     model, old, _ = two_states()
-    keep_share(model, old, 0.0)
+    keep_share(model.state_dict(), old, 0.0)
     assert_same_state(model.state_dict(), old)
 
 
 def test_keeping_everything_leaves_the_new_model_bit_by_bit() -> None:
     model, old, new = two_states()
-    keep_share(model, old, 1.0)
+    keep_share(model.state_dict(), old, 1.0)
     assert_same_state(model.state_dict(), new)
 
 
 def test_keeping_half_is_half_way_for_every_key() -> None:
     model, old, new = two_states()
-    keep_share(model, old, 0.5)
+    keep_share(model.state_dict(), old, 0.5)
     state = model.state_dict()
     assert all(torch.allclose(state[key], (old[key] + new[key]) / 2, atol=1e-7) for key in old)

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,13 +12,19 @@ from torch import Tensor, nn
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer, UnknownStrategy
+from model_updates.options import options_of
+from model_updates.pairs import Batch
 from model_updates.strategies import STRATEGIES, strategy_named
-from model_updates.strategy import Batch, Schedule, Strategy, UpdateContext, options_of
+from model_updates.strategy import Schedule, State, Strategy, UpdateContext
+from model_updates.versions import load_state, read_inserts, write_version
 from tests.model_updates.tiny import (
+    DOMAIN,
     TEXT_ONLY,
     assert_same_state,
     context_for,
     data_for,
+    draw,
+    image_ids,
     make_strategy,
     teach,
     tiny_encoder,
@@ -35,10 +42,14 @@ def begin(name: str, **options: Any) -> tuple[Strategy, UpdateContext, Batch]:
     data = data_for(strategy, context)
     torch.manual_seed(context.seed)
     strategy.before_update(context)
-    load = data.load_image if strategy.touches_image else None
+    strategy.take(data)
+    load = data.load_image if strategy.reads_pictures else None
     strategy.parameter_groups()
-    encoder.model.train()
-    return strategy, context, next(iter(Batches(data.train, encoder, size=8, load_image=load).epoch(0)))
+    encoder.train()
+    batches = Batches(
+        data.train, encoder, size=8, load_image=load, memory=data.memory, replay=strategy.replay
+    )
+    return strategy, context, next(iter(batches.epoch(0)))
 
 
 def parameters_of(strategy: Strategy) -> list[nn.Parameter]:
@@ -81,7 +92,7 @@ def test_the_teacher_gets_no_gradient_and_does_not_move(name: str) -> None:
 def test_no_parameter_trains_that_the_optimizer_does_not_know(name: str) -> None:
     strategy, context, _ = begin(name)
     known = {id(parameter) for parameter in parameters_of(strategy)}
-    loose = [n for n, p in context.encoder.model.named_parameters() if p.requires_grad and id(p) not in known]
+    loose = [n for n, p in context.encoder.parameters() if p.requires_grad and id(p) not in known]
     assert not loose
 
 
@@ -91,7 +102,7 @@ def test_the_same_seed_gives_the_same_weights(name: str) -> None:
     teach(first, make_strategy(name))
     torch.rand(100)  # another place in the global random sequence
     teach(second, make_strategy(name))
-    assert_same_state(first.model.state_dict(), second.model.state_dict())
+    assert_same_state(first.state(), second.state())
 
 
 @every_strategy
@@ -99,7 +110,7 @@ def test_another_seed_gives_other_weights(name: str) -> None:
     first, second = tiny_encoder(), tiny_encoder()
     teach(first, make_strategy(name), seed=1)
     teach(second, make_strategy(name), seed=2)
-    ours, theirs = first.model.state_dict(), second.model.state_dict()
+    ours, theirs = first.state(), second.state()
     assert any(not torch.equal(ours[key], theirs[key]) for key in ours)
 
 
@@ -111,9 +122,9 @@ def test_a_saved_and_loaded_strategy_takes_the_identical_next_step(name: str) ->
         strategy, context, batch = begin(name)
         optimizer = torch.optim.SGD(parameters_of(strategy), lr=0.1)
         if resumed:
-            strategy.load_state_dict(saved)
+            strategy.load_progress(saved)
         else:
-            saved = {key: value.clone() for key, value in strategy.state_dict().items()}
+            saved = {key: value.clone() for key, value in strategy.progress().items()}
         torch.manual_seed(11)
         strategy.learning_rate = 0.1
         torch.stack(list(strategy.terms(batch).values())).sum().backward()  # type: ignore[no-untyped-call]
@@ -121,8 +132,8 @@ def test_a_saved_and_loaded_strategy_takes_the_identical_next_step(name: str) ->
         optimizer.step()
         strategy.after_step()
         results.append(
-            {f"model.{k}": v for k, v in context.encoder.model.state_dict().items()}
-            | {f"strategy.{k}": v for k, v in strategy.state_dict().items()}
+            {f"encoder.{k}": v for k, v in context.encoder.state().items()}
+            | {f"strategy.{k}": v for k, v in strategy.progress().items()}
         )
     assert_same_state(*results)
 
@@ -133,7 +144,7 @@ def test_an_update_changes_some_text_or_image_vector(name: str) -> None:
     before = encoder.copy()
     strategy = make_strategy(name)
     teach(encoder, strategy)
-    assert strategy.touches_image == (encoder.image_fingerprint() != before.image_fingerprint())
+    assert strategy.touches_image == (encoder.image_fingerprint(DOMAIN) != before.image_fingerprint(DOMAIN))
     assert strategy.touches_text == (encoder.text_fingerprint("de") != before.text_fingerprint("de"))
 
 
@@ -144,7 +155,30 @@ def test_nothing_of_an_update_is_left_in_the_encoder(name: str) -> None:
     teach(encoder, make_strategy(name))
     assert set(encoder.model.state_dict()) == layout
     assert not encoder.model.training
-    assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
+    assert not any(parameter.requires_grad for _, parameter in encoder.parameters())
+
+
+@every_strategy
+def test_a_version_that_it_made_answers_the_same_after_a_cold_start(name: str, tmp_path: Path) -> None:
+    encoder = tiny_encoder()
+    strategy = make_strategy(name)
+    teach(encoder, strategy)
+    said = Path(tmp_path) / "version"
+    write_version(said, encoder, {}, {name: strategy.carried()})
+    opened = load_inserts(said, encoder)
+    texts, pictures = [pair.text for pair in toy_pairs()], [draw(image_id) for image_id in image_ids()]
+    assert np.array_equal(opened.encode_texts(texts, "de"), encoder.encode_texts(texts, "de"))
+    assert np.array_equal(opened.encode_images(pictures, DOMAIN), encoder.encode_images(pictures, DOMAIN))
+    again = load_state(said, name) or State()
+    assert_same_state(again.tensors, strategy.carried().tensors)
+    assert again.facts == strategy.carried().facts
+
+
+def load_inserts(folder: Path, encoder: Encoder) -> Encoder:
+    """A copy of the encoder without its inserts, given those of a version on disk."""
+    copy = encoder.copy()
+    copy.inserts = read_inserts(folder, copy.model)
+    return copy
 
 
 @pytest.mark.parametrize("name", TEXT_ONLY)

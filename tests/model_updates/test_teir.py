@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from model_updates.encoder import Encoder
+from model_updates.pairs import TrainingPair
 from model_updates.strategies.teir import Teir, TeirOptions
-from model_updates.strategy import TrainingPair
 from model_updates.towers import token_table
-from tests.model_updates.tiny import assert_same_state, context_for, teach, tiny_encoder, toy_pairs
+from tests.model_updates.tiny import context_for, teach, tiny_encoder, toy_pairs
 
 
 def pairs(*texts: str, language: str = "xx") -> list[TrainingPair]:
@@ -18,7 +18,7 @@ def pairs(*texts: str, language: str = "xx") -> list[TrainingPair]:
 def strategy(state: Teir | None = None, **options: object) -> Teir:
     made = Teir(TeirOptions(epochs=1, batch_size=4, vocabulary=513, **options))  # type: ignore[arg-type]
     if state is not None:
-        made.load_state_dict({key: value.clone() for key, value in state.state_dict().items()})
+        made.carry(state.carried())
     return made
 
 
@@ -50,7 +50,7 @@ def test_a_new_token_moves_fully_then_by_a_half() -> None:
     first = strategy()
     teach(encoder, first, pairs("y"))
     second = Teir(TeirOptions(epochs=1, batch_size=4, vocabulary=600))
-    second.load_state_dict(first.state_dict())
+    second.carry(first.carried())
     teach(encoder, second, pairs("qvqv qvqv"))
     row = row_of(encoder, "qvqv")
     assert float(second.lambdas[row]) == 1
@@ -93,33 +93,19 @@ def test_an_occurrence_counts_once_however_often_a_text_says_it() -> None:
     assert int(used.counts[row_of(encoder, "x")]) == 2  # the base vocabulary's one, and this update's
 
 
-def test_state_between_updates_is_the_counts_alone() -> None:
-    used = strategy()
+def test_the_counts_alone_are_carried_and_the_temperature_is_progress() -> None:
+    encoder, used = tiny_encoder(), strategy()
+    assert used.progress() == {}
+    used.before_update(context_for(encoder, pairs("x")))
+    assert set(used.progress()) == {"log_scale"}
     teach(tiny_encoder(), used, toy_pairs())
-    assert set(used.state_dict()) == {"counts"}
+    assert (set(used.carried().tensors), used.progress()) == ({"counts"}, {})
 
 
-def test_state_inside_an_update_does_not_hold_the_update_yet() -> None:
+def test_what_is_carried_inside_an_update_does_not_hold_the_update_yet() -> None:
     encoder, used = tiny_encoder(), strategy()
     used.before_update(context_for(encoder, pairs("x")))
-    inside = used.state_dict()
-    assert set(inside) == {"counts", "log_scale"}
-    assert int(inside["counts"][row_of(encoder, "x")]) == 1
-
-
-def test_loading_the_state_of_a_half_done_update_and_ending_it_counts_once() -> None:
-    whole = strategy()
-    teach(tiny_encoder(), whole, pairs("x"))
-    encoder = tiny_encoder()
-    context = context_for(encoder, pairs("x"))
-    first = strategy()
-    first.before_update(context)
-    again = tiny_encoder()
-    second, context = strategy(), context_for(again, pairs("x"))
-    second.before_update(context)
-    second.load_state_dict({key: value.clone() for key, value in first.state_dict().items()})
-    second.after_update(context)
-    assert_same_state(second.state_dict(), whole.state_dict())
+    assert int(used.carried().tensors["counts"][row_of(encoder, "x")]) == 1
 
 
 def test_rows_that_another_strategy_added_in_between_are_new_to_teir() -> None:

@@ -11,10 +11,11 @@ from torch import Tensor
 from model_updates import checkpoint
 from model_updates.encoder import Encoder
 from model_updates.errors import TrainingDiverged
+from model_updates.pairs import Batch
 from model_updates.progress import TrainingProgress
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.finetune import Finetune
-from model_updates.strategy import Batch, Schedule, Strategy
+from model_updates.strategy import Schedule, State, Strategy
 from model_updates.trainer import TrainingReport, learning_rate, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
@@ -45,7 +46,7 @@ def interrupted(encoder: Encoder, strategy: Strategy, folder: Path, *, after_epo
         run_update(
             strategy,
             context,
-            lambda: data_for(strategy, context, validation=toy_pairs()),
+            lambda frozen: data_for(strategy, frozen, validation=toy_pairs()),
             checkpoints=folder,
             progress=cut,
         )
@@ -62,17 +63,17 @@ class LastDimensionNorm(torch.nn.BatchNorm1d):
         return super().forward(hidden.flatten(0, -2)).view_as(hidden)
 
 
-def earlier_state(name: str) -> tuple[Callable[[], Encoder], dict[str, Tensor]]:
+def earlier_state(name: str) -> tuple[Callable[[], Encoder], State]:
     """An encoder that has been through one update already, and what the strategy keeps from it."""
     taught, strategy = tiny_encoder(), make_strategy(name)
     teach(taught, strategy, toy_pairs("en"))
-    return taught.copy, {key: value.clone() for key, value in strategy.state_dict().items()}
+    return taught.copy, strategy.carried()
 
 
-def with_state(name: str, state: dict[str, Tensor]) -> Strategy:
+def with_state(name: str, state: State) -> Strategy:
     strategy = make_strategy(name, epochs=EPOCHS)
-    if state:
-        strategy.load_state_dict(state)
+    if state.tensors or state.facts:
+        strategy.carry(state)
     return strategy
 
 
@@ -90,8 +91,9 @@ def test_a_resumed_update_ends_bit_identical_to_an_uninterrupted_one(
     resumed, resumed_strategy = open_encoder(), with_state(name, state)
     report = finished(resumed, resumed_strategy, tmp_path / "cut")
 
-    assert_same_state(resumed.model.state_dict(), whole.model.state_dict())
-    assert_same_state(resumed_strategy.state_dict(), whole_strategy.state_dict())
+    assert_same_state(resumed.state(), whole.state())
+    assert_same_state(resumed_strategy.carried().tensors, whole_strategy.carried().tensors)
+    assert resumed_strategy.carried().facts == whole_strategy.carried().facts
     assert resumed.text_fingerprint("de") == whole.text_fingerprint("de")
     assert report.history == expected.history
     assert (report.kept_epoch, report.notes) == (expected.kept_epoch, expected.notes)
@@ -210,7 +212,7 @@ def test_progress_counts_epochs_and_steps_to_their_end() -> None:
     seen: list[TrainingProgress] = []
     strategy = make_strategy("teir")
     context = context_for(tiny_encoder(), toy_pairs())
-    run_update(strategy, context, lambda: data_for(strategy, context), progress=seen.append)
+    run_update(strategy, context, lambda frozen: data_for(strategy, frozen), progress=seen.append)
     assert [(at.epoch, at.epochs, at.step, at.steps) for at in seen] == [(1, 2, 2, 2), (2, 2, 2, 2)]
     assert set(seen[-1].terms) == {"cross-modal", "cross-lingual"}
     assert seen[-1].seconds_left == 0

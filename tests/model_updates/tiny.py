@@ -11,12 +11,14 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from model_updates.batches import UpdateData, gather
+from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, NoCache
+from model_updates.options import options_of
+from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.preprocessing import Preprocessing
 from model_updates.strategies import STRATEGIES
-from model_updates.strategy import Strategy, TrainingPair, UpdateContext, options_of
+from model_updates.strategy import Strategy, UpdateContext
 from model_updates.trainer import TrainingReport, run_update
 from model_updates.vocabulary import Vocabulary, learn_merges
 
@@ -33,15 +35,9 @@ GERMAN = {
     "dot": "Punkt",
 }
 ENGLISH_TEXTS = [f"a {colour} {shape} on paper" for colour in COLOURS for shape in SHAPES]
+DOMAIN = "drawn"
 CONTEXT_LENGTH = 16
-QUICK: dict[str, dict[str, Any]] = {
-    "finetune": {"epochs": 2, "batch_size": 8},
-    "cll-clip": {"epochs": 2, "batch_size": 8, "vocabulary": 560},
-    "teir": {"epochs": 2, "batch_size": 8, "vocabulary": 560},
-    "language-tables": {"epochs": 2, "batch_size": 8, "vocabulary": 560},
-    "c-clip": {"epochs": 2, "batch_size": 8, "rank": 4},
-}
-TEXT_ONLY = ("cll-clip", "teir", "language-tables")
+TEXT_ONLY = tuple(name for name, kind in STRATEGIES.items() if not kind().touches_image)
 
 
 def tiny_encoder(seed: int = 0) -> Encoder:
@@ -96,17 +92,17 @@ def toy_pairs(language: str = "de") -> list[TrainingPair]:
         colour, shape = image_id.split()
         english = f"a {colour} {shape} on paper"
         if language == "en":
-            pairs.append(TrainingPair(image_id, english, "en", "drawn", english))
+            pairs.append(TrainingPair(image_id, english, "en", DOMAIN, english))
         else:
             text = f"ein {GERMAN[colour]} {GERMAN[shape]} auf Papier"
-            pairs.append(TrainingPair(image_id, text, language, "drawn", english))
+            pairs.append(TrainingPair(image_id, text, language, DOMAIN, english))
     return pairs
 
 
 def make_strategy(name: str, **options: Any) -> Strategy:
     """A registered strategy with options that make it quick."""
     kind = STRATEGIES[name]
-    return kind(options_of(kind, QUICK[name] | options))
+    return kind(options_of(kind, {**kind.quick, **options}))
 
 
 def context_for(
@@ -161,7 +157,7 @@ def teach(
     return run_update(
         strategy,
         context,
-        lambda: data_for(strategy, context, validation=validation),
+        lambda frozen: data_for(strategy, frozen, validation=validation),
         checkpoints=checkpoints,
     )
 

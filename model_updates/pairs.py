@@ -1,0 +1,136 @@
+"""Pairs and batches: what an update learns from, with everything frozen about it, row by row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TrainingPair:
+    """One picture and one text to learn from; `english` is an English caption of the same picture."""
+
+    image_id: str
+    text: str
+    language: str
+    domain: str
+    english: str | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a strategy sees of b pairs; features are raw (not normalised) and come from frozen towers.
+
+    Attributes:
+        tokens: (b, longest) int64 rows of the texts under the candidate's vocabulary.
+        image_index: (b,) int64, equal where two pairs show the same picture.
+        image_features: (b, dim) of the image side before this update, each picture on its own route.
+        trunk: (b, trunk_dim) trunk features of the base route; equal to the features where a tower has no head.
+        row: (b,) int64, which pair of the update this is: the same number in every epoch; replayed pairs come after
+            those of the chunk.
+        languages: of each text.
+        domains: of each picture.
+        replayed: (b,) bool, pairs that come from the strategy's memory.
+        images: (b, 3, size, size) float32, only for a strategy that reads pictures.
+        text_features: (b, dim) of the text tower before this update, only when the strategy asks (`needs`).
+        english_features: (b, dim) teacher features of the English caption; rows without one are zero.
+        has_english: (b,) bool, which rows of `english_features` are real.
+    """
+
+    tokens: Tensor
+    image_index: Tensor
+    image_features: Tensor
+    trunk: Tensor
+    row: Tensor
+    languages: tuple[str, ...]
+    domains: tuple[str, ...]
+    replayed: Tensor
+    images: Tensor | None = None
+    text_features: Tensor | None = None
+    english_features: Tensor | None = None
+    has_english: Tensor | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        """Returns the batch with every tensor on the device."""
+        return self._each(lambda tensor: tensor.to(device))
+
+    def select(self, positions: Sequence[int]) -> Batch:
+        """Returns some rows of the batch, in the order of their positions."""
+        chosen = self._each(lambda tensor: tensor[list(positions)])
+        return replace(
+            chosen,
+            languages=tuple(self.languages[n] for n in positions),
+            domains=tuple(self.domains[n] for n in positions),
+        )
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        changed: dict[str, Any] = {k: change(v) for k, v in values.items() if isinstance(v, Tensor)}
+        return replace(self, **changed)
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """Pairs with everything frozen about them; see `Batch` for what each row is.
+
+    Attributes:
+        pairs: the n pairs themselves.
+        image_index: (n,) int64, equal where the picture is the same, across the sets of one update.
+        image_features: (n, dim).
+        trunk: (n, trunk_dim).
+        english_features: (n, dim).
+        has_english: (n,) bool.
+        text_features: (n, dim), or None when the strategy did not ask for them.
+    """
+
+    pairs: tuple[TrainingPair, ...]
+    image_index: Tensor
+    image_features: Tensor
+    trunk: Tensor
+    english_features: Tensor
+    has_english: Tensor
+    text_features: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def english_share(self) -> float:
+        """Share of pairs that have an English caption beside them."""
+        return float(self.has_english.float().mean()) if len(self.pairs) else 0.0
+
+    def followed_by(self, other: PairSet) -> PairSet:
+        """Returns the rows of this set and then those of another of the same update."""
+        texts = [rows for rows in (self.text_features, other.text_features) if rows is not None]
+        return PairSet(
+            pairs=self.pairs + other.pairs,
+            image_index=torch.cat([self.image_index, other.image_index]),
+            image_features=torch.cat([self.image_features, other.image_features]),
+            trunk=torch.cat([self.trunk, other.trunk]),
+            english_features=torch.cat([self.english_features, other.english_features]),
+            has_english=torch.cat([self.has_english, other.has_english]),
+            text_features=torch.cat(texts) if len(texts) == 2 else None,
+        )
+
+
+@dataclass(frozen=True)
+class UpdateData:
+    """What one update learns from, replays and validates on.
+
+    Attributes:
+        train: the chunk's pairs.
+        memory: the pairs that the strategy asked for (`Strategy.memory`).
+        validation: the chunk's validation pairs.
+        load_image: decodes a picture by its id.
+    """
+
+    train: PairSet
+    memory: PairSet
+    validation: PairSet
+    load_image: Callable[[str], Image.Image]
