@@ -48,11 +48,7 @@ def text_digest(model: nn.Module, vocabulary: Vocabulary | None, architecture: s
     if vocabulary is None or weight is None:
         hash_tensors(digest, [] if weight is None else [("tokens", weight)])
         return digest.hexdigest()
-    segmentation = vocabulary.tables[table]
-    digest.update(json.dumps(segmentation.merges).encode())
-    tokens = sorted(segmentation.rows)
-    digest.update(json.dumps(tokens).encode())
-    special = [vocabulary.start_row, vocabulary.end_row]
-    rows = torch.as_tensor([segmentation.rows[token] for token in tokens] + special)
-    hash_tensors(digest, [("rows", weight.detach().cpu()[rows])])
+    described, rows = vocabulary.segmentation(table)
+    digest.update(described)
+    hash_tensors(digest, [("rows", weight.detach().cpu()[torch.from_numpy(rows)])])
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Opens an encoder: the embedded one, or an open_clip architecture with a tag or a local safetensors file.
+"""Opens an encoder: an embedded one, or an open_clip architecture with a tag or a local safetensors file.
 
 `open_clip.create_model` does the building and, for tags, the downloading; the trained parameters of a local
 file are read by `safetensors` alone. Pickled files (.pt, .pth, .bin, .ckpt, .pkl) are refused: opening one
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -23,6 +24,9 @@ from torch import Tensor, nn
 
 from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
+from model_updates.photo.model import CONTEXT, PhotoModel, from_packages, preprocessing
+from model_updates.photo.model import NAME as PHOTO
+from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import is_expandable, token_table
 from model_updates.vocabulary import Vocabulary
@@ -35,24 +39,25 @@ def open_encoder(model: str = EMBEDDED, pretrained: str | None = None) -> Encode
     """Opens an encoder in eval mode on the CPU.
 
     Args:
-        model: `perennial-tiny`, or any architecture of open_clip such as `ViT-B-16`.
+        model: an embedded encoder (`perennial-tiny`, `perennial-photo`), or any architecture of open_clip
+            such as `ViT-B-16`.
         pretrained: a pretrained tag of that architecture, or the path of a local ``.safetensors`` file; the
-            embedded encoder has its own weights and takes none.
+            embedded encoders have their own weights and take none.
 
     Raises:
         UnknownModel: no such architecture or tag.
         UnsafeWeights: the file is in a pickled format.
         WeightsMismatch: the file does not fit the architecture.
     """
-    if model == EMBEDDED and pretrained is None:
-        return open_embedded()
+    if model in EMBEDDED_ENCODERS:
+        if pretrained is not None:
+            raise UnknownModel(f"{model} brings its own weights and takes none; leave out {pretrained!r}")
+        return EMBEDDED_ENCODERS[model]()
     if pretrained is None:
         raise UnknownModel(
             f"{model!r} needs weights: name a pretrained tag ({_some_tags(model)}) "
             "or a local .safetensors file"
         )
-    if model == EMBEDDED:
-        raise UnknownModel(f"{EMBEDDED} brings its own weights and takes none; leave out {pretrained!r}")
     local = Path(pretrained)
     is_tag = pretrained in open_clip.list_pretrained_tags_by_model(model)
     if not is_tag and (local.suffix or local.exists()):
@@ -81,13 +86,30 @@ def open_embedded(folder: Path | None = None) -> Encoder:
     return wrap(model, EMBEDDED, vocabulary)
 
 
+def open_photo() -> Encoder:
+    """Opens `perennial-photo` from the two packages that it is made of, checking their files first.
+
+    Raises:
+        UnknownModel: a package is not installed.
+        WeightsMismatch: a package's file is not the pinned one.
+    """
+    vocabulary = Vocabulary.foreign(sentence_pieces(), context_length=CONTEXT)
+    return Encoder(from_packages(), architecture=PHOTO, preprocessing=preprocessing(), vocabulary=vocabulary)
+
+
+# Encoders that need no download, by name.
+EMBEDDED_ENCODERS: dict[str, Callable[[], Encoder]] = {EMBEDDED: open_embedded, PHOTO: open_photo}
+
+
 def embedded_folder() -> Path:
     """Returns the folder of the embedded encoder's files."""
     return Path(str(resources.files("model_updates") / "assets" / EMBEDDED))
 
 
 def build_model(model: str, *, rows: int | None = None) -> nn.Module:
-    """Builds an architecture with random weights; `rows` sets the token rows of the embedded one."""
+    """Builds an architecture with random weights; `rows` sets the token rows of an embedded one."""
+    if model == PHOTO:
+        return PhotoModel(rows or ROWS).eval()
     if model == EMBEDDED:
         config = json.loads((embedded_folder() / "config.json").read_text(encoding="utf-8"))
         text = config["text_cfg"] | ({} if rows is None else {"vocab_size": rows})

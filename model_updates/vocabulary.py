@@ -6,6 +6,10 @@ each of its tokens. The shared table (name ``""``) serves every language that ha
 All tables index one embedding matrix, and the start, end and padding rows are common to all and never
 reassigned.
 
+The shared segmentation may also be a foreign one (`model_updates.segmenters`): that of a text tower whose tokenizer
+is not ours to grow. Its rows then stay as they are and come first, and languages get tables of their own behind
+them: the table is ours, the body is theirs.
+
 The pre-tokeniser is CLIP's (lower case, contractions, runs of letters, single digits, runs of the rest), with
 one change: combining marks count as letters, else every Hindi vowel sign would end a word. Texts without such
 marks get exactly the ids of open_clip's tokenizer (tested). Merging itself is done by the `tokenizers`
@@ -24,6 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from model_updates.errors import ForeignTokenizer
+from model_updates.segmenters import Segmenter, open_segmenter
 
 SHARED = ""
 END_OF_WORD = "</w>"
@@ -122,6 +129,8 @@ class Vocabulary:
         start_row: row before each text.
         end_row: row after each text; the text tower pools there.
         context_length: most rows a text may have, start and end included.
+        tables: our own tables by name; without a shared one where the shared segmentation is foreign.
+        segmenter: the foreign shared segmentation, or None.
     """
 
     def __init__(
@@ -133,8 +142,10 @@ class Vocabulary:
         start_row: int,
         end_row: int,
         context_length: int,
+        segmenter: Segmenter | None = None,
     ) -> None:
         self.tables = dict(tables)
+        self.segmenter = segmenter
         self.size = size
         self.pad_row = pad_row
         self.start_row = start_row
@@ -177,6 +188,19 @@ class Vocabulary:
             context_length=context_length,
         )
 
+    @classmethod
+    def foreign(cls, segmenter: Segmenter, *, context_length: int) -> Vocabulary:
+        """Makes the vocabulary of a text tower whose own segmentation serves every language without a table."""
+        return cls(
+            {},
+            size=segmenter.rows,
+            pad_row=segmenter.pad_row,
+            start_row=segmenter.start_row,
+            end_row=segmenter.end_row,
+            context_length=context_length,
+            segmenter=segmenter,
+        )
+
     @property
     def special_rows(self) -> tuple[int, int]:
         """The rows that no strategy ever trains after the base encoder: start and end."""
@@ -189,10 +213,12 @@ class Vocabulary:
     def encode(self, texts: Sequence[str], language: str = SHARED) -> list[list[int]]:
         """Returns each text's embedding rows, start and end included, cut to the context length."""
         name = self.table_name(language)
+        room = self.context_length - 2
+        if name == SHARED and self.segmenter is not None:
+            return [[self.start_row, *row[:room], self.end_row] for row in self.segmenter.encode(texts)]
         if name not in self._tokenizers:
             self._tokenizers[name] = self._tokenizer(self.tables[name])
         tokenizer, rows = self._tokenizers[name]
-        room = self.context_length - 2
         encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [[self.start_row, *rows[item.ids[:room]].tolist(), self.end_row] for item in encoded]
 
@@ -210,7 +236,15 @@ class Vocabulary:
         Every old row keeps its token; unseen token strings are appended in their own order; the merges are
         the old ones, then the new ones that were not there. Later merges still fire on old-language text:
         measure that with `resegmented_share`.
+
+        Raises:
+            ForeignTokenizer: the shared segmentation is not ours.
         """
+        if self.segmenter is not None:
+            raise ForeignTokenizer(
+                f"the shared words of this encoder are those of {self.segmenter.name} and cannot grow; "
+                "give the language a table of its own (language-tables)"
+            )
         old = self.tables[SHARED]
         known = set(old.merges)
         appended = [merge for merge in merges if merge not in known]
@@ -226,7 +260,7 @@ class Vocabulary:
         overlaps in the shared table (-1: none). Tokens the texts do not use keep pointing at the shared row
         when there is one, so that an unusual query can still be spelled.
         """
-        shared = self.tables[SHARED].rows
+        shared = self.tables[SHARED].rows if SHARED in self.tables else {}
         old = self.tables.get(language, TokenTable((), {}))
         known = set(old.merges)
         table_merges = (*old.merges, *(merge for merge in merges if merge not in known))
@@ -255,6 +289,7 @@ class Vocabulary:
             "start_row": self.start_row,
             "end_row": self.end_row,
             "context_length": self.context_length,
+            **({} if self.segmenter is None else {"segmenter": self.segmenter.name}),
             "tables": {
                 name: {"merges": [list(merge) for merge in table.merges], "rows": table.rows}
                 for name, table in self.tables.items()
@@ -275,7 +310,18 @@ class Vocabulary:
             start_row=data["start_row"],
             end_row=data["end_row"],
             context_length=data["context_length"],
+            segmenter=open_segmenter(data["segmenter"]) if "segmenter" in data else None,
         )
+
+    def segmentation(self, name: str) -> tuple[bytes, NDArray[np.int64]]:
+        """Returns what a table's segmentation is made of, and the rows that it can lead to, for fingerprints."""
+        if name == SHARED and self.segmenter is not None:
+            return self.segmenter.fingerprint.encode(), np.arange(self.segmenter.rows, dtype=np.int64)
+        table = self.tables[name]
+        tokens = sorted(table.rows)
+        rows = [table.rows[token] for token in tokens] + list(self.special_rows)
+        described = json.dumps(table.merges).encode() + json.dumps(tokens).encode()
+        return described, np.asarray(rows, dtype=np.int64)
 
     def _grown(self, table: str, start_from: Sequence[int]) -> Growth:
         self._tokenizers.pop(table, None)

