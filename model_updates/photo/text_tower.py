@@ -22,6 +22,7 @@ from torch.nn import functional
 WIDTH = 512  # of a token's embedding, and of a text's vector
 STACK = 256
 ORDERS = ((2, 0), (3, 1), (5, 2))  # tokens a convolution sees, and how many of them lie before its own
+WIDEST = 2  # tokens that the widest convolution sees on either side
 DENSE = 320
 EPSILON = 1e-12
 
@@ -31,19 +32,20 @@ class ConvolutionStack(nn.Module):
 
     def __init__(self, order: int, left: int) -> None:
         super().__init__()
-        self.order, self.left = order, left
+        self.neighbours = slice(WIDEST - left, WIDEST - left + order)
         self.first = nn.Linear(order * STACK, STACK)
         self.second = nn.Linear(order * STACK, STACK)
 
-    def forward(self, hidden: Tensor, inside: Tensor) -> Tensor:
-        """Maps (n, length, 256) to the same shape; `inside` is (n, length, 1), 1 on tokens of the text."""
-        hidden = hidden + torch.relu(self.first(self._windows(hidden * inside)))
-        return hidden + torch.relu(self.second(self._windows(hidden * inside)))
+    def forward(self, hidden: Tensor, windows: Tensor) -> Tensor:
+        """Maps tokens (t, 256) to the same shape; `windows` is (t, 5), each token's neighbours, t for none."""
+        near = windows[:, self.neighbours]
+        hidden = hidden + torch.relu(self.first(_gather(hidden, near)))
+        return hidden + torch.relu(self.second(_gather(hidden, near)))
 
-    def _windows(self, hidden: Tensor) -> Tensor:
-        length = hidden.shape[1]
-        padded = functional.pad(hidden, (0, 0, self.left, self.order - 1 - self.left))
-        return torch.cat([padded[:, shift : shift + length] for shift in range(self.order)], dim=-1)
+
+def _gather(hidden: Tensor, near: Tensor) -> Tensor:
+    with_nothing = functional.pad(hidden, (0, 0, 0, 1))
+    return with_nothing[near].flatten(start_dim=1)
 
 
 class SentenceTower(nn.Module):
@@ -71,16 +73,19 @@ class SentenceTower(nn.Module):
             embedded: (n, longest, 512) token embeddings, start and end tokens included.
             lengths: (n,) int64, tokens of each text.
         """
+        # Only the tokens of texts are computed, one after the other: padding costs nothing and cannot matter.
         places = torch.arange(embedded.shape[1], device=embedded.device)
-        inside = (places[None, :] < lengths[:, None]).to(embedded.dtype)[:, :, None]
-        hidden = self.norm_in(self.project(embedded))
-        parts = hidden.split(STACK, dim=-1)
-        read = [stack(part, inside) for stack, part in zip(self.stacks, parts, strict=True)]
-        features = self.norm_out(torch.cat([embedded, *read], dim=-1))
+        inside = places[None, :] < lengths[:, None]
+        tokens = embedded[inside]
+        owner = torch.arange(len(embedded), device=embedded.device).repeat_interleave(lengths)
+        windows = _windows(owner)
+        parts = self.norm_in(self.project(tokens)).split(STACK, dim=-1)
+        read = [stack(part, windows) for stack, part in zip(self.stacks, parts, strict=True)]
+        features = self.norm_out(torch.cat([tokens, *read], dim=-1))
         # Summed before the projection: it is linear, and this way it runs once a text and not once a token.
-        counts = lengths.to(embedded.dtype)[:, None]
-        pooled = functional.linear((features * inside).sum(dim=1), self.pool.weight)
-        pooled = (pooled + counts * self.pool.bias) * counts.rsqrt()
+        summed = features.new_zeros(len(embedded), features.shape[1]).index_add(0, owner, features)
+        counts = lengths.to(summed.dtype)[:, None]
+        pooled = (functional.linear(summed, self.pool.weight) + counts * self.pool.bias) * counts.rsqrt()
         return self._dense(pooled)
 
     def _dense(self, pooled: Tensor) -> Tensor:
@@ -88,6 +93,16 @@ class SentenceTower(nn.Module):
         out = self.last(torch.relu(self.dense_out(hidden))) + self.shortcut_out(hidden)
         out = torch.tanh(out)
         return out * out.square().sum(dim=-1, keepdim=True).clamp(min=EPSILON).rsqrt()
+
+
+def _windows(owner: Tensor) -> Tensor:
+    """Returns (t, 5) positions of each token's neighbours from two before to two after; t where the text ends."""
+    count = len(owner)
+    reach = torch.arange(-WIDEST, WIDEST + 1, device=owner.device)
+    near = torch.arange(count, device=owner.device)[:, None] + reach
+    known = (near >= 0) & (near < count)
+    same = known & (owner[near.clamp(0, max(0, count - 1))] == owner[:, None])
+    return torch.where(same, near, count)
 
 
 def tower_state(arrays: Mapping[str, NDArray[np.float32]]) -> dict[str, Tensor]:
