@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from app.releases.manifest import SliceSummary
+    from ingest.records import JobRecord
 
 # Wide enough for a table when nobody's window says how wide it is.
 _WIDE = 160
@@ -193,14 +194,15 @@ def intake(report: Mapping[str, Any]) -> list[str]:
     return [plain(line) if not line.startswith("  ") else "  " + plain(line[2:]) for line in lines]
 
 
-def outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[str]:
-    """Says how an update ended.
+def outcome(job: JobRecord) -> list[str]:
+    """Says how a job ended."""
+    if job.kind == "update":
+        return _update_outcome(job.id, job.state, job.result)
+    lines = intake(job.result["report"]) if "report" in job.result else []
+    return [*lines, f"{job.id}: {job.result['images_embedded']} pictures embedded."]
 
-    Args:
-        job_id: Whose.
-        state: Of the job.
-        result: `UpdateOutcome.to_json()`.
-    """
+
+def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[str]:
     lines = [f"{job_id}: {result['sentence']}"]
     if result.get("release"):
         live = f"live since commit {result['commit']}" if result.get("commit") else "not live"
@@ -273,11 +275,8 @@ def _as_sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
-def left_out_line(pictures: int) -> str:
-    """Says that a release that went live again lacks pictures; empty when it lacks none."""
-    if not pictures:
+def left_out_line(pictures: int, job: JobRecord | None) -> str:
+    """Says that pictures are being added to a release that went live again; empty when it lacks none."""
+    if job is None:
         return ""
-    return (
-        f"{pictures} pictures were taken in after it and are not found until the next ingest; "
-        "ingesting a known file again is enough."
-    )
+    return f"{pictures} pictures were taken in after it; job {job.id} is making them searchable."

@@ -110,6 +110,17 @@ def ingest_source(
     return report
 
 
+def check_upload(source: Path, options: IntakeOptions) -> None:
+    """Refuses at once what taking it in would refuse after a moment; reads no more than the beginning.
+
+    Raises:
+        BadUpload: it is no folder, archive or table.
+        BadOption, UnknownLanguage: an option cannot be used.
+    """
+    options = _checked(options)
+    open_container(source, options.limits, pictures_beside=options.pictures_beside)
+
+
 def _checked(options: IntakeOptions) -> IntakeOptions:
     check_mapping(options.mapping)
     language = normalise_language(options.language) if options.language else None

@@ -100,9 +100,7 @@ def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet:
             source,
             options,
             by=who(),
-            progress=lambda done, total: move(
-                "ingest", f"{done} pictures read", done / total if total else None
-            ),
+            progress=lambda stage: move(stage.name, stage.message, stage.fraction),
         )
 
 

@@ -234,7 +234,7 @@ def _finish(done: JobRecord, *, is_json: bool) -> None:
 
     if done.state not in _EXIT_CODES:
         raise _failure(done)
-    show(is_json, _document(done), *messages.outcome(done.id, done.state, done.result))
+    show(is_json, _document(done), *messages.outcome(done))
     raise typer.Exit(_EXIT_CODES[done.state])
 
 

@@ -21,6 +21,7 @@ from app.commands.terminal import (
 
 if TYPE_CHECKING:
     from app.releases.commits import CommitRecord
+    from app.workspace import Workspace
 
 _ID_SHOWN = 12
 _RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
@@ -79,7 +80,7 @@ def promote(
         from app.learning import going_live
 
         commit = going_live.promote(workspace, release, why=why, by=who(), force=force)
-        _show_commit(commit, going_live.left_out(workspace, commit.release), is_json)
+        _show_commit(workspace, commit, is_json)
 
 
 def rollback(
@@ -95,7 +96,7 @@ def rollback(
         from app.learning import going_live
 
         commit = going_live.rollback(workspace, release, why=why, by=who())
-        _show_commit(commit, going_live.left_out(workspace, commit.release), is_json)
+        _show_commit(workspace, commit, is_json)
 
 
 def compare(
@@ -138,8 +139,16 @@ def _step(before: int | None, after: int | None) -> str:
     return "=" if before == after else f"{before - after:+d}"
 
 
-def _show_commit(commit: CommitRecord, left_out: int, is_json: bool) -> None:
+def _show_commit(workspace: Workspace, commit: CommitRecord, is_json: bool) -> None:
+    """Shows a change of what is live, and starts adding the pictures that the release does not hold."""
+    from app.jobs import requests, worker
     from app.messages import left_out_line
 
-    said = f"{commit.release} is live (commit {commit.number}, {commit.reason}). {left_out_line(left_out)}"
-    show(is_json, asdict(commit) | {"left_out": left_out}, said.rstrip())
+    left_out, job = requests.gallery_job(workspace, commit)
+    if job is not None:
+        worker.spawn(workspace.settings, job.id)
+    said = (
+        f"{commit.release} is live (commit {commit.number}, {commit.reason}). {left_out_line(left_out, job)}"
+    )
+    document = asdict(commit) | {"left_out": left_out, "job": job.id if job else None}
+    show(is_json, document, said.rstrip())

@@ -13,6 +13,7 @@ from app.demo import homes
 from app.demo.player import Cast, Learn, Player, learn_as_job
 from app.demo.story import STEPS, Check, Findings, Step
 from app.errors import UpdateRunning, UsageProblem
+from app.learning.outcomes import Stage
 from app.server.security import Passwords
 from app.server.serving import OWN_ERRORS, Serving
 
@@ -94,9 +95,9 @@ class Guide:
         self.serving.refresh()
         homes.mark(self._home, homes.GUIDED, self.found() | {step.name: findings})
 
-    def _tell(self, message: str, fraction: float | None) -> None:
+    def _tell(self, stage: Stage) -> None:
         if self._running is not None:
-            self._running = replace(self._running, message=message, fraction=fraction)
+            self._running = replace(self._running, message=stage.message, fraction=stage.fraction)
 
 
 def guide_for(serving: Serving, passwords: Passwords | None) -> Guide | None:

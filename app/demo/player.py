@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +17,7 @@ from statistics import fmean
 from app.errors import AppError
 from app.jobs import worker
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import AddOutcome, Stage, UpdateOutcome, UpdateRequest
+from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest
 from app.search import AUTO, Answer, Snapshot, search_text
 from app.settings import Settings
 from app.workspace import Workspace
@@ -29,8 +29,7 @@ from ingest.samples.scene_grid import stable_number
 from ingest.samples.scenes import VARIANTS, Scene, all_scenes, caption
 from model_updates.measurement import HeldOut, measure
 
-Tell = Callable[[str, float | None], None]
-Learn = Callable[[UpdateRequest, Callable[[Stage], None]], UpdateOutcome]
+Learn = Callable[[UpdateRequest, Tell], UpdateOutcome]
 
 PAINTED = ("gouache", "flat")
 PAINTED_DOMAIN = "scenes"
@@ -98,7 +97,7 @@ class Player:
 
     def say(self, message: str) -> None:
         """Tells what is being done."""
-        self._tell(message, None)
+        self._tell(Stage("demo", message))
 
     # ------------------------------------------------------------------ chunks and updates
 
@@ -126,15 +125,12 @@ class Player:
                 source,
                 IntakeOptions(name=name),
                 by=DEMO,
-                progress=lambda done, total: self._tell(f"{name}: checking pair {done}", _share(done, total)),
+                progress=lambda stage: self._tell(replace(stage, message=f"{name}: {stage.message}")),
             )
 
     def teach(self, chunk: str, why: str) -> UpdateOutcome:
         """Runs an update with the strategy that is the default for the chunk."""
-        return self._learn(
-            UpdateRequest(chunk=chunk, why=why, by=DEMO),
-            lambda stage: self._tell(stage.message, stage.fraction),
-        )
+        return self._learn(UpdateRequest(chunk=chunk, why=why, by=DEMO), self._tell)
 
     # --------------------------------------------------------------------------- questions
 
@@ -197,7 +193,7 @@ class Player:
 def learn_here(workspace: Workspace) -> Learn:
     """Updates in this process, for tests."""
 
-    def learn(request: UpdateRequest, progress: Callable[[Stage], None]) -> UpdateOutcome:
+    def learn(request: UpdateRequest, progress: Tell) -> UpdateOutcome:
         scratch = workspace.home.staging / f"demo-{time.time_ns()}"
         scratch.mkdir()
         return update_cycle.update(workspace, request, scratch=scratch, progress=progress)
@@ -208,7 +204,7 @@ def learn_here(workspace: Workspace) -> Learn:
 def learn_as_job(settings: Settings) -> Learn:
     """Updates as every other update runs: a job in a process of its own."""
 
-    def learn(request: UpdateRequest, progress: Callable[[Stage], None]) -> UpdateOutcome:
+    def learn(request: UpdateRequest, progress: Tell) -> UpdateOutcome:
         job = worker.submit(settings, "update", request.to_json())
         job = worker.follow(
             settings, job.id, lambda row: progress(Stage(**row.progress)) if row.progress else None
@@ -234,7 +230,3 @@ def _scenes_by_caption() -> dict[str, Scene]:
         for scene in all_scenes()
         for variant in range(VARIANTS)
     }
-
-
-def _share(done: int, total: int | None) -> float | None:
-    return done / total if total else None

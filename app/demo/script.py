@@ -11,6 +11,7 @@ from app.demo.player import Cast, Learn, Player, learn_as_job
 from app.demo.story import STEPS, Findings, prepare
 from app.errors import UsageProblem
 from app.learning import update_cycle
+from app.learning.outcomes import Stage, say_nothing
 from app.settings import Settings
 from app.workspace import Workspace
 
@@ -42,7 +43,7 @@ def run_script(settings: Settings) -> int:
 
 def tell_story(workspace: Workspace, learn: Learn, cast: Cast, say: Callable[[str], None]) -> bool:
     """Plays the steps and says what each finds; returns whether all claims hold, ending at the first that fails."""
-    player = Player(workspace, learn, lambda _message, _fraction: None, cast)
+    player = Player(workspace, learn, say_nothing, cast)
     for number, step in enumerate(STEPS, start=1):
         say(f"\n{number}. {step.title}")
         findings = step.play(player)
@@ -89,7 +90,7 @@ def _say(line: str) -> None:
     print(line, flush=True)  # so that a pipe shows it at once too
 
 
-def _show_progress(message: str, fraction: float | None) -> None:
+def _show_progress(stage: Stage) -> None:
     if sys.stderr.isatty():
-        done = "" if fraction is None else f" {100 * fraction:.0f} %"
-        print(f"\r{message}{done}\033[K", end="\r", file=sys.stderr, flush=True)
+        done = "" if stage.fraction is None else f" {100 * stage.fraction:.0f} %"
+        print(f"\r{stage.message}{done}\033[K", end="\r", file=sys.stderr, flush=True)

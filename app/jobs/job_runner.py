@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from app.releases.durable import fault
 from app.releases.home import Home
 from app.settings import Settings, load_settings
 from ingest.catalog import Catalog
+from ingest.errors import BadUpload
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
 from ingest.records import FINAL_STATES, JobRecord
@@ -37,6 +39,7 @@ _NICENESS = 10
 _WRITE_SECONDS = 1.0  # each progress row is a durable write
 _STATE_OF_VERDICT = {"promote": "succeeded", "reject": "rejected", "review": "review"}
 TAKEN = "worker:taken"  # a fault point: the job is running and nothing has been done
+_ROWS = 500  # of an intake report that a job's row repeats
 _STOPPED = 130  # 128 + SIGINT, as shells count
 
 Report = Callable[["Stage"], None]
@@ -86,28 +89,6 @@ def run_job(settings: Settings, job_id: str) -> int:
     except UpdateRunning as error:
         logger.info("job=%s has a worker already", job_id)
         return error.exit_code
-
-
-def intake_arguments(source: Path, options: IntakeOptions, *, by: str) -> dict[str, Any]:
-    """Builds the arguments of an `ingest` job; limits stay the worker's own defaults.
-
-    Args:
-        source: The folder or file; it must stay until the job ends.
-        options: How to take it in.
-        by: Who asked.
-    """
-    return {
-        "source": str(source.resolve()),
-        "by": by,
-        "options": {
-            "language": options.language,
-            "domain": options.domain,
-            "mapping": dict(options.mapping),
-            "name": options.name,
-            "in_gallery": options.in_gallery,
-            "pictures_beside": options.pictures_beside,
-        },
-    }
 
 
 def _take(settings: Settings, home: Home, job_id: str) -> int:
@@ -167,7 +148,7 @@ def _work(settings: Settings, job: JobRecord, report: Report) -> dict[str, Any]:
     from app.workspace import Workspace
 
     with Workspace.open(settings) as workspace:
-        return {"update": _update, "ingest": _ingest}[job.kind](workspace, job, report)
+        return {"update": _update, "ingest": _ingest, "gallery": _gallery}[job.kind](workspace, job, report)
 
 
 def _update(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
@@ -198,28 +179,59 @@ def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, A
 def _ingest(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
     from app.learning import update_cycle
 
-    options = IntakeOptions(**job.arguments["options"], limits=Limits())
-    source = Path(job.arguments["source"])
-    outcome = update_cycle.add_chunk(
-        workspace, source, options, by=job.arguments["by"], progress=counting(report)
-    )
+    by, source = job.arguments["by"], workspace.home.staging / job.id / job.arguments["source"]
+    chunk = job.progress.get("details", {}).get("chunk")
+    if chunk is None:
+        options = IntakeOptions(**job.arguments["options"], limits=Limits())
+        try:
+            outcome = update_cycle.add_chunk(workspace, source, options, by=by, progress=report)
+        except BadUpload:
+            source.unlink(missing_ok=True)  # no second try can use it
+            raise
+        said, commit, embedded = outcome.report.to_json(), outcome.commit, outcome.images_embedded
+    else:
+        # An earlier worker of this job died after the chunk was kept.
+        said = workspace.catalog.chunk(chunk).report
+        commit, embedded = update_cycle.extend_gallery(
+            workspace,
+            why=f"chunk {chunk}",
+            by=by,
+            progress=lambda stage: report(replace(stage, details={"chunk": chunk})),
+        )
     result = {
-        "report": outcome.report.to_json(),
-        "commit": outcome.commit.number if outcome.commit else None,
-        "images_embedded": outcome.images_embedded,
+        "report": _in_short(said),
+        "commit": commit.number if commit else None,
+        "images_embedded": embedded,
     }
+    if job.arguments.get("then"):
+        result |= _queue_update(workspace.settings, job.arguments["then"], said["chunk_id"])
+    source.unlink(missing_ok=True)
     return {"state": "succeeded", "result": result}
 
 
-def counting(report: Report) -> Callable[[int, int | None], None]:
-    """Turns "so many of so many pictures" into stages."""
-    from app.learning.outcomes import Stage
+def _in_short(report: dict[str, Any]) -> dict[str, Any]:
+    """An intake report with its first telling rows; the chunk keeps them all."""
+    rows = sorted(report["rows"], key=lambda row: bool(row["outcome"] == "accepted"))
+    return report | {
+        "rows": rows[:_ROWS],
+        "rows_left_out": report["rows_left_out"] + max(0, len(rows) - _ROWS),
+    }
 
-    def tell(done: int, total: int | None) -> None:
-        of = f" of {total}" if total else ""
-        report(Stage("ingest", f"{done}{of} pictures read", done / total if total else None))
 
-    return tell
+def _queue_update(settings: Settings, request: dict[str, Any], chunk: str) -> dict[str, Any]:
+    """Queues the update that was asked for together with an upload; whoever follows the upload starts it."""
+    try:
+        return {"update": worker.submit(settings, "update", request | {"chunk": chunk}).id}
+    except UpdateRunning as error:
+        return {"update": None, "update_refused": error.message}
+
+
+def _gallery(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
+    from app.learning import update_cycle
+
+    commit, embedded = update_cycle.extend_gallery(workspace, **job.arguments, progress=report)
+    result = {"commit": commit.number if commit else None, "images_embedded": embedded}
+    return {"state": "succeeded", "result": result}
 
 
 class _Progress:

@@ -29,7 +29,7 @@ from ingest.records import FINAL_STATES, JobRecord
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("update", "ingest")
+KINDS = ("update", "ingest", "gallery")
 LOG = "log.txt"
 SETTINGS = "settings.json"
 
@@ -47,7 +47,7 @@ def submit(settings: Settings, kind: str, arguments: Mapping[str, Any]) -> JobRe
 
     Args:
         settings: Of the installation.
-        kind: `update` (arguments: `UpdateRequest.to_json()`) or `ingest` (`source`, `options`, `by`).
+        kind: `update` (arguments: `UpdateRequest.to_json()`), or what `app.jobs.requests` asks for.
         arguments: JSON values.
 
     Returns:

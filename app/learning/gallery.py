@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import ReleaseDamaged
+from app.learning.outcomes import Stage, Tell, say_nothing
 from app.workspace import Workspace
 from index.agreement import agreement
 from index.generation import Generation, write_generation
@@ -31,7 +32,6 @@ COMPARED = (
 )
 SAME_VECTOR = 0.99  # a cosine; rounding and quantised codes stay above it, other pictures below
 
-Tell = Callable[[int, int], None]
 Vectors = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
@@ -45,7 +45,7 @@ class Embedded:
 
 
 def embed_gallery(
-    workspace: Workspace, encoder: Encoder, *, previous: Generation | None, tell: Tell | None = None
+    workspace: Workspace, encoder: Encoder, *, previous: Generation | None, tell: Tell = say_nothing
 ) -> Embedded:
     """Publishes the generation of today's gallery under an encoder, doing no work twice."""
     ids = workspace.catalog.gallery_ids()
@@ -53,7 +53,15 @@ def embed_gallery(
     if previous is not None and same_tower and list(previous.ids) == ids:
         return Embedded(previous.id, "none", 0)
     forwards = encoder.image_forwards
-    raw = image_features(encoder, ids, workspace.load_image, workspace.features, progress=tell)
+    raw = image_features(
+        encoder,
+        ids,
+        workspace.load_image,
+        workspace.features,
+        progress=lambda done, total: tell(
+            Stage("embed", f"{done} of {total} pictures embedded", done / total)
+        ),
+    )
     mode = "delta" if same_tower else "full"
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:

@@ -68,6 +68,10 @@ Tell = Callable[[Stage], None]
 """Who is told how far something is."""
 
 
+def say_nothing(_stage: Stage) -> None:
+    """Tells nobody."""
+
+
 @dataclass(frozen=True)
 class UpdateOutcome:
     """How an update ended.

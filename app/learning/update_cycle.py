@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from app.errors import ParentMoved, UsageProblem
 from app.learning import gallery, going_live, lessons
 from app.learning.judging import judge_candidate
-from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest
+from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
 from app.learning.probes import write_probes
 from app.learning.slices import held_out, summaries
 from app.learning.training import CHECKPOINTS, learn, training_json
@@ -92,9 +92,16 @@ def add_chunk(
     options: IntakeOptions,
     *,
     by: str,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Tell = say_nothing,
 ) -> AddOutcome:
     """Takes a chunk in and makes its pictures searchable under the live encoder.
+
+    Args:
+        workspace: opened for writing.
+        source: the folder or file.
+        options: how to take it in.
+        by: who asks.
+        progress: is told each stage; those after `ingest` carry the chunk, because by then it is kept.
 
     Raises:
         IngestError: the upload as a whole cannot be used; nothing changed.
@@ -102,20 +109,41 @@ def add_chunk(
     """
     going_live.live_release(workspace)
     report = ingest_source(
-        source, catalog=workspace.catalog, blobs=workspace.blobs, options=options, progress=progress
+        source,
+        catalog=workspace.catalog,
+        blobs=workspace.blobs,
+        options=options,
+        progress=lambda done, total: progress(_read_so_far(done, total)),
     )
-    commit, embedded = extend_gallery(workspace, why=f"chunk {report.chunk_id} ({report.name})", by=by)
+    details = {"chunk": report.chunk_id}
+    commit, embedded = extend_gallery(
+        workspace,
+        why=f"chunk {report.chunk_id} ({report.name})",
+        by=by,
+        progress=lambda stage: progress(replace(stage, details=details)),
+    )
     return AddOutcome(report=report, commit=commit, images_embedded=embedded)
 
 
-def extend_gallery(workspace: Workspace, *, why: str, by: str) -> tuple[CommitRecord | None, int]:
-    """Makes pictures that search does not know yet searchable: a new generation, the same version."""
+def extend_gallery(
+    workspace: Workspace, *, why: str, by: str, progress: Tell = say_nothing
+) -> tuple[CommitRecord | None, int]:
+    """Makes pictures that search does not know yet searchable: a new generation, the same version.
+
+    Returns:
+        The commit, None when search knows all pictures already; and how many pictures were embedded.
+
+    Raises:
+        NoRelease: nothing is live.
+        ParentMoved: other releases kept going live meanwhile.
+    """
     embedded_images = 0
     for _ in range(ATTEMPTS):
         live, record = going_live.live_release(workspace)
         encoder = workspace.open_encoder(record.version)
         previous = workspace.open_generation(record.generation)
-        embedded = gallery.embed_gallery(workspace, encoder, previous=previous)
+        progress(Stage("embed", "making the pictures searchable"))
+        embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress)
         embedded_images += embedded.images_embedded
         if embedded.generation == previous.id:
             return None, embedded_images
@@ -234,14 +262,7 @@ def _judge_and_release(
         return replace(outcome, sentence=f"Rejected, {record.id} stays live: {gate.first_reason}")
     previous = workspace.open_generation(record.generation)
     progress(Stage("embed", f"{len(workspace.catalog.gallery_ids())} pictures in the gallery"))
-    embedded = gallery.embed_gallery(
-        workspace,
-        candidate,
-        previous=previous,
-        tell=lambda done, total: progress(
-            Stage("embed", f"{done} of {total} pictures embedded", done / total)
-        ),
-    )
+    embedded = gallery.embed_gallery(workspace, candidate, previous=previous, tell=progress)
     progress(Stage("index", f"checking generation {embedded.generation}"))
     figures = _require_sound(workspace, embedded.generation, candidate)
     mode = "none" if candidate.image_fingerprint() == previous.fingerprint else embedded.mode
@@ -298,6 +319,11 @@ def _publish_candidate(
 
 
 # ----------------------------------------------------------------------------------------------------- details
+
+
+def _read_so_far(done: int, total: int | None) -> Stage:
+    of = f" of {total}" if total else ""
+    return Stage("ingest", f"{done}{of} pictures read", done / total if total else None)
 
 
 def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:

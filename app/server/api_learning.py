@@ -15,7 +15,7 @@ from app.jobs import worker
 from app.learning.outcomes import UpdateRequest
 from app.server.api_context import Admin, State
 from app.server.api_models import StartUpdate
-from app.server.uploads import column_names
+from app.server.uploads import column_names, receive
 from ingest.intake import IntakeOptions
 from ingest.records import ChunkRecord
 from ingest.report import guarded
@@ -27,7 +27,7 @@ _COLUMNS = ("where", "outcome", "code", "sentence")
 _MOST_JOBS = 200
 
 
-@router.post("/chunks", status_code=201)
+@router.post("/chunks", status_code=202)
 def add_chunk(
     file: UploadFile,
     state: State,
@@ -38,29 +38,25 @@ def add_chunk(
     strategy: Annotated[str | None, Form(max_length=80)] = None,
     update: Annotated[bool, Form()] = False,
 ) -> dict[str, Any]:
-    """Takes an upload in; `map` is like `text=caption`, once per column; `update=true` starts learning from it."""
+    """Starts taking an upload in and returns the job; its result holds the report.
+
+    `map` is like `text=caption`, once per column. With `update=true` an update follows, and the result names its job.
+    """
     if strategy is not None and not update:
         raise UsageProblem("A strategy was named but no update asked for; send update=true too.")
+    then = None
     if update:
         # What cannot be done later is refused now, before anything is taken in.
         if strategy is not None:
             strategy_named(strategy)
         worker.refuse_second_update(state.settings)
+        then = UpdateRequest(chunk="", strategy=strategy, by=account.name)
     options = IntakeOptions(
         language=language or None, domain=domain or None, mapping=column_names(mapping or [])
     )
     name = file.filename or "upload"
-    outcome = state.add_upload(state.receive(file.file, name), options, name=name, by=account.name)
-    job = None
-    if update:
-        request = UpdateRequest(chunk=outcome.report.chunk_id, strategy=strategy, by=account.name)
-        job = asdict(state.start_update(request))
-    return {
-        "report": outcome.report.to_json(),
-        "images_embedded": outcome.images_embedded,
-        "commit": outcome.commit.number if outcome.commit else None,
-        "job": job,
-    }
+    received = receive(file.file, name, state.workspace.home.inbox)
+    return {"job": asdict(state.work.take_in(received, options, name=name, by=account.name, then=then))}
 
 
 @router.get("/chunks")
@@ -87,7 +83,7 @@ def report_csv(chunk_id: str, state: State) -> Response:
 @router.post("/updates", status_code=202)
 def start_update(body: StartUpdate, state: State, account: Admin) -> dict[str, Any]:
     """Starts learning from a chunk and returns the job."""
-    return asdict(state.start_update(UpdateRequest(**body.model_dump(), by=account.name)))
+    return asdict(state.work.start_update(UpdateRequest(**body.model_dump(), by=account.name)))
 
 
 @router.get("/jobs")
@@ -100,6 +96,12 @@ def jobs(state: State) -> dict[str, Any]:
 def job(job_id: str, state: State) -> dict[str, Any]:
     """Returns a job with its progress and result."""
     return asdict(state.workspace.catalog.job(job_id))
+
+
+@router.post("/jobs/{job_id}/cancel")
+def cancel(job_id: str, state: State, account: Admin) -> dict[str, Any]:
+    """Stops a job; nothing live changes."""
+    return asdict(state.work.cancel(job_id))
 
 
 def csv_of(report: Mapping[str, Any]) -> str:

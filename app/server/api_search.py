@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Response
 
-from app.learning import going_live
-from app.releases.commits import CommitRecord
 from app.releases.store import ReleaseRecord
 from app.search import Answer
 from app.server.api_context import Admin, State
@@ -22,7 +21,7 @@ from app.server.api_models import (
     Why,
     search_response,
 )
-from app.server.serving import Serving
+from app.server.serving import Serving, WentLive
 
 router = APIRouter(prefix="/v1")
 
@@ -96,23 +95,22 @@ def release(release_id: str, state: State) -> ReleaseDetail:
 @router.post("/releases/{release_id}/promote")
 def promote(release_id: str, body: Why, state: State, account: Admin) -> dict[str, Any]:
     """Makes a release live."""
-    commit = state.promote(release_id, why=body.why, by=account.name, force=body.force)
-    return _committed(state, commit)
+    return _committed(state.promote(release_id, why=body.why, by=account.name, force=body.force))
 
 
 @router.post("/rollback")
 def roll_back(body: RollBack, state: State, account: Admin) -> dict[str, Any]:
     """Goes back to an earlier release."""
-    commit = state.roll_back(body.release, why=body.why, by=account.name)
-    return _committed(state, commit)
+    return _committed(state.roll_back(body.release, why=body.why, by=account.name))
 
 
-def _committed(state: Serving, commit: CommitRecord) -> dict[str, Any]:
+def _committed(done: WentLive) -> dict[str, Any]:
     return {
-        "release": commit.release,
-        "commit": commit.number,
-        "reason": commit.reason,
-        "left_out": going_live.left_out(state.workspace, commit.release),
+        "release": done.commit.release,
+        "commit": done.commit.number,
+        "reason": done.commit.reason,
+        "left_out": done.left_out,
+        "job": asdict(done.job) if done.job else None,
     }
 
 

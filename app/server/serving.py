@@ -8,31 +8,25 @@ from __future__ import annotations
 
 import logging
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import BinaryIO
+from dataclasses import dataclass
 
-from app.errors import AppError, NoRelease, UpdateRunning, UsageProblem
-from app.jobs import worker
-from app.learning import going_live, lessons, update_cycle
-from app.learning.outcomes import AddOutcome, UpdateRequest
+from app.errors import AppError, NoRelease, UpdateRunning
+from app.jobs import requests, worker
+from app.learning import going_live, lessons
 from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import Answer, CompareAnswer, LiveSnapshot, Snapshot, compare, search_text
+from app.server.work import Work
 from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
-from ingest.intake import IntakeOptions
 from ingest.pair import Caption
 from ingest.records import ImageRecord, JobRecord
 from model_updates.errors import ModelUpdateError
-from model_updates.options import options_of
-from model_updates.strategies import strategy_named
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +41,6 @@ _PATIENCE_SECONDS = 10.0
 _KEPT_SNAPSHOTS = 3
 # Rejected versions stay for a person to look at.
 _KEPT_UNRELEASED_SECONDS = 7 * 86_400.0
-_COPY_BYTES = 1024**2
-_LONGEST_NAME = 120
 
 
 class TooBusy(AppError):
@@ -63,19 +55,34 @@ class Found:
     captions: tuple[Caption, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class WentLive:
+    """A change by hand of what is live.
+
+    Attributes:
+        commit: that made it.
+        left_out: how many pictures of the gallery the release does not hold, because they came after it.
+        job: that adds them; None when there are none.
+    """
+
+    commit: CommitRecord
+    left_out: int
+    job: JobRecord | None
+
+
 class Serving:
     """The state of one server process."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.settings = workspace.settings
+        self.work = Work(workspace, on_ended=self.refresh)
         self._live: LiveSnapshot | None = None
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
         self._others_lock = threading.Lock()
         self._places = threading.BoundedSemaphore(_AT_ONCE)
         self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
-        self._intake = threading.Lock()
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
 
@@ -84,9 +91,7 @@ class Serving:
     def start(self) -> None:
         """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
         self.refresh()
-        worker.recover(self.settings)
-        for job in self.workspace.catalog.jobs(state="running"):
-            self._follow(job.id)
+        self.work.take_up()
         self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
         self._poller.start()
 
@@ -241,92 +246,27 @@ class Serving:
         commit = self.workspace.releases.current()
         return commit.release if commit else None
 
-    def promote(self, release: str, *, why: str, by: str, force: bool = False) -> CommitRecord:
+    def promote(self, release: str, *, why: str, by: str, force: bool = False) -> WentLive:
         """Makes a release live and waits until this server answers from it."""
         commit = going_live.promote(self.workspace, release, why=why, by=by, force=force)
-        self.refresh()
-        return commit
+        return self._went_live(commit)
 
-    def roll_back(self, release: str | None = None, *, why: str, by: str) -> CommitRecord:
+    def roll_back(self, release: str | None = None, *, why: str, by: str) -> WentLive:
         """Goes back to an earlier release and waits until this server answers from it."""
         commit = going_live.rollback(self.workspace, release, why=why, by=by)
+        return self._went_live(commit)
+
+    def _went_live(self, commit: CommitRecord) -> WentLive:
+        """Answers from a commit, and starts adding the pictures that its release does not hold."""
         self.refresh()
-        return commit
-
-    # Chunks and jobs
-
-    def receive(self, upload: BinaryIO, name: str) -> Path:
-        """Copies an upload into the inbox under a name of its own and returns where it lies."""
-        inbox = self.workspace.home.inbox
-        partial = inbox / f".tmp-{uuid.uuid4().hex}"
-        try:
-            with partial.open("wb") as file:
-                while block := upload.read(_COPY_BYTES):
-                    file.write(block)
-            # Readers go by the ending; no other part of a name that a stranger chose touches the disk.
-            ending = "".join(
-                part for part in Path(name).suffixes[-2:] if part[1:].isalnum() and len(part) <= 8
-            )
-            # Of its own, because the same file may come twice at once, and each is removed after it was read.
-            return partial.rename(inbox / f"{uuid.uuid4().hex}{ending.lower()}")
-        except OSError:
-            partial.unlink(missing_ok=True)
-            raise
-
-    def add_upload(self, received: Path, options: IntakeOptions, *, name: str, by: str) -> AddOutcome:
-        """Takes a received upload in, one at a time, and removes it from the inbox.
-
-        Raises:
-            IngestError: it cannot be used; nothing changed.
-        """
-        options = replace(
-            options, pictures_beside=False, name=options.name or Path(name).name[:_LONGEST_NAME]
-        )
-        try:
-            with self._intake:
-                outcome = update_cycle.add_chunk(self.workspace, received, options, by=by)
-        finally:
-            received.unlink(missing_ok=True)
-        self.refresh()
-        return outcome
-
-    def start_update(self, request: UpdateRequest) -> JobRecord:
-        """Starts an update in a process of its own, after checking what can be checked at once.
-
-        Raises:
-            UnknownChunk, UnknownStrategy, BadStrategyOption: the request cannot be carried out.
-            UpdateRunning: another one is queued or running.
-        """
-        request = replace(request, chunk=self.workspace.catalog.chunk(request.chunk).id)
-        if request.strategy is None and request.options:
-            raise UsageProblem("Options belong to a strategy; name the strategy too.")
-        if request.strategy is not None:
-            options_of(strategy_named(request.strategy), request.options)
-        job = worker.submit(self.settings, "update", request.to_json())
-        self._follow(job.id)
-        return job
+        left_out, job = requests.gallery_job(self.workspace, commit)
+        if job is not None:
+            self.work.follow(job)
+        return WentLive(commit, left_out, job)
 
     def recommended(self, chunk: str) -> tuple[str, str]:
         """Returns the strategy that suits a chunk, and a sentence why."""
         return lessons.choose_strategy(self.workspace, chunk)
-
-    def running_update(self) -> JobRecord | None:
-        """Returns the update that is queued or running, if any."""
-        jobs = self.workspace.catalog.jobs(limit=50)
-        active = [
-            job for job in jobs if job.kind == "update" and job.state in {"queued", "running", "interrupted"}
-        ]
-        return active[-1] if active else None
-
-    def _follow(self, job_id: str) -> None:
-        """Has a thread of ours start a job's process, and start it again when it dies."""
-        threading.Thread(target=self._run, args=(job_id,), name=f"follow-{job_id}", daemon=True).start()
-
-    def _run(self, job_id: str) -> None:
-        try:
-            worker.follow(self.settings, job_id)
-        except (AppError, IngestError, OSError) as error:
-            logger.warning("job %s: %s", job_id, error)
 
     def slices(self, release: str) -> tuple[SliceSummary, ...]:
         """Returns the slices that were measured for a release."""

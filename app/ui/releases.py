@@ -6,9 +6,8 @@ from typing import Any
 
 import gradio as gr
 
-from app.learning import going_live
 from app.messages import left_out_line
-from app.server.serving import OWN_ERRORS, Serving
+from app.server.serving import OWN_ERRORS, Serving, WentLive
 from app.ui import wording
 from app.ui.access import Access
 
@@ -115,22 +114,19 @@ class _ReleasesTab:
             record = self.serving.workspace.releases.release(release)
             # Whoever presses the button has the report in view: that is the review the gate asks for.
             force = record.manifest.verdict == "review"
-            commit = self.serving.promote(record.id, why=reason, by=account.name, force=force)
+            done = self.serving.promote(record.id, why=reason, by=account.name, force=force)
         except OWN_ERRORS as error:
             return self._refused(error)
-        line = f"**{commit.release} is live** (commit {commit.number}). {self._left_out(commit.release)}"
+        line = f"**{done.commit.release} is live** (commit {done.commit.number}). {_left_out(done)}"
         return line, gr.Button(interactive=False), gr.Textbox(value=""), *self._rows()
 
     def _go_back(self, reason: str, request: gr.Request) -> Outputs:
         try:
-            commit = self.serving.roll_back(why=reason, by=self.access.admin(request).name)
+            done = self.serving.roll_back(why=reason, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
             return self._refused(error)
-        line = f"**Back to {commit.release}** (commit {commit.number}). {self._left_out(commit.release)}"
+        line = f"**Back to {done.commit.release}** (commit {done.commit.number}). {_left_out(done)}"
         return line, gr.skip(), gr.Textbox(value=""), *self._rows()
-
-    def _left_out(self, release: str) -> str:
-        return left_out_line(going_live.left_out(self.serving.workspace, release))
 
     def _refused(self, error: Exception) -> Outputs:
         return (f"**{wording.escaped(error)}**", *([gr.skip()] * 4))
@@ -140,3 +136,7 @@ def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:
     return gr.Dataframe(
         headers=headers, label=label, interactive=False, wrap=True, type="array", elem_id=elem_id
     )
+
+
+def _left_out(done: WentLive) -> str:
+    return left_out_line(done.left_out, done.job)

@@ -6,27 +6,20 @@ The job runs in a process of its own: closing the page stops nothing, and openin
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from app.learning.outcomes import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
-from app.server.uploads import column_names
 from app.ui import wording
 from app.ui.access import Access
-from ingest.intake import IntakeOptions
+from app.ui.upload import UploadStep
 from ingest.records import FINAL_STATES
 from model_updates.strategies import STRATEGIES, strategy_named
 
 UPLOAD, CHECK, TEACH, DECIDE = range(4)
-_KINDS = [".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".csv", ".tsv", ".jsonl"]
 _POLL_SECONDS = 1.5
-_INTRO = (
-    "A chunk is a zip or tar of pictures with a table beside them (`image`, `caption`, `language`, `domain` …) or with "
-    "a text file of the same name beside each picture."
-)
 Outputs = tuple[Any, ...]
 
 
@@ -58,27 +51,7 @@ class _UpdateTab:
     # What there is to see
 
     def _draw_upload(self) -> None:
-        gr.Markdown(_INTRO)
-        with gr.Row():
-            with gr.Column(scale=3, min_width=300):
-                self.file = gr.File(
-                    label="Chunk", file_types=_KINDS, file_count="single", height=190, elem_id="file"
-                )
-            with gr.Column(scale=2, min_width=260):
-                self.language = gr.Textbox(
-                    label="Language of captions that do not say",
-                    placeholder="de",
-                    max_length=40,
-                    elem_id="chunk-language",
-                )
-                self.domain = gr.Textbox(
-                    label="Domain of pictures that do not say", placeholder="photo", max_length=80
-                )
-                self.mapping = gr.Textbox(
-                    label="Columns with other names", placeholder="text=caption, file=image", max_length=400
-                )
-        self.check = gr.Button("Take it in and check it", variant="primary", elem_id="check")
-        self.upload_said = gr.Markdown("", elem_classes="status", elem_id="upload-said", latex_delimiters=[])
+        self.upload = UploadStep(self.serving, self.access)
         with gr.Row(elem_classes="beside"):
             self.known = gr.Dropdown(
                 [], label="… or teach a chunk that is here already", scale=4, elem_id="known"
@@ -162,16 +135,10 @@ class _UpdateTab:
             "concurrency_limit": 1,
         }
         chosen = [
-            self.upload_said, self.chunk, self.steps, self.summary, self.rows, self.download, self.go_on,
+            self.upload.said, self.chunk, self.steps, self.summary, self.rows, self.download, self.go_on,
             self.strategy, self.explained, self.options, self.begin,
         ]  # fmt: skip
-        self.check.click(
-            self._take_in,
-            [self.file, self.language, self.domain, self.mapping],
-            chosen,
-            show_progress_on=[self.upload_said],
-            **private,
-        )
+        self.upload.connect(blocks, chosen, self._chosen, self._not_chosen, private)
         self.use.click(self._use_known, [self.known], chosen, **private)
         self.go_on.click(lambda: gr.Walkthrough(selected=TEACH), None, self.steps, api_visibility="private")
         self.strategy.input(
@@ -199,25 +166,6 @@ class _UpdateTab:
         blocks.load(self._resume, None, [self.known, *watched, self.steps], show_progress="hidden", **private)
 
     # What happens
-
-    def _take_in(
-        self, file: str | None, language: str, domain: str, mapping: str, request: gr.Request
-    ) -> Outputs:
-        if not file:
-            return self._not_chosen("Choose a file first.")
-        try:
-            account = self.access.admin(request)
-            names = column_names([part for part in mapping.split(",") if part.strip()])
-            options = IntakeOptions(
-                language=language.strip() or None, domain=domain.strip() or None, mapping=names
-            )
-            name = Path(file).name
-            with Path(file).open("rb") as upload:
-                received = self.serving.receive(upload, name)
-            outcome = self.serving.add_upload(received, options, name=name, by=account.name)
-        except OWN_ERRORS as error:
-            return self._not_chosen(f"**{wording.escaped(error)}**")
-        return self._chosen(outcome.report.chunk_id, outcome.report.to_json(), outcome.images_embedded)
 
     def _use_known(self, chunk_id: str | None, request: gr.Request) -> Outputs:
         if not chunk_id:
@@ -289,7 +237,7 @@ class _UpdateTab:
             # Only what was changed is passed on: a default may depend on the encoder.
             usual = {key: value for key, value in self._describe("", name)[1]}
             changed = {str(key): str(value) for key, value in options if str(value) != usual.get(str(key))}
-            job = self.serving.start_update(
+            job = self.serving.work.start_update(
                 UpdateRequest(chunk_id, name, changed, int(seed or 0), at_once, why, account.name)
             )
         except OWN_ERRORS as error:
@@ -332,7 +280,7 @@ class _UpdateTab:
     def _go_live(self, release: str, why: str, request: gr.Request) -> Outputs:
         try:
             account = self.access.admin(request)
-            commit = self.serving.promote(release, why=why, by=account.name, force=True)
+            commit = self.serving.promote(release, why=why, by=account.name, force=True).commit
         except OWN_ERRORS as error:
             return f"**{wording.escaped(error)}**", gr.skip(), gr.skip()
         hidden = gr.Button(visible=False)
@@ -348,7 +296,7 @@ class _UpdateTab:
         try:
             self.access.admin(request)
             chunks = self.serving.workspace.catalog.chunks()
-            job = self.serving.running_update()
+            job = self.serving.work.unfinished("update")
         except OWN_ERRORS:
             return gr.Dropdown(), "", gr.Timer(), gr.Markdown(), gr.Button(), gr.skip()
         known = gr.Dropdown(choices=[(wording.chunk_label(chunk), chunk.id) for chunk in reversed(chunks)])

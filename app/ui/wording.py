@@ -269,6 +269,7 @@ def progress_view(state: str, progress: Mapping[str, Any]) -> str:
 
 
 STAGES = {
+    "ingest": "Reading the upload",
     "queued": "Starting",
     "running": "Starting",
     "interrupted": "Interrupted: starting again",

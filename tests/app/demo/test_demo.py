@@ -17,7 +17,7 @@ from app.demo.player import HEADLINE, THINGS, Cast, Learn, Player, learn_here
 from app.demo.story import STEPS, Check, Findings, Notebook, Shown
 from app.errors import UpdateRunning, UsageProblem
 from app.learning import going_live
-from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest
+from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest, say_nothing
 from app.server.serving import Serving
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
@@ -49,7 +49,7 @@ def workspace(prepared: Path, tmp_path: Path) -> Iterator[Workspace]:
 
 
 def player_on(workspace: Workspace, learn: Learn | None = None) -> Player:
-    return Player(workspace, learn or learn_here(workspace), lambda _message, _fraction: None, SMALL)
+    return Player(workspace, learn or learn_here(workspace), say_nothing, SMALL)
 
 
 def played(act: Callable[[Player, Notebook], None], player: Player) -> dict[str, bool]:

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from app.errors import NoHome, UpdateRunning, UsageProblem
-from app.jobs import job_runner, worker
+from app.jobs import job_runner, requests, worker
+from app.learning import going_live, update_cycle
 from app.learning.outcomes import UpdateRequest
 from app.releases import durable, lock
 from app.releases.home import Home
 from app.settings import Settings, load_settings
+from app.workspace import Workspace
 from ingest.catalog import Catalog
 from ingest.errors import UnknownJob
-from ingest.intake import IntakeOptions
+from ingest.intake import IntakeOptions, ingest_source
 from ingest.records import JobRecord
 from tests.app import small_home
 
@@ -185,13 +187,43 @@ def test_a_mistake_of_the_user_fails_the_job_with_a_sentence_and_a_code(
 def test_an_ingest_job_takes_a_chunk_in(template: Path, tmp_path: Path) -> None:
     settings = load_settings(home=small_home.copy_of(template, tmp_path))
     source = small_home.sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
-    arguments = job_runner.intake_arguments(source, IntakeOptions(name="more"), by="test")
-    job = worker.submit(settings, "ingest", arguments)
+    job = requests.intake_job(settings, source, IntakeOptions(name="more"), by="test")
     assert job_runner.run_job(settings, job.id) == 0
     ended = job_of(settings, job.id)
     assert (ended.state, ended.error) == ("succeeded", None)
     assert ended.result["report"]["name"] == "more"
     assert ended.result["images_embedded"] == ended.result["report"]["new_images"] == 5
+
+
+def test_an_ingest_job_whose_worker_died_after_the_chunk_was_kept_makes_its_pictures_searchable(
+    template: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(home=small_home.copy_of(template, tmp_path))
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
+    with Workspace.open(settings) as workspace:
+        kept = ingest_source(source, catalog=workspace.catalog, blobs=workspace.blobs)
+        job = requests.intake_job(settings, source, IntakeOptions(), by="test")
+        died = {"name": "embed", "details": {"chunk": kept.chunk_id}}
+        workspace.catalog.update_job(job.id, state="interrupted", progress=died)
+    assert job_runner.run_job(settings, job.id) == 0
+    ended = job_of(settings, job.id)
+    assert (ended.state, ended.result["images_embedded"]) == ("succeeded", 5)
+    assert ended.result["report"]["new_images"] == 5, "what was new when it was read, and not afterwards"
+
+
+def test_a_gallery_job_adds_what_a_release_does_not_hold(template: Path, tmp_path: Path) -> None:
+    settings = load_settings(home=small_home.copy_of(template, tmp_path))
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
+    with Workspace.open(settings) as workspace:
+        old = going_live.live_release(workspace)[1].id
+        update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+        back = going_live.rollback(workspace, old, why="", by="test")
+        left_out, job = requests.gallery_job(workspace, back)
+    assert left_out == 5
+    assert job is not None
+    assert job_runner.run_job(settings, job.id) == 0
+    with Workspace.open(settings) as workspace:
+        assert going_live.left_out(workspace, going_live.live_release(workspace)[1].id) == 0
 
 
 def test_an_update_killed_in_the_middle_is_finished_by_a_second_worker(

@@ -151,31 +151,10 @@ def test_releases_are_listed_newest_first_with_the_live_one_marked(client: httpx
     _refused(client.get("/v1/releases/r77"), 404, "unknown_release")
 
 
-def test_an_upload_is_taken_in_reported_and_searchable_at_once(tmp_path: Path) -> None:
-    upload = sample_upload(tmp_path / "more.zip", first=100, count=3)
-    with served(make_home(tmp_path)) as running, running.client() as client:
-        answer = client.post("/v1/chunks", files={"file": ("more.zip", upload.read_bytes())})
-        assert answer.status_code == 201, answer.text
-        taken = answer.json()
-        assert (taken["report"]["new_images"], taken["report"]["rejected"], taken["job"]) == (3, 0, None)
-        assert taken["images_embedded"] == 3
-        assert len(_search(client, k=100)["hits"]) == PICTURES + 3
-        chunk = taken["report"]["chunk_id"]
-        assert client.get("/v1/chunks").json()["chunks"][0]["id"] == chunk
-        assert client.get(f"/v1/chunks/{chunk[:6]}").json()["report"]["name"] == "more.zip"
-        report = client.get(f"/v1/chunks/{chunk}/report.csv")
-        assert report.text.startswith("\ufeffwhere,outcome,code,sentence")
-        assert f"chunk-{chunk}.csv" in report.headers["content-disposition"]
-        again = client.post("/v1/chunks", files={"file": ("more.zip", upload.read_bytes())}).json()
-        assert (again["report"]["new_pairs"], again["report"]["chunk_id"]) == (0, chunk)
-        assert list(running.settings.home.joinpath("inbox").iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("name", "content", "fields", "status"),
     [
         ("empty.zip", b"", {}, 422),
-        ("broken.zip", b"PK\x03\x04 but no archive", {}, 422),
         ("model.pt", b"\x80\x02}q\x00.", {}, 422),
         ("../../evil.zip", b"nothing", {}, 422),
         ("a.csv", b"image,caption\nx.png,y\n", {"language": "klingon-none"}, 422),

@@ -1,0 +1,77 @@
+"""What the product asks of a worker: taking an upload in, and making the gallery of a release whole.
+
+(Updates are asked for with `UpdateRequest`, which is what their job holds.)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from app.jobs import worker
+from app.learning import going_live
+from app.learning.outcomes import UpdateRequest
+from app.releases.commits import CommitRecord
+from app.releases.home import Home
+from app.settings import Settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from ingest.records import JobRecord
+
+
+def intake_job(
+    settings: Settings, received: Path, options: IntakeOptions, *, by: str, then: UpdateRequest | None = None
+) -> JobRecord:
+    """Queues taking an upload in.
+
+    Args:
+        settings: Of the installation.
+        received: The file, on the home's disk. It is the job's from now on, which removes it when it was taken in.
+        options: How to take it in; limits stay the worker's own defaults.
+        by: Who asked.
+        then: An update to start afterwards, whatever chunk it names.
+
+    Returns:
+        The queued job.
+    """
+    job = worker.submit(settings, "ingest", intake_arguments(received.name, options, by=by, then=then))
+    folder = Home.open(settings.home).staging / job.id
+    folder.mkdir(exist_ok=True)
+    received.rename(folder / received.name)
+    return job
+
+
+def intake_arguments(
+    source: str, options: IntakeOptions, *, by: str, then: UpdateRequest | None = None
+) -> dict[str, Any]:
+    """Returns an `ingest` job's arguments; `source` lies in the job's staging folder."""
+    return {
+        "source": source,
+        "by": by,
+        "options": {
+            "language": options.language,
+            "domain": options.domain,
+            "mapping": dict(options.mapping),
+            "name": options.name,
+            "in_gallery": options.in_gallery,
+            "pictures_beside": options.pictures_beside,
+        },
+        "then": then.to_json() if then else None,
+    }
+
+
+def gallery_job(workspace: Workspace, commit: CommitRecord) -> tuple[int, JobRecord | None]:
+    """Queues adding the pictures that were taken in after a release was made, if there are any.
+
+    Args:
+        workspace: Opened.
+        commit: That made the release live.
+
+    Returns:
+        How many pictures the release does not hold, and the queued job; 0 and None when it holds all.
+    """
+    missing = going_live.left_out(workspace, commit.release)
+    if not missing:
+        return 0, None
+    why = f"{missing} pictures that {commit.release} did not hold"
+    return missing, worker.submit(workspace.settings, "gallery", {"why": why, "by": commit.by})

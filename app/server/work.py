@@ -1,0 +1,142 @@
+"""What the server has done in processes of their own: taking uploads in, updates, making galleries whole.
+
+A thread of the server follows each job and starts its process again when it dies; a server that starts takes up what
+the one before it left.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from app.errors import AppError, UsageProblem
+from app.jobs import requests, worker
+from app.learning.outcomes import UpdateRequest
+from app.workspace import Workspace
+from ingest.errors import IngestError
+from ingest.intake import IntakeOptions, check_upload
+from ingest.records import JobRecord
+from model_updates.options import options_of
+from model_updates.strategies import strategy_named
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_NAME = 120
+_JOBS_LOOKED_AT = 50
+
+
+class Work:
+    """The jobs of one server process.
+
+    Attributes:
+        turn: held by the upload or gallery at work; the others wait for it.
+    """
+
+    def __init__(self, workspace: Workspace, on_ended: Callable[[], object]) -> None:
+        """Prepares; `take_up` begins.
+
+        Args:
+            workspace: opened for writing.
+            on_ended: called after each job.
+        """
+        self._workspace = workspace
+        self._settings = workspace.settings
+        self._on_ended = on_ended
+        self.turn = threading.Lock()
+
+    def take_up(self) -> None:
+        """Goes on with the jobs that a server before this one left.
+
+        An update that was interrupted waits for a person to resume it; one that never began is begun.
+        """
+        worker.recover(self._settings)
+        for job in self._workspace.catalog.jobs(limit=_JOBS_LOOKED_AT)[::-1]:
+            waits = job.state in {"queued", "interrupted"}
+            is_left = waits and (job.kind != "update" or job.started is None)
+            if job.state == "running" or is_left:
+                self.follow(job)
+
+    def take_in(
+        self,
+        received: Path,
+        options: IntakeOptions,
+        *,
+        name: str,
+        by: str,
+        then: UpdateRequest | None = None,
+    ) -> JobRecord:
+        """Starts taking a received upload in, in a process of its own, after checking what can be checked at once.
+
+        Args:
+            received: The file in the inbox; it is not the caller's any more.
+            options: How to take it in.
+            name: What its sender called it.
+            by: Who asks.
+            then: An update to start with the chunk.
+
+        Raises:
+            IngestError: it cannot be used; nothing changed.
+        """
+        options = replace(
+            options, pictures_beside=False, name=options.name or Path(name).name[:_LONGEST_NAME]
+        )
+        try:
+            check_upload(received, options)
+            job = requests.intake_job(self._settings, received, options, by=by, then=then)
+        finally:
+            received.unlink(missing_ok=True)
+        self.follow(job)
+        return job
+
+    def start_update(self, request: UpdateRequest) -> JobRecord:
+        """Starts an update in a process of its own, after checking what can be checked at once.
+
+        Raises:
+            UnknownChunk, UnknownStrategy, BadStrategyOption: the request cannot be carried out.
+            UpdateRunning: another one is queued or running.
+        """
+        request = replace(request, chunk=self._workspace.catalog.chunk(request.chunk).id)
+        if request.strategy is None and request.options:
+            raise UsageProblem("Options belong to a strategy; name the strategy too.")
+        if request.strategy is not None:
+            options_of(strategy_named(request.strategy), request.options)
+        job = worker.submit(self._settings, "update", request.to_json())
+        self.follow(job)
+        return job
+
+    def cancel(self, job_id: str) -> JobRecord:
+        """Stops a job.
+
+        Raises:
+            UsageProblem: it has ended.
+            UnknownJob: there is none.
+        """
+        return worker.cancel(self._settings, job_id)
+
+    def unfinished(self, kind: str) -> JobRecord | None:
+        """Returns the oldest job of a kind that is queued or running, if any."""
+        jobs = self._workspace.catalog.jobs(limit=_JOBS_LOOKED_AT)
+        active = [
+            job for job in jobs if job.kind == kind and job.state in {"queued", "running", "interrupted"}
+        ]
+        return active[-1] if active else None
+
+    def follow(self, job: JobRecord) -> None:
+        """Has a thread of ours start a job's process, and start it again when it dies."""
+        threading.Thread(target=self._run, args=(job,), name=f"follow-{job.id}", daemon=True).start()
+
+    def _run(self, job: JobRecord) -> None:
+        # Updates keep one another out; of the others one at a time has the machine's few cores.
+        turn = nullcontext() if job.kind == "update" else self.turn
+        try:
+            with turn:
+                ended = worker.follow(self._settings, job.id)
+            self._on_ended()
+            if ended.result.get("update"):
+                self.follow(self._workspace.catalog.job(ended.result["update"]))
+        except (AppError, IngestError, OSError) as error:
+            logger.warning("job %s: %s", job.id, error)

@@ -1,0 +1,155 @@
+"""The Upload step of the Update tab: a file becomes a job, whose progress is shown until its report is there.
+
+The job runs in a process of its own: closing the page stops nothing, and opening it again finds the upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app.server.serving import OWN_ERRORS, Serving
+from app.server.uploads import column_names, receive
+from app.ui import wording
+from app.ui.access import Access
+from ingest.intake import IntakeOptions
+from ingest.records import FINAL_STATES, JobRecord
+
+_KINDS = [".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".csv", ".tsv", ".jsonl"]
+_POLL_SECONDS = 1.0
+_INTRO = (
+    "A chunk is a zip or tar of pictures with a table beside them (`image`, `caption`, `language`, `domain` …) or with "
+    "a text file of the same name beside each picture."
+)
+Outputs = tuple[Any, ...]
+Chosen = Callable[[str, dict[str, Any], int | None], Outputs]
+"""Shows a chunk by its id, its report and how many pictures were embedded."""
+
+
+class UploadStep:
+    """The components of the step, and what happens on them."""
+
+    def __init__(self, serving: Serving, access: Access) -> None:
+        """Draws the step; call inside it."""
+        self.serving = serving
+        self.access = access
+        self.job = gr.State("")
+        self.timer = gr.Timer(_POLL_SECONDS, active=False)
+        gr.Markdown(_INTRO)
+        with gr.Row():
+            with gr.Column(scale=3, min_width=300):
+                self.file = gr.File(
+                    label="Chunk", file_types=_KINDS, file_count="single", height=190, elem_id="file"
+                )
+            with gr.Column(scale=2, min_width=260):
+                self.language = gr.Textbox(
+                    label="Language of captions that do not say",
+                    placeholder="de",
+                    max_length=40,
+                    elem_id="chunk-language",
+                )
+                self.domain = gr.Textbox(
+                    label="Domain of pictures that do not say", placeholder="photo", max_length=80
+                )
+                self.mapping = gr.Textbox(
+                    label="Columns with other names", placeholder="text=caption, file=image", max_length=400
+                )
+        with gr.Row():
+            self.check = gr.Button("Take it in and check it", variant="primary", elem_id="check")
+            self.stop = gr.Button("Stop", visible=False, elem_id="stop-upload")
+        self.said = gr.Markdown("", elem_classes="status", elem_id="upload-said", latex_delimiters=[])
+
+    def connect(
+        self,
+        blocks: gr.Blocks,
+        shown: Sequence[Any],
+        on_chosen: Chosen,
+        not_chosen: Callable[[str], Outputs],
+        private: dict[str, Any],
+    ) -> None:
+        """Connects the step.
+
+        Args:
+            blocks: the page.
+            shown: the components that show a chunk, `said` first.
+            on_chosen: returns what they show of a chunk that was taken in.
+            not_chosen: returns what they show when there is none.
+            private: how Gradio is to call functions of admins.
+        """
+        self._on_chosen, self._not_chosen, self._rest = on_chosen, not_chosen, len(shown) - 1
+        running = [self.job, self.timer, self.check, self.stop]
+        self.check.click(
+            self._take_in,
+            [self.file, self.language, self.domain, self.mapping],
+            [self.said, *running],
+            show_progress_on=[self.said],
+            **private,
+        )
+        self.stop.click(self._stop, [self.job], self.said, **private)
+        self.timer.tick(self._watch, [self.job], [*running[1:], *shown], show_progress="hidden", **private)
+        blocks.load(self._resume, None, [self.said, *running], show_progress="hidden", **private)
+
+    def _take_in(
+        self, file: str | None, language: str, domain: str, mapping: str, request: gr.Request
+    ) -> Outputs:
+        if not file:
+            return ("Choose a file first.", *([gr.skip()] * 4))
+        try:
+            account = self.access.admin(request)
+            names = column_names([part for part in mapping.split(",") if part.strip()])
+            options = IntakeOptions(
+                language=language.strip() or None, domain=domain.strip() or None, mapping=names
+            )
+            name = Path(file).name
+            with Path(file).open("rb") as upload:
+                received = receive(upload, name, self.serving.workspace.home.inbox)
+            job = self.serving.work.take_in(received, options, name=name, by=account.name)
+        except OWN_ERRORS as error:
+            return (f"**{wording.escaped(error)}**", *([gr.skip()] * 4))
+        return self._uploading(job)
+
+    def _uploading(self, job: JobRecord) -> Outputs:
+        return (
+            wording.progress_view(job.state, job.progress),
+            job.id,
+            gr.Timer(active=True),
+            gr.Button(interactive=False),
+            gr.Button(visible=True),
+        )
+
+    def _stop(self, job_id: str, request: gr.Request) -> str:
+        try:
+            self.access.admin(request)
+            self.serving.work.cancel(job_id)
+        except OWN_ERRORS as error:
+            return f"**{wording.escaped(error)}**"
+        return "Stopping …"
+
+    def _watch(self, job_id: str, request: gr.Request) -> Outputs:
+        over = gr.Timer(active=False), gr.Button(interactive=True), gr.Button(visible=False)
+        try:
+            self.access.admin(request)
+            job = self.serving.workspace.catalog.job(job_id)
+        except OWN_ERRORS as error:
+            return *over, *self._not_chosen(f"**{wording.escaped(error)}**")
+        if job.state not in FINAL_STATES:
+            said = wording.progress_view(job.state, job.progress)
+            return (*([gr.skip()] * 3), said, *([gr.skip()] * self._rest))
+        if job.state != "succeeded":
+            line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
+            return *over, *self._not_chosen(f"**{wording.escaped(line)}**")
+        self.serving.refresh()
+        report = job.result["report"]
+        return *over, *self._on_chosen(report["chunk_id"], report, job.result["images_embedded"])
+
+    def _resume(self, request: gr.Request) -> Outputs:
+        """Finds an upload that is still being taken in."""
+        try:
+            self.access.admin(request)
+            job = self.serving.work.unfinished("ingest")
+        except OWN_ERRORS:
+            job = None
+        return ("", "", gr.Timer(active=False), gr.skip(), gr.skip()) if job is None else self._uploading(job)

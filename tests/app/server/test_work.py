@@ -1,0 +1,135 @@
+"""Uploads are jobs: they can be watched, stopped and taken up again, and what goes live is made whole by one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from app.jobs import requests, worker
+from app.learning import going_live
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from ingest.records import FINAL_STATES
+from tests.app.server.served import PICTURES, make_home, sample_upload, served
+
+SECONDS = 180.0  # a new process loads the encoder; on a busy machine that takes long
+
+
+def ended(client: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
+    """Waits for a job as a caller of REST does."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found: dict[str, Any] = client.get(f"/v1/jobs/{job['id']}").json()
+        if found["state"] in FINAL_STATES:
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+def hits(client: httpx.Client) -> int:
+    return len(client.post("/v1/search", json={"text": "a red boat", "k": 100}).json()["hits"])
+
+
+def hits_after_a_moment(client: httpx.Client, wanted: int) -> int:
+    """What is found once the server has noticed a commit."""
+    deadline = time.monotonic() + 20
+    while hits(client) != wanted and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return hits(client)
+
+
+def test_an_upload_becomes_a_job_that_reports_and_makes_its_pictures_searchable(tmp_path: Path) -> None:
+    upload = sample_upload(tmp_path / "more.zip", first=100, count=3).read_bytes()
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        answer = client.post("/v1/chunks", files={"file": ("more.zip", upload)})
+        assert answer.status_code == 202, answer.text
+        job = ended(client, answer.json()["job"])
+        assert (job["state"], job["error"]) == ("succeeded", None)
+        report = job["result"]["report"]
+        assert (report["name"], report["new_images"], report["rejected"]) == ("more.zip", 3, 0)
+        assert job["result"]["images_embedded"] == 3
+        assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
+        chunk = report["chunk_id"]
+        assert client.get("/v1/chunks").json()["chunks"][0]["id"] == chunk
+        assert client.get(f"/v1/chunks/{chunk[:6]}").json()["report"]["name"] == "more.zip"
+        table = client.get(f"/v1/chunks/{chunk}/report.csv")
+        assert table.text.startswith("\ufeffwhere,outcome,code,sentence")
+        assert f"chunk-{chunk}.csv" in table.headers["content-disposition"]
+
+        again = ended(client, client.post("/v1/chunks", files={"file": ("more.zip", upload)}).json()["job"])
+        assert again["result"]["report"]["new_pairs"] == 0
+        assert list(running.settings.home.joinpath("inbox").iterdir()) == []
+        assert not [*running.settings.home.joinpath("staging").glob("*/*.zip")], "what was read is not kept"
+
+
+def test_an_upload_that_turns_out_to_be_damaged_fails_and_says_why(tmp_path: Path) -> None:
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        before = client.get("/v1/chunks").json()
+        content = b"PK\x03\x04 but no archive"
+        job = ended(client, client.post("/v1/chunks", files={"file": ("a.zip", content)}).json()["job"])
+        assert (job["state"], job["result"]["code"]) == ("failed", "BadUpload")
+        assert "damaged" in job["error"]
+        assert client.get("/v1/chunks").json() == before
+        assert not [*running.settings.home.joinpath("staging").glob("*/*.zip")]
+
+
+def test_a_server_takes_up_the_uploads_that_one_before_it_left(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    received = sample_upload(settings.home / "inbox" / "left.zip", first=100, count=2)
+    job = requests.intake_job(settings, received, IntakeOptions(name="left"), by="test")
+    assert not received.exists()
+    with served(settings) as running, running.client() as client:
+        assert ended(client, {"id": job.id})["state"] == "succeeded"
+        assert hits_after_a_moment(client, PICTURES + 2) == PICTURES + 2
+
+
+def test_an_upload_that_waits_can_be_stopped(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with served(settings) as running, running.client() as client:
+        with running.serving.work.turn:  # somebody else's upload is being taken in
+            upload = sample_upload(tmp_path / "more.zip", first=100, count=2).read_bytes()
+            job = client.post("/v1/chunks", files={"file": ("more.zip", upload)}).json()["job"]
+            assert client.post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
+            assert client.post(f"/v1/jobs/{job['id']}/cancel").status_code == 400
+        assert ended(client, job)["state"] == "cancelled"
+        assert hits(client) == PICTURES
+
+
+def test_an_update_that_was_asked_for_with_an_upload_is_queued_when_it_is_there(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    upload = sample_upload(tmp_path / "more.zip", first=100, count=2, languages=("en",)).read_bytes()
+    with served(settings) as running, running.client() as client:
+        fields = {"update": "true", "strategy": "teir"}
+        job = ended(
+            client, client.post("/v1/chunks", files={"file": ("m.zip", upload)}, data=fields).json()["job"]
+        )
+        update = client.get(f"/v1/jobs/{job['result']['update']}").json()
+        assert update["kind"] == "update"
+        assert update["arguments"]["chunk"] == job["result"]["report"]["chunk_id"]
+        assert update["arguments"]["strategy"] == "teir"
+        ended(client, update)
+
+
+def test_going_back_makes_the_pictures_that_came_later_searchable(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with served(settings) as running, running.client() as client:
+        upload = sample_upload(tmp_path / "more.zip", first=100, count=3).read_bytes()
+        ended(client, client.post("/v1/chunks", files={"file": ("more.zip", upload)}).json()["job"])
+        promoted = client.post("/v1/releases/r2/promote", json={}).json()
+        assert promoted["left_out"] == 3
+        assert ended(client, promoted["job"])["state"] == "succeeded"
+        assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
+        workspace = running.serving.workspace
+        version = workspace.releases.release("r2").version
+        assert going_live.live_release(workspace)[1].version == version, "another gallery, the same encoder"
+
+
+def test_a_release_that_holds_every_picture_needs_no_job(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with Workspace.open(settings) as workspace:
+        commit = going_live.promote(workspace, "r2", why="", by="test")
+        assert requests.gallery_job(workspace, commit) == (0, None)
+        assert worker.recover(settings) == []
