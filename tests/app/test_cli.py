@@ -15,10 +15,12 @@ from typer.testing import CliRunner
 
 from app import cli
 from app.commands import chunks, homes, learning, releasing
-from app.learning import update_cycle
+from app.jobs import requests, worker
+from app.learning import going_live, update_cycle
 from app.learning.outcomes import UpdateRequest
 from app.settings import load_settings
 from app.workspace import Workspace
+from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
 from tests.app import small_home
 
@@ -312,6 +314,31 @@ def test_a_review_needs_force_and_rollback_goes_back(reviewed: Path, tmp_path: P
     assert document("releases", home=home)[0]["live"]
     assert document("rollback", home=home)["reason"] == "rollback"
     assert not document("releases", home=home)[0]["live"]
+
+
+def test_going_back_starts_a_job_for_the_pictures_that_came_later(home: Path, tmp_path: Path) -> None:
+    settings = load_settings(home=home)
+    old = document("status", home=home)["live"]["release"]
+    more = small_home.sample_chunk(tmp_path / "more.zip", pictures=4, first=7)
+    document("ingest", more, home=home)
+    back = document("rollback", old, home=home)
+    assert back["left_out"] == 4
+    assert worker.follow(settings, back["job"]).state == "succeeded"
+    with Workspace.open(settings) as workspace:
+        assert going_live.left_out(workspace, going_live.live_release(workspace)[1].id) == 0
+    assert document("update", "--resume", back["job"], home=home, code=2)["code"] == "UsageProblem"
+
+
+def test_an_interrupted_upload_is_resumed_in_the_terminal_too(home: Path, tmp_path: Path) -> None:
+    settings = load_settings(home=home)
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=4, first=7)
+    job = requests.intake_job(settings, source, IntakeOptions(name="more"), by="test")
+    with Workspace.open(settings) as workspace:
+        workspace.catalog.update_job(job.id, state="interrupted")
+    said = run("update", "--resume", job.id, home=home)
+    assert said.exit_code == 0, said.output
+    assert "4 new pictures" in said.stdout
+    assert "4 pictures embedded" in said.stdout
 
 
 def test_compare_shows_how_pictures_moved(reviewed: Path) -> None:

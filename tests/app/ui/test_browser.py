@@ -13,10 +13,11 @@ from playwright.sync_api import Page, expect, sync_playwright
 from app.demo import homes
 from app.demo.story import Check, Findings, Shown
 from app.workspace import Workspace
-from tests.app.server.served import Served, make_home, served
+from tests.app.server.served import Served, make_home, sample_upload, served
 
 CHROMIUM = Path("/usr/bin/chromium")
 WAIT_MS = 30_000  # a busy machine answers late
+JOB_MS = 180_000  # a new process loads the encoder; on a busy machine that takes long
 QUEUE = "/gradio_api/queue/"
 UNANSWERED: list[str] = []  # addresses of Gradio's events on the page that is open
 expect.set_options(timeout=WAIT_MS)
@@ -162,6 +163,21 @@ def test_the_releases_tab_promotes_with_a_reason(server: Served, page: Page) -> 
     commit = server.serving.workspace.releases.current()
     assert commit is not None
     assert (commit.release[:2], commit.why) == ("r2", "it knows German")
+
+
+def test_an_upload_is_watched_until_its_report_is_there(server: Served, page: Page, tmp_path: Path) -> None:
+    upload = sample_upload(tmp_path / "more.zip", first=100, count=3)
+    _open(page, f"{server.url}/admin")
+    page.get_by_role("tab", name="Update").click()
+    page.set_input_files("#file input[type=file]", str(upload))
+    expect(page.locator("#file")).to_contain_text("more")
+    _settle(page)
+    page.click("#check")
+    page.wait_for_selector("#stop-upload")
+    page.wait_for_selector("#report-summary h3", timeout=JOB_MS)
+    assert "3 new pictures" in page.inner_text("#report-summary")
+    assert "3 pictures were embedded" in page.inner_text("#report-summary")
+    expect(page.locator("#stop-upload")).to_be_hidden()
 
 
 def test_the_guide_shows_what_a_step_found_with_its_pictures(guided: Served, page: Page) -> None:
