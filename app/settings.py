@@ -24,6 +24,7 @@ from pydantic_settings import (
 )
 
 from app.errors import UsageProblem
+from index.kinds import FACTORIES, is_offered
 
 if TYPE_CHECKING:
     from model_updates.gate_report import Policy
@@ -77,6 +78,7 @@ class Settings(BaseSettings):
         port: As above; 7860 is where Gradio's users look.
         device: `auto` takes a GPU when there is one.
         threads: Threads of torch and FAISS; None leaves it to them.
+        index: The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly.
         default_k: Results per search: four rows of six thumbnails.
         max_query_characters: Longer queries are refused; the encoder reads far fewer.
         max_upload_bytes: The largest file the server takes; the command line has no such bound.
@@ -97,6 +99,7 @@ class Settings(BaseSettings):
     port: int = Field(default=7860, ge=0, le=65535)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: int | None = Field(default=None, ge=1)
+    index: str = "Flat"
     default_k: int = Field(default=24, ge=1, le=1000)
     max_query_characters: int = Field(default=500, ge=1)
     max_upload_bytes: int = Field(default=512 * 1024**2, ge=1)
@@ -119,6 +122,13 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return [part.strip() for part in value.split(",") if part.strip()]
         return value
+
+    @field_validator("index")
+    @classmethod
+    def _offered(cls, factory: str) -> str:
+        if not is_offered(factory):
+            raise ValueError(f"There is no index kind {factory!r}. Choose one of {FACTORIES}.")
+        return factory
 
     @field_validator("log_level", mode="before")
     @classmethod

@@ -98,8 +98,9 @@ class Workspace:
         return self.open_version(version_id).encoder
 
     def open_generation(self, generation_id: str) -> Generation:
-        """Loads a generation, every byte checked."""
-        return load_generation(self.home.generations / generation_id)
+        """Loads a generation, every byte checked; onto the GPU when the settings name it."""
+        on_gpu = self.settings.device == "cuda"
+        return load_generation(self.home.generations / generation_id, use_gpu=on_gpu)
 
     def version_manifest(self, version_id: str) -> dict[str, object]:
         """Reads what a version's manifest says, without its weights."""

@@ -7,7 +7,6 @@ FAISS's own selector where every row is scanned, and exact products over the all
 
 from __future__ import annotations
 
-import re
 import threading
 from pathlib import Path
 from typing import TypeAlias
@@ -17,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import UnknownFactory
+from index.kinds import FACTORIES, is_offered
 
 # faiss ships no types; every value of this alias is a CPU or GPU `faiss.Index`.
 FaissIndex: TypeAlias = faiss.Index
 
-FACTORIES = "Flat, SQfp16, SQ8, IVF<lists>,Flat, IVF<lists>,SQfp16, IVF<lists>,SQ8 and HNSW<links>"
-_OFFERED = re.compile(r"(IVF[1-9][0-9]*,)?(Flat|SQfp16|SQ8)|HNSW[1-9][0-9]*(,Flat)?")
 # A hidden FAISS limit of the GPU build: more neighbours than this raise inside a kernel launch.
 GPU_MOST_NEIGHBOURS = 2048
 # An eighth of the lists keeps IVF close to exact; FAISS's own default is a single list.
@@ -46,7 +44,7 @@ def build(vectors: NDArray[np.float32], factory: str = "Flat") -> FaissIndex:
     Raises:
         UnknownFactory: The string is not offered, or needs more vectors for training.
     """
-    if _OFFERED.fullmatch(factory) is None:
+    if not is_offered(factory):
         raise UnknownFactory(f"There is no index kind {factory!r}. Choose one of {FACTORIES}.")
     index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_INNER_PRODUCT)
     if not index.is_trained:

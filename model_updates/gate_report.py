@@ -161,14 +161,6 @@ class GateReport:
         lines += [_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, rows)]
         return "\n".join(lines) + "\n"
 
-    def plain_text(self) -> str:
-        """Returns verdict, reasons and table for a terminal, columns aligned."""
-        table = self.table()
-        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-        lines = [f"Verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons), ""]
-        lines += ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
-        return "\n".join(lines) + "\n"
-
 
 def _markdown_line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
+from app.errors import ReleaseDamaged
 
 if TYPE_CHECKING:
     from app.releases.store import ReleaseStore
@@ -37,7 +38,11 @@ def init(
     )
 
 
-def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
+def status(
+    verify: Annotated[bool, typer.Option("--verify", help="Read every byte of every release too.")] = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
     """Show what is live, what it knows, the jobs, and the disk."""
     settings = settings_for(home)
     from app import messages
@@ -64,7 +69,7 @@ def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
         }
     used = sum(path.stat().st_blocks * 512 for path in place.root.rglob("*") if path.is_file())
     disk = {"used_bytes": used, "free_bytes": durable.free_bytes(place.root)}
-    document = {
+    document: dict[str, Any] = {
         "home": place.root,
         "live": live,
         "counts": counts,
@@ -75,6 +80,9 @@ def status(home: HomeOption = None, is_json: JsonOption = False) -> None:
         "disk": disk,
     }
     lines = [f"Home {place.root}", *_live_lines(live)]
+    if verify:
+        document["damaged"] = damaged = _damaged(store)
+        lines += damaged or ["Every byte of every release is as it was written."]
     lines.append(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
     if holder:
         lines.append(f"Process {holder.pid} holds the updater lock since {holder.since} ({holder.what}).")
@@ -123,6 +131,17 @@ def demo(
     if script:
         raise typer.Exit(run_script(settings))
     serve_demo(settings)
+
+
+def _damaged(store: ReleaseStore) -> list[str]:
+    """What cannot be trusted of all releases, a sentence each."""
+    found = []
+    for record in store.releases():
+        try:
+            store.verify_release(record.id)
+        except ReleaseDamaged as error:
+            found.append(f"{record.id}: {error.message}")
+    return found
 
 
 def _live(store: ReleaseStore) -> dict[str, Any] | None:

@@ -7,7 +7,6 @@ What the player knows beyond a visitor is what each drawn picture shows, so that
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -188,17 +187,6 @@ class Player:
         texts = self.workspace.catalog.captions_in("en", [image_id]).get(image_id, [])
         known = _scenes_by_caption()
         return next((known[text] for text in texts if text in known), None)
-
-
-def learn_here(workspace: Workspace) -> Learn:
-    """Updates in this process, for tests."""
-
-    def learn(request: UpdateRequest, progress: Tell) -> UpdateOutcome:
-        scratch = workspace.home.staging / f"demo-{time.time_ns()}"
-        scratch.mkdir()
-        return update_cycle.update(workspace, request, scratch=scratch, progress=progress)
-
-    return learn
 
 
 def learn_as_job(settings: Settings) -> Learn:

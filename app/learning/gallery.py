@@ -27,6 +27,7 @@ from model_updates.features import image_features
 PROBES = 64
 WORST_AGREEMENT = 0.99
 SLOWEST_QUERY_SECONDS = 1.0
+SMALLEST_APPROXIMATE = 10_000  # pictures; exact search among fewer takes well under a millisecond
 COMPARED = (
     32  # pictures whose vectors are looked at; with 32, a mix-up of a tenth of them is missed 3 times in 100
 )
@@ -66,7 +67,12 @@ def embed_gallery(
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:
         write_generation(
-            staged, fingerprint=encoder.image_fingerprint(), ids=ids, vectors=unit_rows(raw), mode=mode
+            staged,
+            fingerprint=encoder.image_fingerprint(),
+            ids=ids,
+            vectors=unit_rows(raw),
+            mode=mode,
+            factory=workspace.settings.index if len(ids) >= SMALLEST_APPROXIMATE else "Flat",
         )
         generation = workspace.releases.publish_generation(staged)
     finally:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from app.releases.store import ReleaseRecord
 from app.search import Answer
@@ -76,6 +76,17 @@ def image(image_id: str, state: State) -> Response:
     data = io.BytesIO()
     picture.save(data, "WEBP", quality=88, method=2)
     return Response(data.getvalue(), media_type="image/webp", headers=_FOREVER)
+
+
+@router.get("/captions")
+def captions(
+    state: State,
+    text: Annotated[str, Query(min_length=1, max_length=500)],
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+) -> dict[str, Any]:
+    """Finds captions that contain all words of a text, the last of them perhaps only begun."""
+    found = state.workspace.catalog.find_captions(text, limit=limit)
+    return {"captions": [asdict(caption) for caption in found]}
 
 
 @router.get("/releases")

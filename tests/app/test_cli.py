@@ -23,6 +23,7 @@ from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
 from tests.app import small_home
+from tests.app.releases.publishing import damage
 
 VERBS = {
     *(
@@ -314,6 +315,17 @@ def test_a_review_needs_force_and_rollback_goes_back(reviewed: Path, tmp_path: P
     assert document("releases", home=home)[0]["live"]
     assert document("rollback", home=home)["reason"] == "rollback"
     assert not document("releases", home=home)[0]["live"]
+
+
+def test_status_reads_every_byte_when_asked(home: Path) -> None:
+    assert document("status", "--verify", home=home)["damaged"] == []
+    release = document("status", home=home)["live"]
+    index = home / "generations" / release["generation"] / "index.faiss"
+    index.chmod(0o644)
+    damage(index)
+    damaged = document("status", "--verify", home=home)["damaged"]
+    assert damaged
+    assert "index.faiss" in damaged[-1]
 
 
 def test_going_back_starts_a_job_for_the_pictures_that_came_later(home: Path, tmp_path: Path) -> None:

@@ -237,7 +237,6 @@ def test_a_report_survives_json_and_reads_well() -> None:
     table = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 3
     assert {line.count("|") for line in table} == {14}
-    assert "Verdict: reject" in report.plain_text()
 
 
 def test_the_same_ranks_give_the_same_report() -> None:

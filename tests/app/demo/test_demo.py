@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,11 +14,11 @@ import pytest
 
 from app.demo import homes, script, story
 from app.demo.guide import Guide, guide_for
-from app.demo.player import HEADLINE, THINGS, Cast, Learn, Player, learn_here
+from app.demo.player import HEADLINE, THINGS, Cast, Learn, Player
 from app.demo.story import STEPS, Check, Findings, Notebook, Shown
 from app.errors import UpdateRunning, UsageProblem
-from app.learning import going_live
-from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest, say_nothing
+from app.learning import going_live, update_cycle
+from app.learning.outcomes import Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
 from app.server.serving import Serving
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
@@ -46,6 +47,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def workspace(prepared: Path, tmp_path: Path) -> Iterator[Workspace]:
     with Workspace.open(settings_of(copy_of(prepared, tmp_path))) as opened:
         yield opened
+
+
+def learn_here(workspace: Workspace) -> Learn:
+    def learn(request: UpdateRequest, progress: Tell) -> UpdateOutcome:
+        scratch = workspace.home.staging / f"demo-{time.time_ns()}"
+        scratch.mkdir()
+        return update_cycle.update(workspace, request, scratch=scratch, progress=progress)
+
+    return learn
 
 
 def player_on(workspace: Workspace, learn: Learn | None = None) -> Player:

@@ -67,6 +67,20 @@ def test_a_generation_that_lacks_pictures_is_refused(workspace: Workspace) -> No
         gallery.require_sound(generation, encoder, [*workspace.catalog.gallery_ids(), "f" * 64])
 
 
+def test_a_large_gallery_gets_the_kind_of_index_that_the_settings_name(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, _ = live(workspace)
+    workspace.settings = workspace.settings.model_copy(update={"index": "HNSW16"})
+    exact = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=None).generation)
+    assert exact.manifest["factory"] == "Flat", "too small for anything else"
+    monkeypatch.setattr(gallery, "SMALLEST_APPROXIMATE", 10)
+    made = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=None).generation)
+    assert made.manifest["factory"] == "HNSW16"
+    figures = gallery.require_sound(made, encoder, workspace.catalog.gallery_ids())
+    assert figures["agreement"] >= gallery.WORST_AGREEMENT
+
+
 def test_a_release_with_strange_vectors_cannot_be_promoted(workspace: Workspace) -> None:
     encoder, generation = live(workspace)
     commit, record = going_live.live_release(workspace)

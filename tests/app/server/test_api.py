@@ -141,6 +141,14 @@ def test_pictures_are_kept_forever_and_carry_nothing_hidden(client: httpx.Client
         assert client.get(f"/v1/images/{unknown}/thumbnail").status_code == 404
 
 
+def test_captions_are_found_by_their_words(client: httpx.Client, server: Served) -> None:
+    pair = server.serving.workspace.catalog.pairs(language="en")[0]
+    found = client.get("/v1/captions", params={"text": pair.text}).json()["captions"]
+    assert {"image_id": pair.image_id, "language": "en", "text": pair.text} in found
+    assert all(caption["text"] == pair.text for caption in found)
+    assert client.get("/v1/captions", params={"text": "zeppelin"}).json() == {"captions": []}
+
+
 def test_releases_are_listed_newest_first_with_the_live_one_marked(client: httpx.Client) -> None:
     listed = client.get("/v1/releases").json()["releases"]
     assert [entry["id"][:2] for entry in listed] == ["r3", "r2", "r1"]
