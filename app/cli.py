@@ -90,6 +90,7 @@ app = typer.Typer(
 
 for verb in (
     homes.init,
+    homes.models,
     chunks.ingest,
     learning.update,
     learning.methods,

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
+from model_updates.hub import hub_answers, is_cached
 from model_updates.photo.model import CONTEXT, PhotoModel, from_packages, preprocessing
 from model_updates.photo.model import NAME as PHOTO
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
@@ -54,6 +55,7 @@ def open_encoder(model: str = EMBEDDED, pretrained: str | None = None) -> Encode
             raise UnknownModel(f"{model} brings its own weights and takes none; leave out {pretrained!r}")
         return EMBEDDED_ENCODERS[model]()
     if pretrained is None:
+        _config(model)
         raise UnknownModel(
             f"{model!r} needs weights: name a pretrained tag ({_some_tags(model)}) "
             "or a local .safetensors file"
@@ -125,9 +127,9 @@ def build_model(model: str, *, rows: int | None = None) -> nn.Module:
 def _config(model: str) -> dict[str, Any]:
     config: dict[str, Any] | None = open_clip.get_model_config(model)
     if config is None:
-        near = get_close_matches(model, open_clip.list_models(), n=6)
+        near = get_close_matches(model, [*embedded_models(), *open_clip.list_models()], n=6)
         hint = f"; similar: {', '.join(near)}" if near else ""
-        raise UnknownModel(f"open_clip has no architecture {model!r}{hint}")
+        raise UnknownModel(f"there is no encoder {model!r}, embedded or in open_clip{hint}")
     return config
 
 
@@ -215,23 +217,41 @@ def _rows(model: nn.Module) -> int:
     return 0 if table is None else int(table.shape[0])
 
 
+def embedded_models() -> tuple[str, ...]:
+    """Returns the names of the encoders that need no download."""
+    return tuple(EMBEDDED_ENCODERS)
+
+
+def fitting_variant(model: str, tag: str) -> str:
+    """Returns the architecture with the activation that a tag was trained with: the model, or its other variant."""
+    needs = bool(open_clip.get_pretrained_cfg(model, tag).get("quick_gelu", False))
+    if needs == bool(_config(model).get("quick_gelu", False)):
+        return model
+    return f"{model}-quickgelu" if needs else model.removesuffix("-quickgelu")
+
+
 def _some_tags(model: str) -> str:
-    tags = open_clip.list_pretrained_tags_by_model(model)
+    tags = [
+        tag for tag in open_clip.list_pretrained_tags_by_model(model) if fitting_variant(model, tag) == model
+    ]
     return ", ".join(tags[:4]) if tags else "none known for it"
 
 
 def _download(model: str, tag: str) -> nn.Module:
-    config = _config(model)
+    _config(model)
     tags = open_clip.list_pretrained_tags_by_model(model)
     if tag not in tags:
         raise UnknownModel(f"{model} has no pretrained tag {tag!r}; it has: {', '.join(tags) or 'none'}")
-    needs = bool(open_clip.get_pretrained_cfg(model, tag).get("quick_gelu", False))
-    if needs != bool(config.get("quick_gelu", False)):
-        other = f"{model}-quickgelu" if needs else model.removesuffix("-quickgelu")
-        kind = "QuickGELU" if needs else "GELU"
+    fitting = fitting_variant(model, tag)
+    if fitting != model:
         raise UnknownModel(
-            f"the weights {tag!r} were trained with {kind}, which {model} does not use: every vector would be off; "
-            f"ask for the model {other!r}"
+            f"the weights {tag!r} were trained with another activation (GELU or QuickGELU) than {model} has: every "
+            f"vector would be off; ask for the model {fitting!r}"
+        )
+    if not is_cached(str(open_clip.get_pretrained_cfg(model, tag).get("hf_hub", ""))) and not hub_answers():
+        raise UnknownModel(
+            f"the weights {tag!r} of {model} are not on this machine, and no hub answers from here to fetch them; "
+            "download them elsewhere and pass the path of the .safetensors file"
         )
     try:
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Verbs about the whole installation: init, status, serve, demo."""
+"""Verbs about the whole installation: init, models, status, serve, demo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
-from app.errors import ReleaseDamaged
+from app.errors import ReleaseDamaged, UsageProblem
 
 if TYPE_CHECKING:
     from app.releases.store import ReleaseStore
@@ -18,9 +18,12 @@ _JOBS_SHOWN = 10
 
 
 def init(
-    model: Annotated[str, typer.Option(help="An open_clip architecture.")] = "perennial-tiny",
+    model: Annotated[
+        str, typer.Option(help="An embedded encoder or an open_clip architecture; `models` lists them.")
+    ] = "perennial-tiny",
     pretrained: Annotated[
-        str | None, typer.Option(help="An open_clip tag or a local .safetensors file.", show_default=False)
+        str | None,
+        typer.Option(help="For an architecture: a tag or a local .safetensors file.", show_default=False),
     ] = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
@@ -28,14 +31,48 @@ def init(
     """Make a home with a base encoder, and its first release."""
     settings = settings_for(home)
     from app.learning.update_cycle import initialise
+    from model_updates.errors import UnknownModel
 
-    commit = initialise(settings, model=model, pretrained=pretrained)
+    try:
+        commit = initialise(settings, model=model, pretrained=pretrained)
+    except UnknownModel as error:
+        raise UnknownModel(f"{error}. `python -m app models` lists what there is") from error
     show(
         is_json,
         {"home": settings.home, **asdict(commit)},
         f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
         "Next: `python -m app ingest PICTURES`, then `python -m app search WORDS`.",
     )
+
+
+def models(
+    part: Annotated[
+        str, typer.Argument(help="Only names that contain this, such as ViT-B-16.", show_default=False)
+    ] = "",
+    is_json: JsonOption = False,
+) -> None:
+    """List the encoders that `init --model` takes."""
+    from app import messages
+    from model_updates.available import available
+
+    found = available(part)
+    if not found.embedded and not found.architectures:
+        raise UsageProblem(f"No encoder has {part!r} in its name; `python -m app models` lists all.")
+    said: list[Any] = []
+    if found.embedded:
+        said.append(f"Nothing to download: {', '.join(found.embedded)}.")
+    if found.architectures:
+        said += [
+            "From a local file: `init --model ARCHITECTURE --pretrained weights.safetensors`, any of those below.",
+            "From a hub: `init --model ARCHITECTURE --pretrained TAG` downloads a tag's weights."
+            if found.hub
+            else "From a hub: not now, as none answers from here; a tag's weights could not be downloaded.",
+            messages.table(
+                ("architecture", "pretrained tags"),
+                [(name, ", ".join(tags)) for name, tags in found.architectures.items()],
+            ),
+        ]
+    show(is_json, asdict(found), *said)
 
 
 def status(

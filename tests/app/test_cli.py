@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from huggingface_hub import constants
 from typer.testing import CliRunner
 
 from app import cli
@@ -38,7 +39,7 @@ VERBS = {
         "rollback",
         "releases",
     ),
-    *("search", "serve", "demo", "status"),
+    *("search", "serve", "demo", "status", "models"),
 }
 
 
@@ -109,7 +110,7 @@ def test_every_verb_knows_json_and_home() -> None:
     assert set(verbs) == VERBS
     for name, function in verbs.items():
         parameters = set(inspect.signature(function).parameters)
-        assert "home" in parameters or name == "methods"
+        assert "home" in parameters or name in {"methods", "models"}
         assert "is_json" in parameters or name in {"serve", "demo"}
 
 
@@ -295,6 +296,35 @@ def test_methods_list_every_strategy_with_its_options() -> None:
     assert [method["name"] for method in found] == list(STRATEGIES)
     assert all(method["summary"] and "epochs" in method["options"] for method in found)
     assert "language-tables" in run("methods").stdout
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.mark.usefixtures("offline")
+def test_models_list_what_init_takes() -> None:
+    found = json.loads(run("models", "--json").stdout)
+    assert inspect.signature(homes.init).parameters["model"].default in found["embedded"]
+    assert "laion400m_e31" in found["architectures"]["ViT-B-16"]
+    assert found["hub"] is False
+    text = run("models", "vit-b-16").stdout
+    assert "ViT-B-16-quickgelu" in text
+    assert "RN50" not in text
+    assert "--pretrained weights.safetensors" in text
+    assert "none answers from here" in text
+
+
+@pytest.mark.usefixtures("offline")
+def test_help_and_an_unknown_encoder_lead_to_the_list(tmp_path: Path) -> None:
+    assert "`models` lists them" in " ".join(run("init", "--help").stdout.split())
+    refused = document("init", "--model", "ViT-B-17", home=tmp_path / "home", code=2)
+    assert refused["code"] == "UnknownModel"
+    assert "similar: ViT-B-16" in refused["error"]
+    assert "`python -m app models`" in refused["error"]
+    assert "has 'zzz' in its name" in run("models", "zzz").output
+    assert not (tmp_path / "home").exists()
 
 
 def test_evaluate_measures_the_live_release(template: Path) -> None:

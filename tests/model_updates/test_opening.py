@@ -9,6 +9,7 @@ import numpy as np
 import open_clip
 import pytest
 import torch
+from huggingface_hub import constants
 from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
@@ -147,12 +148,22 @@ def test_weights_that_do_not_fit_are_refused_with_the_first_names(tmp_path: Path
 
 
 def test_an_unknown_architecture_is_told_similar_ones() -> None:
-    with pytest.raises(UnknownModel, match=r"no architecture 'ViT-B-17'; similar: .*ViT-B-16"):
+    with pytest.raises(
+        UnknownModel, match=r"no encoder 'ViT-B-17', embedded or in open_clip; similar: .*ViT-B-16"
+    ):
         open_encoder("ViT-B-17", "weights.safetensors")
 
 
-def test_an_architecture_without_weights_is_told_its_tags() -> None:
-    with pytest.raises(UnknownModel, match=r"'ViT-B-16' needs weights: name a pretrained tag \(openai"):
+def test_a_slip_in_an_embedded_encoders_name_is_seen() -> None:
+    with pytest.raises(UnknownModel, match=r"no encoder 'perennial-tyny'.*; similar: perennial-tiny"):
+        open_encoder("perennial-tyny")
+
+
+def test_an_architecture_without_weights_is_told_the_tags_that_fit_it() -> None:
+    # Not openai: those weights want ViT-B-16-quickgelu.
+    with pytest.raises(
+        UnknownModel, match=r"'ViT-B-16' needs weights: name a pretrained tag \(laion400m_e31"
+    ):
         open_encoder("ViT-B-16")
 
 
@@ -162,8 +173,20 @@ def test_an_unknown_tag_is_told_the_known_ones() -> None:
 
 
 def test_weights_of_another_activation_are_refused_before_they_are_fetched() -> None:
-    with pytest.raises(UnknownModel, match="QuickGELU.*ask for the model 'ViT-B-16-quickgelu'"):
+    with pytest.raises(
+        UnknownModel,
+        match=r"another activation \(GELU or QuickGELU\).*ask for the model 'ViT-B-16-quickgelu'",
+    ):
         open_encoder("ViT-B-16", "openai")
+
+
+def test_without_a_hub_weights_to_download_are_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(UnknownModel, match="no hub answers from here to fetch them; download them elsewhere"):
+        open_encoder("ViT-B-16", "laion400m_e31")
 
 
 def test_the_embedded_encoder_brings_its_own_weights(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""Which encoders there are to begin with: embedded ones, open_clip's architectures, pretrained tags."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import open_clip
+
+from model_updates.hub import hub_answers
+from model_updates.opening import embedded_models, fitting_variant
+
+
+@dataclass(frozen=True)
+class Available:
+    """What `open_encoder` takes.
+
+    Attributes:
+        embedded: names of encoders that bring their weights.
+        architectures: open_clip's, each with the pretrained tags that fit it, which a hub has the weights for.
+        hub: whether the hub answers now.
+    """
+
+    embedded: tuple[str, ...]
+    architectures: dict[str, tuple[str, ...]]
+    hub: bool
+
+
+def available(part: str = "") -> Available:
+    """Lists encoders whose name contains `part`, upper case or lower; asks the hub once, for at most 3 seconds."""
+    wanted = part.strip().casefold()
+    tags: dict[str, list[str]] = defaultdict(list)
+    for name, tag in open_clip.list_pretrained():
+        if fitting_variant(name, tag) == name:
+            tags[name].append(tag)
+    return Available(
+        embedded=tuple(name for name in embedded_models() if wanted in name.casefold()),
+        architectures={
+            name: tuple(tags[name]) for name in open_clip.list_models() if wanted in name.casefold()
+        },
+        hub=hub_answers(),
+    )
