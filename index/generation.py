@@ -8,7 +8,7 @@ manifest is not a generation.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +39,8 @@ from index.vectors import unit_rows
 
 INDEX_FILE = "index.faiss"
 IDS_FILE = "ids.npy"
+ROUTES_FILE = "routes.npy"
+BASE = ""
 # How the vectors came to be: reused as they are, re-mapped from cached features, all embedded again,
 # only new ones embedded.
 MODES = ("none", "mapped", "full", "delta")
@@ -52,7 +54,9 @@ class Generation:
 
     Attributes:
         id: The folder's name, for a published generation its id.
-        fingerprint: Of the image tower that made the vectors.
+        fingerprint: Of what made the vectors of the base route.
+        fingerprints: Of what made the vectors of each route, by route; "" is the base route.
+        routes: The route of each content that did not take the base route.
         dim: Number of columns.
         ids: Content ids by position.
         index: The CPU index.
@@ -66,6 +70,8 @@ class Generation:
     ids: list[str]
     index: faiss_index.FaissIndex
     gpu_index: faiss_index.FaissIndex | None = None
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    routes: dict[str, str] = field(default_factory=dict)
     manifest: Manifest = field(default_factory=dict)
     _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -77,17 +83,23 @@ class Generation:
         """Position by id."""
         return {content_id: position for position, content_id in enumerate(self.ids)}
 
-    def require_fingerprint(self, fingerprint: str) -> None:
-        """Refuses an encoder whose image tower did not make this generation.
+    def require_made_by(self, fingerprint_of: Callable[[str], str]) -> None:
+        """Refuses an encoder that did not make this generation.
+
+        Args:
+            fingerprint_of: Gives the encoder's fingerprint of a route.
 
         Raises:
-            FingerprintMismatch: The fingerprints differ.
+            FingerprintMismatch: That of a route differs.
         """
-        if fingerprint != self.fingerprint:
-            raise FingerprintMismatch(
-                f"Generation {self.id} was made by image tower {self.fingerprint[:12]}; this encoder's is "
-                f"{fingerprint[:12]}. Scores between them mean nothing: embed the gallery with this encoder."
-            )
+        for route, made_by in self.fingerprints.items():
+            found = fingerprint_of(route)
+            if found != made_by:
+                whose = f" for {route!r} pictures" if route else ""
+                raise FingerprintMismatch(
+                    f"Generation {self.id} was made by image tower {made_by[:12]}{whose}; this encoder's is "
+                    f"{found[:12]}. Scores between them mean nothing: embed the gallery with this encoder."
+                )
 
     def search(
         self, queries: ArrayLike, k: int, *, allowed_ids: Collection[str] | None = None
@@ -205,16 +217,20 @@ def write_generation(
     vectors: ArrayLike,
     mode: str,
     factory: str = "Flat",
+    routes: Mapping[str, str] | None = None,
+    route_fingerprints: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Writes a generation into a folder; `app` publishes the folder afterwards.
 
     Args:
         folder: Made when missing; must not hold a generation already.
-        fingerprint: Of the image tower that made the vectors.
+        fingerprint: Of what made the vectors of the base route.
         ids: (n,) content ids, ASCII, distinct; n may be 0.
         vectors: (n, dim) float32, scaled to unit rows here.
         mode: How the vectors came to be, one of `MODES`.
         factory: A FAISS factory string; `"Flat"` is exact.
+        routes: The route of each content whose vector the base route did not make.
+        route_fingerprints: Of what made the vectors of each such route.
 
     Returns:
         The manifest.
@@ -230,20 +246,25 @@ def write_generation(
     if len(rows) != len(ids):
         raise VectorError(f"{len(ids)} ids came with {len(rows)} vectors; each id needs exactly one.")
     packed_ids = _pack_ids(ids)
+    names, numbers = _pack_routes(ids, routes or {})
+    made_by = {BASE: fingerprint} | {name: (route_fingerprints or {})[name] for name in names[1:]}
     folder.mkdir(parents=True, exist_ok=True)
     faiss_index.write(faiss_index.build(rows, factory), folder / INDEX_FILE)
     np.save(folder / IDS_FILE, packed_ids, allow_pickle=False)
+    np.save(folder / ROUTES_FILE, numbers, allow_pickle=False)
     manifest: Manifest = {
         "schema": SCHEMA,
         "kind": KIND,
         "fingerprint": fingerprint,
+        "routes": names,
+        "fingerprints": made_by,
         "count": len(ids),
         "dim": rows.shape[1],
         "mode": mode,
         "factory": factory,
         "faiss": faiss.__version__,
     }
-    return write_manifest(folder, manifest, (INDEX_FILE, IDS_FILE))
+    return write_manifest(folder, manifest, (INDEX_FILE, IDS_FILE, ROUTES_FILE))
 
 
 def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False) -> Generation:
@@ -266,6 +287,7 @@ def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False)
     try:
         ids = _unpack_ids(np.load(folder / IDS_FILE, allow_pickle=False))
         index = faiss_index.read(folder / INDEX_FILE)
+        numbers = _read_route_numbers(folder, manifest)
     except (OSError, ValueError, RuntimeError) as error:
         raise GenerationDamaged(f"Generation {folder.name} cannot be read: {error}. {WHAT_TO_DO}") from error
     found = (index.ntotal, len(ids), index.d)
@@ -275,12 +297,18 @@ def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False)
             f"Generation {folder.name} should hold {expected[0]} vectors of {expected[2]} dimensions; "
             f"found {found[0]} vectors, {found[1]} ids, {found[2]} dimensions. {WHAT_TO_DO}"
         )
+    if numbers is not None and len(numbers) != len(ids):
+        raise GenerationDamaged(
+            f"Generation {folder.name} has {len(numbers)} routes for {len(ids)} vectors. {WHAT_TO_DO}"
+        )
     return Generation(
         id=folder.name,
         fingerprint=str(manifest["fingerprint"]),
         dim=index.d,
         ids=ids,
         index=index,
+        fingerprints=_fingerprints(manifest),
+        routes=_routes(manifest, ids, numbers),
         gpu_index=faiss_index.clone_to_gpu(index) if use_gpu else None,
         manifest=manifest,
     )
@@ -299,3 +327,32 @@ def _pack_ids(ids: Sequence[str]) -> NDArray[np.bytes_]:
 
 def _unpack_ids(packed: NDArray[np.bytes_]) -> list[str]:
     return [content_id.decode("ascii") for content_id in packed.tolist()]
+
+
+def _pack_routes(ids: Sequence[str], routes: Mapping[str, str]) -> tuple[list[str], NDArray[np.uint16]]:
+    """The names of the routes in use, the base route first, and the number of each content's route."""
+    names = [BASE, *sorted({routes[content_id] for content_id in ids if content_id in routes} - {BASE})]
+    number = {name: n for n, name in enumerate(names)}
+    return names, np.array([number[routes.get(content_id, BASE)] for content_id in ids], dtype=np.uint16)
+
+
+def _read_route_numbers(folder: Path, manifest: Manifest) -> NDArray[np.uint16] | None:
+    """The number of each content's route; None in a folder from before there were routes."""
+    if "routes" not in manifest:
+        return None
+    numbers: NDArray[np.uint16] = np.load(folder / ROUTES_FILE, allow_pickle=False)
+    return numbers
+
+
+def _routes(manifest: Manifest, ids: Sequence[str], numbers: NDArray[np.uint16] | None) -> dict[str, str]:
+    names = manifest.get("routes")
+    if numbers is None or not isinstance(names, list):
+        return {}
+    return {ids[int(n)]: str(names[int(numbers[n])]) for n in np.flatnonzero(numbers)}
+
+
+def _fingerprints(manifest: Manifest) -> dict[str, str]:
+    listed = manifest.get("fingerprints")
+    if not isinstance(listed, dict):
+        return {BASE: str(manifest["fingerprint"])}
+    return {str(route): str(fingerprint) for route, fingerprint in listed.items()}

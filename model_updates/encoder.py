@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_digest, trunk_digest
-from model_updates.inserts import BASE, Insert, extended, reading
+from model_updates.inserts import BASE, Insert, Router, extended, reading
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
     image_head,
@@ -119,6 +119,22 @@ class Encoder:
         for insert in self.inserts:
             insert.to(device)
         return self
+
+    @property
+    def can_guess_routes(self) -> bool:
+        """True when the encoder holds a router, so that pictures whose domain nobody stated find theirs."""
+        return any(isinstance(insert, Router) for insert in self.inserts)
+
+    def guess_routes(self, trunk: NDArray[np.float32]) -> list[str]:
+        """Returns the domain that each picture looks like, `BASE` where it looks like none of the routes.
+
+        Args:
+            trunk: (n, trunk_dim) float32 trunk features of the base route.
+        """
+        for insert in self.inserts:
+            if isinstance(insert, Router):
+                return insert.guess(trunk)
+        return [BASE] * len(trunk)
 
     def train(self, mode: bool = True) -> None:
         """Puts model and inserts in train mode, or back in eval mode."""

@@ -85,9 +85,33 @@ def image_features(
     rows = np.empty((len(ids), encoder.dim), dtype=np.float32)
     for route, positions in _by_route(ids, routes or {}).items():
         chosen = [ids[n] for n in positions]
-        trunk = trunk_features(encoder, chosen, load, cache, route=route, progress=progress)
-        rows[positions] = encoder.projected(trunk, route)
+        rows[positions] = _route_features(encoder, chosen, load, cache, route, progress)
     return rows
+
+
+def _route_features(
+    encoder: Encoder,
+    ids: list[str],
+    load: LoadImage,
+    cache: FeatureCache,
+    route: str,
+    progress: Callable[[int, int], None] | None,
+) -> Rows:
+    fingerprint = encoder.image_fingerprint(route)
+    if fingerprint == encoder.trunk_fingerprint(route):
+        return trunk_features(encoder, ids, load, cache, route=route, progress=progress)
+    # Kept too, though cheap to compute: a product's last bit depends on how many rows it is made of, and the vectors of
+    # a route whose fingerprint has not changed must not change either.
+    return _cached(
+        ids,
+        encoder.dim,
+        get=lambda wanted: cache.get(fingerprint, IMAGE, wanted, encoder.dim),
+        put=lambda made, rows: cache.put(fingerprint, IMAGE, made, rows),
+        compute=lambda lacking: encoder.projected(
+            trunk_features(encoder, lacking, load, cache, route=route), route
+        ),
+        progress=progress,
+    )
 
 
 def trunk_features(

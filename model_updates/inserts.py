@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from model_updates.towers import hash_tensors
@@ -62,7 +64,7 @@ class Insert(nn.Module, ABC):
 
     Attributes:
         kind: the name it is registered by in `parts/kinds.py`.
-        tower: "image" or "text".
+        tower: "image", "text", or "router" for what only guesses routes (see `Router`).
         runs_in_tower: False when it only maps what the tower gives out (`around_head`), so that cached trunk features
             serve it and no picture is decoded again.
         owner: whose inputs read it.
@@ -111,6 +113,17 @@ class Insert(nn.Module, ABC):
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
         hash_tensors(digest, self.state_dict().items())
         return digest.hexdigest()
+
+
+class Router(Insert):
+    """Guesses routes; its tower is "router", so that it is part of no vector and no fingerprint."""
+
+    tower = "router"
+    runs_in_tower = False
+
+    @abstractmethod
+    def guess(self, trunk: NDArray[np.float32]) -> list[str]:
+        """Returns a domain for each row of (n, trunk_dim) base trunk features, `BASE` where none is likely."""
 
 
 def reading(inserts: Sequence[Insert], tower: str, route: str) -> list[Insert]:

@@ -46,7 +46,9 @@ def _measure_slice(
 ) -> SliceResult:
     place = {image_id: position for position, image_id in enumerate(held_out.gallery)}
     caption_image = np.asarray([place[image_id] for image_id, _ in held_out.captions], dtype=np.int64)
-    images = unit(image_features(encoder, held_out.gallery, load_image, cache))
+    route = encoder.image_route(held_out.key.domain)
+    routes = dict.fromkeys(held_out.gallery, route)
+    images = unit(image_features(encoder, held_out.gallery, load_image, cache, routes=routes))
     texts = unit(
         text_features(encoder, [text for _, text in held_out.captions], held_out.key.language, cache)
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from app.learning.routes import stated_routes
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from index.generation import Generation
 from ingest.records import Pin
 from model_updates.encoder import Encoder, unit
 from model_updates.features import image_features
+from model_updates.inserts import BASE
 
 
 def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> list[tuple[str, bool]]:
@@ -25,14 +27,25 @@ def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> l
         return []
     generation: Generation = workspace.open_generation(live.generation)
     before = workspace.open_encoder(live.version)
-    if generation.fingerprint == candidate.image_fingerprint():
+    routes = stated_routes(workspace, candidate, generation.ids) if candidate.image_routes else {}
+    changed = any(generation.routes.get(i, BASE) != routes.get(i, BASE) for i in routes)
+    made_by = {route: candidate.image_fingerprint(route) for route in generation.fingerprints}
+    if generation.fingerprints == made_by and not changed:
         ids = list(generation.ids)
         old = new = generation.vectors(ids)
     else:
         tests = [i for domain in workspace.catalog.domains() for i in workspace.catalog.test_images(domain)]
         ids = list(dict.fromkeys([*(pin.image_id for pin in pins), *tests]))
         old, new = (
-            unit(image_features(encoder, ids, workspace.load_image, workspace.features))
+            unit(
+                image_features(
+                    encoder,
+                    ids,
+                    workspace.load_image,
+                    workspace.features,
+                    routes=stated_routes(workspace, encoder, ids),
+                )
+            )
             for encoder in (before, candidate)
         )
 

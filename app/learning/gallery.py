@@ -1,8 +1,9 @@
 """From a gallery of pictures to a published generation, and the checks that one must pass.
 
-An image tower that did not change keeps its generation (mode *none*). New pictures under the same tower are a *delta*:
-only they are embedded. A changed tower embeds all (*full*); pictures it has embedded before come from the feature
-store either way.
+Routes that did not change keep their vectors; when none did, the generation stays (mode *none*). New pictures, and
+those of a domain that got an insert, are a *delta*: only they are embedded. A new head on features that are kept embeds
+nothing (*mapped*). A changed tower embeds all (*full*); what it has embedded before comes from the feature store either
+way.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from app.errors import ReleaseDamaged
 from app.learning.outcomes import Stage, Tell, say_nothing
+from app.learning.routes import picture_routes
 from app.workspace import Workspace
 from index.agreement import agreement
 from index.generation import Generation, write_generation
 from index.vectors import unit_rows
 from model_updates.encoder import Encoder
 from model_updates.features import image_features
+from model_updates.inserts import BASE
 
 PROBES = 64
 WORST_AGREEMENT = 0.99
@@ -38,11 +41,19 @@ Vectors = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class Embedded:
-    """A published generation and what making it cost."""
+    """A published generation and what making it cost.
+
+    Attributes:
+        generation: its id.
+        mode: how it got its vectors (`index.generation.MODES`).
+        images_embedded: pictures that went through the image tower for it.
+        moved: whether some route has another fingerprint than in the generation before, or is new.
+    """
 
     generation: str
     mode: str
     images_embedded: int
+    moved: bool = False
 
 
 def embed_gallery(
@@ -50,39 +61,62 @@ def embed_gallery(
 ) -> Embedded:
     """Publishes the generation of today's gallery under an encoder, doing no work twice."""
     ids = workspace.catalog.gallery_ids()
-    same_tower = previous is not None and previous.fingerprint == encoder.image_fingerprint()
-    if previous is not None and same_tower and list(previous.ids) == ids:
-        return Embedded(previous.id, "none", 0)
     forwards = encoder.image_forwards
+    routes = picture_routes(workspace, encoder, ids, previous)
+    used = {BASE: encoder.image_fingerprint()} | {
+        route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
+    }
+    if previous is not None and _is_still(previous, ids, routes, used):
+        return Embedded(previous.id, "none", 0)
     raw = image_features(
         encoder,
         ids,
         workspace.load_image,
         workspace.features,
+        routes=routes,
         progress=lambda done, total: tell(
             Stage("embed", f"{done} of {total} pictures embedded", done / total)
         ),
     )
-    mode = "delta" if same_tower else "full"
+    embedded_images = encoder.image_forwards - forwards
+    mode = _mode(previous, ids, used, embedded_images)
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:
         write_generation(
             staged,
-            fingerprint=encoder.image_fingerprint(),
+            fingerprint=used[BASE],
             ids=ids,
             vectors=unit_rows(raw),
             mode=mode,
             factory=workspace.settings.index if len(ids) >= SMALLEST_APPROXIMATE else "Flat",
+            routes=routes,
+            route_fingerprints=used,
         )
         generation = workspace.releases.publish_generation(staged)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    return Embedded(generation, mode, encoder.image_forwards - forwards)
+    return Embedded(generation, mode, embedded_images, previous is None or previous.fingerprints != used)
 
 
-def embedded(workspace: Workspace, encoder: Encoder, ids: Sequence[str]) -> Vectors:
+def _is_still(
+    previous: Generation, ids: Sequence[str], routes: Mapping[str, str], used: Mapping[str, str]
+) -> bool:
+    """Whether a generation holds these pictures with these routes, all made by the same towers."""
+    return list(previous.ids) == list(ids) and previous.routes == routes and previous.fingerprints == used
+
+
+def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, str], embedded: int) -> str:
+    if previous is None or previous.fingerprint != used[BASE]:
+        return "full"
+    return "mapped" if embedded == 0 and set(ids) == set(previous.ids) else "delta"
+
+
+def embedded(
+    workspace: Workspace, encoder: Encoder, ids: Sequence[str], routes: Mapping[str, str] | None = None
+) -> Vectors:
     """Returns the (n, dim) float32 unit vectors that pictures must have: kept features, or embedded now."""
-    return unit_rows(image_features(encoder, list(ids), workspace.load_image, workspace.features))
+    raw = image_features(encoder, list(ids), workspace.load_image, workspace.features, routes=routes)
+    return unit_rows(raw)
 
 
 def require_sound(
@@ -104,7 +138,7 @@ def require_sound(
         ReleaseDamaged: another tower made it, pictures are missing or have the vectors of others, it disagrees with
             exact search, or is too slow.
     """
-    generation.require_fingerprint(encoder.image_fingerprint())
+    generation.require_made_by(encoder.image_fingerprint)
     missing = set(wanted) - set(generation.ids)
     if missing:
         raise ReleaseDamaged(

@@ -265,7 +265,7 @@ def _judge_and_release(
     embedded = gallery.embed_gallery(workspace, candidate, previous=previous, tell=progress)
     progress(Stage("index", f"checking generation {embedded.generation}"))
     figures = _require_sound(workspace, embedded.generation, candidate)
-    mode = "none" if candidate.image_fingerprint() == previous.fingerprint else embedded.mode
+    mode = embedded.mode if embedded.moved else "none"
     progress(Stage("release", "publishing the release"))
     release = workspace.releases.publish_release(
         record.manifest.successor(
@@ -330,7 +330,7 @@ def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> d
     opened: Generation = workspace.open_generation(generation)
     wanted = workspace.catalog.gallery_ids()
     return gallery.require_sound(
-        opened, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids)
+        opened, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids, opened.routes)
     )
 
 

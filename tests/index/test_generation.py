@@ -18,6 +18,7 @@ from index.errors import (
     VectorError,
 )
 from index.generation import TIE_MARGIN, Generation, load_generation, write_generation
+from index.manifest import write_manifest
 from index.vectors import unit_rows
 
 TOWER = "f" * 64
@@ -138,9 +139,40 @@ def test_fewer_than_one_result_is_refused(tmp_path: Path) -> None:
 
 def test_another_image_tower_is_refused(tmp_path: Path) -> None:
     generation = made(tmp_path / "g1", random_rows(5))
-    generation.require_fingerprint(TOWER)
+    generation.require_made_by(lambda route: TOWER)
     with pytest.raises(FingerprintMismatch, match=r"made by image tower ffffffffffff; .* is eeeeeeeeeeee"):
-        generation.require_fingerprint("e" * 64)
+        generation.require_made_by(lambda route: "e" * 64)
+
+
+def test_each_content_keeps_its_route_and_each_route_its_fingerprint(tmp_path: Path) -> None:
+    ids, routes = image_ids(4), {image_ids(4)[1]: "line", image_ids(4)[3]: "ink"}
+    write_generation(
+        tmp_path / "g1",
+        fingerprint=TOWER,
+        ids=ids,
+        vectors=np.eye(4, 8),
+        mode="delta",
+        routes=routes,
+        route_fingerprints={"line": "1" * 64, "ink": "2" * 64},
+    )
+    generation = load_generation(tmp_path / "g1")
+    assert generation.routes == routes
+    assert generation.fingerprints == {"": TOWER, "line": "1" * 64, "ink": "2" * 64}
+    generation.require_made_by(generation.fingerprints.__getitem__)
+    with pytest.raises(FingerprintMismatch, match="for 'line' pictures"):
+        generation.require_made_by(
+            lambda route: "e" * 64 if route == "line" else generation.fingerprints[route]
+        )
+
+
+def test_a_generation_from_before_there_were_routes_took_the_base_route(tmp_path: Path) -> None:
+    write_generation(tmp_path / "g1", fingerprint=TOWER, ids=["a"], vectors=np.eye(1, 8), mode="full")
+    manifest = json.loads((tmp_path / "g1" / "manifest.json").read_text())
+    old = {k: v for k, v in manifest.items() if k not in {"routes", "fingerprints", "files", "checksum"}}
+    (tmp_path / "g1" / "routes.npy").unlink()
+    write_manifest(tmp_path / "g1", old, ("index.faiss", "ids.npy"))
+    generation = load_generation(tmp_path / "g1")
+    assert (generation.routes, generation.fingerprints) == ({}, {"": TOWER})
 
 
 def test_an_id_outside_the_gallery_has_no_vector(tmp_path: Path) -> None:

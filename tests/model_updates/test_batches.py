@@ -8,7 +8,8 @@ from model_updates import batches
 from model_updates.batches import Batches, gather, teacher
 from model_updates.errors import NothingToLearn
 from model_updates.features import NoCache
-from model_updates.pairs import TrainingPair
+from model_updates.pairs import Batch, TrainingPair
+from model_updates.strategy import Replay
 from tests.model_updates.tiny import context_for, data_for, draw, make_strategy, tiny_encoder, toy_pairs
 
 
@@ -129,3 +130,45 @@ def test_each_text_is_read_with_its_own_languages_table() -> None:
     assert german == encoder.vocabulary.encode(["rot"], "de")[0]
     assert english == encoder.vocabulary.encode(["rot"], "en")[0]
     assert german != english
+
+
+def batches_with_memory(replay: Replay) -> list[Batch]:
+    encoder, pairs = tiny_encoder(), toy_pairs()
+    strategy, context = make_strategy("teir"), context_for(encoder, pairs[:10])
+    strategy.memory = lambda context: pairs[10:]  # type: ignore[method-assign]
+    data = data_for(strategy, context)
+    made = Batches(data.train, encoder, size=4, load_image=None, memory=data.memory, replay=replay)
+    batches = list(made.epoch(1))
+    assert len(batches) == len(made)
+    return batches
+
+
+def test_replayed_pairs_follow_those_of_the_chunk_as_many_as_they_are() -> None:
+    batches = batches_with_memory(Replay.BESIDE)
+    assert [batch.replayed.tolist() for batch in batches] == [
+        [False] * 4 + [True] * 4,
+        [False] * 4 + [True] * 4,
+        [False] * 2 + [True] * 2,
+    ]
+    assert sorted(int(row) for batch in batches for row in batch.row[~batch.replayed]) == list(range(10))
+    assert all(int(row) >= 10 for batch in batches for row in batch.row[batch.replayed])
+    assert all(len(set(batch.row.tolist())) == len(batch.row) for batch in batches)
+
+
+def test_joined_pairs_are_part_of_the_epoch() -> None:
+    batches = batches_with_memory(Replay.JOINED)
+    assert sorted(int(row) for batch in batches for row in batch.row) == list(range(16))
+    assert sum(int(batch.replayed.sum()) for batch in batches) == 6
+
+
+def test_a_memory_that_is_not_replayed_reaches_no_batch() -> None:
+    batches = batches_with_memory(Replay.NONE)
+    assert sorted(int(row) for batch in batches for row in batch.row) == list(range(10))
+
+
+def test_some_rows_of_a_batch_keep_what_belongs_to_them() -> None:
+    batch = batches_with_memory(Replay.NONE)[0]
+    some = batch.select([2, 0])
+    assert some.row.tolist() == [int(batch.row[2]), int(batch.row[0])]
+    assert torch.equal(some.image_features, batch.image_features[[2, 0]])
+    assert some.languages == (batch.languages[2], batch.languages[0])

@@ -213,7 +213,8 @@ def test_progress_counts_epochs_and_steps_to_their_end() -> None:
     strategy = make_strategy("teir")
     context = context_for(tiny_encoder(), toy_pairs())
     run_update(strategy, context, lambda frozen: data_for(strategy, frozen), progress=seen.append)
-    assert [(at.epoch, at.epochs, at.step, at.steps) for at in seen] == [(1, 2, 2, 2), (2, 2, 2, 2)]
+    ends = [(at.epoch, at.epochs, at.step, at.steps) for at in seen if at.step == at.steps]
+    assert ends == [(1, 2, 2, 2), (2, 2, 2, 2)]
     assert set(seen[-1].terms) == {"cross-modal", "cross-lingual"}
     assert seen[-1].seconds_left == 0
 

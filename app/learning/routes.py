@@ -1,0 +1,56 @@
+"""Which route each picture of the gallery takes: decided once, and stored with the picture in the generation.
+
+A picture whose domain was stated takes its domain's route where the encoder has one, else the base route. One whose
+domain nobody stated is asked about once, when it comes into the gallery under an encoder that can guess; after that it
+keeps its route, so that no update moves the vector of a picture it does not teach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.workspace import Workspace
+from index.generation import Generation
+from ingest.checks import DEFAULT_DOMAIN
+from model_updates.encoder import Encoder
+from model_updates.features import trunk_features
+from model_updates.inserts import BASE
+
+
+def picture_routes(
+    workspace: Workspace, encoder: Encoder, ids: Sequence[str], previous: Generation | None
+) -> dict[str, str]:
+    """Returns the route of each picture that does not take the base route.
+
+    Args:
+        workspace: opened for writing: trunk features of new pictures are kept.
+        encoder: whose routes.
+        ids: pictures of the catalog.
+        previous: the generation before, whose pictures keep the route that was guessed for them.
+    """
+    if not encoder.image_routes:
+        return {}
+    records = workspace.catalog.images(ids)
+    routes = {image_id: encoder.image_route(records[image_id].domain) for image_id in ids}
+    nobody_said = [image_id for image_id in ids if records[image_id].domain == DEFAULT_DOMAIN]
+    placed = {} if previous is None else previous.positions
+    routes |= {
+        image_id: previous.routes[image_id]
+        for image_id in nobody_said
+        if previous is not None and image_id in previous.routes
+    }
+    new = [image_id for image_id in nobody_said if image_id not in placed]
+    if new and encoder.can_guess_routes:
+        trunk = trunk_features(encoder, new, workspace.load_image, workspace.features)
+        guessed = encoder.guess_routes(trunk)
+        routes |= {image_id: route for image_id, route in zip(new, guessed, strict=True) if route != BASE}
+    return {image_id: route for image_id, route in routes.items() if route != BASE}
+
+
+def stated_routes(workspace: Workspace, encoder: Encoder, ids: Sequence[str]) -> dict[str, str]:
+    """Returns the routes of pictures by their domains alone, as slices are measured; base routes left out."""
+    if not encoder.image_routes:
+        return {}
+    records = workspace.catalog.images(ids)
+    routes = {image_id: encoder.image_route(records[image_id].domain) for image_id in ids}
+    return {image_id: route for image_id, route in routes.items() if route != BASE}
