@@ -24,6 +24,7 @@ from model_updates.errors import (
     UnknownModel,
     UnknownStrategy,
 )
+from model_updates.recalls import LABELS, TEXT_RECALLS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,6 @@ _WIDE = 160
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Asked for wrongly, rather than failed.
 _USAGE = (BadOption, UnknownLanguage, UnknownStrategy, BadStrategyOption, ForeignTokenizer, UnknownModel)
-RECALLS = (("t2i_r1", "R@1"), ("t2i_r5", "R@5"), ("t2i_r10", "R@10"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +239,11 @@ def slices_table(slices: Iterable[SliceSummary], *, title: str | None = None) ->
             part.domain,
             part.images,
             part.captions,
-            *(round(part.recalls[name], 1) for name, _ in RECALLS),
+            *(round(part.recalls[name], 1) for name in TEXT_RECALLS),
         )
         for part in slices
     ]
-    return table(
-        ("language", "domain", "pictures", "captions", *(label for _, label in RECALLS)), rows, title=title
-    )
+    return table(("language", "domain", "pictures", "captions", *LABELS.values()), rows, title=title)
 
 
 def size(count: float) -> str:

@@ -23,9 +23,9 @@ from index.errors import IndexingError
 from index.generation import Generation
 from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
+from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
-from model_updates.strategy import BASE_LANGUAGE
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Snapshot:
 
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
-        """Loads a release (the live one without a name), verified and probed.
+        """Loads a release (the live one without a name), verified and checked.
 
         Raises:
             NoRelease: nothing is live yet.

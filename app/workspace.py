@@ -10,8 +10,8 @@ from PIL import Image
 from app.releases.home import Home
 from app.releases.store import ReleaseStore
 from app.settings import Settings
+from index.feature_store import FeatureStore
 from index.generation import Generation, load_generation
-from index.vector_store import VectorStore
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.storage import Store
@@ -30,7 +30,7 @@ class Workspace:
     home: Home
     catalog: Catalog
     blobs: BlobStore
-    features: VectorStore
+    features: FeatureStore
     releases: ReleaseStore
     _stores: tuple[Store, ...] = ()
     _versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)
@@ -57,15 +57,15 @@ class Workspace:
 
     @classmethod
     def _on(cls, settings: Settings, home: Home, *, read_only: bool) -> Workspace:
-        blobs, vectors = (Store.open(path, read_only=read_only) for path in (home.blobs, home.vectors))
+        blobs, features = (Store.open(path, read_only=read_only) for path in (home.blobs, home.features))
         return cls(
             settings=settings,
             home=home,
             catalog=Catalog.open(home.catalog, read_only=read_only),
             blobs=BlobStore(blobs),
-            features=VectorStore(vectors),
+            features=FeatureStore(features),
             releases=ReleaseStore(home),
-            _stores=(blobs, vectors),
+            _stores=(blobs, features),
         )
 
     def close(self) -> None:

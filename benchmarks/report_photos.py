@@ -10,6 +10,8 @@ from real_input_figures import (
     table_of,
 )
 
+from model_updates.recalls import TEXT_RECALLS
+
 
 def photos_section(runs: Sequence[Values]) -> str:
     """Returns the photographs, one line per update and the gate's numbers; empty without runs."""
@@ -25,7 +27,7 @@ def photos_section(runs: Sequence[Values]) -> str:
                     step["language"],
                     f"`{step['strategy']}`",
                     step["verdict"] + (", promoted" if step["promoted"] else ", not promoted"),
-                    *(f"{recalls[k]:.1f}" for k in ("t2i_r1", "t2i_r5", "t2i_r10")),
+                    *(f"{recalls[k]:.1f}" for k in TEXT_RECALLS),
                     f"{step['chance_r1']:.1f}",
                     f"{step['seconds']:.0f}",
                     str(step["images_embedded"]),

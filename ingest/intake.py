@@ -21,7 +21,7 @@ from ingest.checks import Accepted, Judge, Place, normalise_domain, repeated_cap
 from ingest.errors import BadImage, BadOption, BadRow, BadUpload, NoValidPair
 from ingest.images import decode, thumbnail
 from ingest.limits import DEFAULT_LIMITS, Limits
-from ingest.pair import ImageId, SliceKey, Split, image_id_of
+from ingest.pair import BASE_LANGUAGE, ImageId, SliceKey, Split, image_id_of
 from ingest.plan import Plan, make_plan
 from ingest.readers.container import Container, Problem, Row, shown
 from ingest.readers.dispatch import open_container
@@ -32,8 +32,6 @@ from ingest.report import IntakeReport, ReportRow, top_reasons
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int | None], None]
-
-_ENGLISH = "en"
 
 
 @dataclass(frozen=True)
@@ -291,9 +289,9 @@ def _per_slice(harvest: _Harvest) -> dict[str, dict[str, int]]:
 
 
 def _english_share(harvest: _Harvest) -> float | None:
-    foreign = [pair.image_id for pair in harvest.pairs if pair.language != _ENGLISH]
+    foreign = [pair.image_id for pair in harvest.pairs if pair.language != BASE_LANGUAGE]
     if not foreign:
         return None
-    english = {pair.image_id for pair in harvest.pairs if pair.language == _ENGLISH}
-    english |= harvest.catalog.captions_in(_ENGLISH, set(foreign)).keys()
+    english = {pair.image_id for pair in harvest.pairs if pair.language == BASE_LANGUAGE}
+    english |= harvest.catalog.captions_in(BASE_LANGUAGE, set(foreign)).keys()
     return sum(image_id in english for image_id in foreign) / len(foreign)

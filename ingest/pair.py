@@ -9,6 +9,9 @@ from enum import StrEnum
 ImageId = str
 """64 lower-case hexadecimal characters: the sha256 of the picture file's bytes."""
 
+BASE_LANGUAGE = "en"
+"""The language that every base encoder knows, and in which captions stand beside those of other languages."""
+
 
 def image_id_of(data: bytes) -> ImageId:
     """Names a picture by its content."""

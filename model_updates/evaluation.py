@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model_updates.recalls import MEAN, QUERY_METRICS, RECALL_DEPTHS
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-RECALL_DEPTHS = (1, 5, 10)
-QUERY_METRICS = ("t2i_r1", "t2i_r5", "t2i_r10", "t2i_mean")
 
 # Two equal vectors need not get equal dot products: a matrix product may sum in another order at its edges.
 # Float32 cosines differ by a few 1e-7 there, so what is closer than this counts as a tie.
@@ -210,17 +209,16 @@ class SliceResult:
         Args:
             metric: one of `QUERY_METRICS`; `t2i_mean` is the mean of the three indicators.
         """
-        depths = {"t2i_r1": (1,), "t2i_r5": (5,), "t2i_r10": (10,), "t2i_mean": RECALL_DEPTHS}.get(metric)
-        if depths is None:
+        if metric not in QUERY_METRICS:
             raise ValueError(
                 f"There is no per-query metric {metric!r}; choose one of {', '.join(QUERY_METRICS)}."
             )
-        hits = np.array([self.text_ranks < depth for depth in depths], dtype=np.float64)
+        hits = np.array([self.text_ranks < depth for depth in _depths(metric)], dtype=np.float64)
         return np.asarray(hits.mean(axis=0))
 
     def chance(self, metric: str) -> float:
         """Returns the score in [0, 1] that guessing would reach on this gallery."""
-        depths = RECALL_DEPTHS if metric == "t2i_mean" else (int(metric.removeprefix("t2i_r")),)
+        depths = _depths(metric)
         return float(np.mean([min(depth, len(self.image_ids)) for depth in depths])) / len(self.image_ids)
 
     def to_json(self) -> dict[str, object]:
@@ -332,3 +330,7 @@ def map_at_n(
         for relevance, total in zip(relevances, totals, strict=True)
     ]
     return math.fsum(precisions) / len(precisions)
+
+
+def _depths(metric: str) -> tuple[int, ...]:
+    return RECALL_DEPTHS if metric == MEAN else (int(metric.removeprefix("t2i_r")),)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from model_updates.evaluation import QUERY_METRICS
+from model_updates.recalls import QUERY_METRICS, TEXT_RECALLS
 
 
 class Verdict(StrEnum):
@@ -168,9 +168,7 @@ def _markdown_line(cells: Sequence[str]) -> str:
 
 def _cells(row: GateRow) -> list[str]:
     best = "–" if row.best_ever is None else f"{row.best_ever:.1f} ({row.best_version})"
-    recalls = [
-        f"{row.live_recalls[k]:.1f} → {row.candidate_recalls[k]:.1f}" for k in ("t2i_r1", "t2i_r5", "t2i_r10")
-    ]
+    recalls = [f"{row.live_recalls[k]:.1f} → {row.candidate_recalls[k]:.1f}" for k in TEXT_RECALLS]
     return [
         row.slice,
         row.role,

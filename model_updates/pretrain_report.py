@@ -14,6 +14,7 @@ from ingest.samples import scenes
 from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.pretrain_data import draw_stored, emoji_picture, read_emoji
+from model_updates.recalls import RECALL_DEPTHS
 
 
 def report(encoder: Encoder, emoji: Path, *, queries: int = 500, distractors: int = 10) -> dict[str, float]:
@@ -24,14 +25,14 @@ def report(encoder: Encoder, emoji: Path, *, queries: int = 500, distractors: in
         chosen = [concept for concept in concepts if concept.held_out is wanted]
         images = encoder.encode_images([emoji_picture(emoji, "noto", concept.key) for concept in chosen])
         ranks = _ranks(encoder.encode_texts([concept.name for concept in chosen], "en"), images)
-        figures |= {f"noto_{part}_r{k}": round(100 * float((ranks < k).mean()), 2) for k in (1, 5, 10)}
+        figures |= {f"noto_{part}_r{k}": round(100 * float((ranks < k).mean()), 2) for k in RECALL_DEPTHS}
     gallery = unseen_scenes(queries, distractors)
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         pixels = list(pool.map(draw_stored, [(scene, "gouache", 900) for scene in gallery], chunksize=32))
     images = encoder.encode_images([Image.fromarray(picture) for picture in pixels])
     texts = encoder.encode_texts([scenes.caption(scene, "en") for scene in gallery[:queries]], "en")
     ranks = _ranks(texts, images)
-    figures |= {f"scenes_r{k}": round(100 * float((ranks < k).mean()), 2) for k in (1, 5, 10)}
+    figures |= {f"scenes_r{k}": round(100 * float((ranks < k).mean()), 2) for k in RECALL_DEPTHS}
     return figures | {"scenes_gallery": float(len(gallery))}
 
 

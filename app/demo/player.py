@@ -22,7 +22,7 @@ from app.settings import Settings
 from app.workspace import Workspace
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
-from ingest.pair import SliceKey
+from ingest.pair import BASE_LANGUAGE, SliceKey
 from ingest.samples.chunks import Drawing, write_chunk, write_emoji_chunk
 from ingest.samples.scene_grid import stable_number
 from ingest.samples.scenes import VARIANTS, Scene, all_scenes, caption
@@ -184,7 +184,7 @@ class Player:
 
     def _scene(self, image_id: str) -> Scene | None:
         """What a drawn picture shows, read from its English caption."""
-        texts = self.workspace.catalog.captions_in("en", [image_id]).get(image_id, [])
+        texts = self.workspace.catalog.captions_in(BASE_LANGUAGE, [image_id]).get(image_id, [])
         known = _scenes_by_caption()
         return next((known[text] for text in texts if text in known), None)
 
@@ -214,7 +214,7 @@ def _chosen(purpose: str, count: int) -> list[Scene]:
 @cache
 def _scenes_by_caption() -> dict[str, Scene]:
     return {
-        normalise_caption(caption(scene, "en", variant=variant)).text: scene
+        normalise_caption(caption(scene, BASE_LANGUAGE, variant=variant)).text: scene
         for scene in all_scenes()
         for variant in range(VARIANTS)
     }

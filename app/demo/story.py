@@ -17,6 +17,7 @@ from app.learning.outcomes import UpdateOutcome
 from app.search import Snapshot, compare
 from ingest.samples.emoji import colour_emoji_font
 from ingest.samples.scenes import caption, partial_caption
+from model_updates.recalls import TEXT_RECALLS
 
 ENGLISH_CHUNK = "English scenes"
 EMOJI_CHUNK = "Emoji"
@@ -386,7 +387,7 @@ def _kept(
 
 def _mean(recalls: Mapping[str, float]) -> float:
     """Mean of R@1, R@5 and R@10 by text: the gate's metric."""
-    return (recalls["t2i_r1"] + recalls["t2i_r5"] + recalls["t2i_r10"]) / 3
+    return sum(recalls[name] for name in TEXT_RECALLS) / len(TEXT_RECALLS)
 
 
 def _write_recall(notes: Notebook, what: str, recall: Mapping[str, float]) -> None:

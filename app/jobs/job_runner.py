@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from ingest.limits import Limits
 from ingest.records import FINAL_STATES, JobRecord
 
 if TYPE_CHECKING:
-    from app.learning.outcomes import Stage
+    from app.learning.outcomes import Stage, Tell
     from app.workspace import Workspace
 
 logger = logging.getLogger(__name__)
@@ -41,8 +40,6 @@ _STATE_OF_VERDICT = {"promote": "succeeded", "reject": "rejected", "review": "re
 TAKEN = "worker:taken"  # a fault point: the job is running and nothing has been done
 _ROWS = 500  # of an intake report that a job's row repeats
 _STOPPED = 130  # 128 + SIGINT, as shells count
-
-Report = Callable[["Stage"], None]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -143,7 +140,7 @@ def home_log(settings: Settings, job_id: str) -> Path:
     return settings.home / "staging" / job_id / worker.LOG
 
 
-def _work(settings: Settings, job: JobRecord, report: Report) -> dict[str, Any]:
+def _work(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
     """Does the job and returns the fields of its row that say how it ended."""
     from app.workspace import Workspace
 
@@ -151,7 +148,7 @@ def _work(settings: Settings, job: JobRecord, report: Report) -> dict[str, Any]:
         return {"update": _update, "ingest": _ingest, "gallery": _gallery}[job.kind](workspace, job, report)
 
 
-def _update(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
+def _update(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
     from app.learning import update_cycle
     from app.learning.outcomes import UpdateRequest
 
@@ -176,7 +173,7 @@ def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, A
     return None
 
 
-def _ingest(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
+def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
     from app.learning import update_cycle
 
     by, source = job.arguments["by"], workspace.home.staging / job.id / job.arguments["source"]
@@ -226,7 +223,7 @@ def _queue_update(settings: Settings, request: dict[str, Any], chunk: str) -> di
         return {"update": None, "update_refused": error.message}
 
 
-def _gallery(workspace: Workspace, job: JobRecord, report: Report) -> dict[str, Any]:
+def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
     from app.learning import update_cycle
 
     commit, embedded = update_cycle.extend_gallery(workspace, **job.arguments, progress=report)

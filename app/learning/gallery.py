@@ -27,7 +27,7 @@ from model_updates.encoder import Encoder
 from model_updates.features import image_features
 from model_updates.inserts import BASE
 
-PROBES = 64
+SAMPLED_QUERIES = 64
 WORST_AGREEMENT = 0.99
 SLOWEST_QUERY_SECONDS = 1.0
 SMALLEST_APPROXIMATE = 10_000  # pictures; exact search among fewer takes well under a millisecond
@@ -148,7 +148,7 @@ def require_sound(
         return {"coverage": 1.0, "agreement": 1.0, "query_seconds": 0.0}
     if expected is not None:
         _require_own_vectors(generation, expected)
-    queries = probe_queries(generation)
+    queries = sample_queries(generation)
     vectors = generation.vectors(generation.ids)
     agreed = agreement(generation.index, vectors, queries, 10)
     if agreed < WORST_AGREEMENT:
@@ -180,9 +180,9 @@ def _require_own_vectors(generation: Generation, expected: Callable[[Sequence[st
         )
 
 
-def probe_queries(generation: Generation) -> Vectors:
+def sample_queries(generation: Generation) -> Vectors:
     """Returns up to 64 fixed unit queries, (q, dim) float32: pictures of the gallery, a little disturbed."""
     rng = np.random.default_rng(0)
-    chosen = rng.choice(len(generation), size=min(PROBES, len(generation)), replace=False)
+    chosen = rng.choice(len(generation), size=min(SAMPLED_QUERIES, len(generation)), replace=False)
     vectors = generation.vectors([generation.ids[int(n)] for n in np.sort(chosen)])
     return unit_rows(vectors + 0.02 * rng.standard_normal(vectors.shape).astype(np.float32))

@@ -35,7 +35,7 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
             f"Read `python -m app gate {record.id}`, then promote it with --force.",
             exit_code=4,
         )
-    _probe(workspace, record)
+    _open_cold(workspace, record)
     parent = None if live is None else live.number
     return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by)
 
@@ -52,7 +52,7 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
     record = workspace.releases.release(release)
     if record.id == live.release:
         raise UsageProblem(f"{record.id} is live already; name another release to go back to.")
-    _probe(workspace, record)
+    _open_cold(workspace, record)
     return workspace.releases.commit(record.id, parent=live.number, reason="rollback", why=why, by=by)
 
 
@@ -103,7 +103,7 @@ def _before(workspace: Workspace, live: CommitRecord) -> str:
     raise NoRelease(f"{live.release} is the first version of this home; there is nothing to go back to.")
 
 
-def _probe(workspace: Workspace, record: ReleaseRecord) -> None:
+def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:
     """Loads a release cold, as a server would, before anything points at it."""
     encoder = workspace.open_encoder(record.version)
     generation = workspace.open_generation(record.generation)

@@ -11,12 +11,12 @@ from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
-from ingest.pair import SliceKey, Split
+from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from ingest.records import ChunkRecord
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair
 from model_updates.strategies import strategy_named
-from model_updates.strategy import BASE_LANGUAGE, Strategy
+from model_updates.strategy import Strategy
 
 
 @dataclass(frozen=True)

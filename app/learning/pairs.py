@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from app.learning.probes import DOMAIN as PROBES
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
-from ingest.pair import Pair, Split
+from ingest.pair import BASE_LANGUAGE, Pair, Split
 from ingest.records import ChunkRecord
 from model_updates.pairs import TrainingPair
-from model_updates.strategy import BASE_LANGUAGE
 
 
 def chunk_pairs(

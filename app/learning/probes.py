@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
+from ingest.pair import BASE_LANGUAGE
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 
@@ -27,6 +28,6 @@ def write_probes(workspace: Workspace) -> None:
     drawn = [(scene, STYLES[n % len(STYLES)], FIRST_SEED + n) for n, scene in enumerate(chosen)]
     with tempfile.TemporaryDirectory(dir=workspace.home.staging) as folder:
         source = Path(folder) / "probes.zip"
-        write_chunk(source, scenes=drawn, languages=["en"], domain=DOMAIN, split="test")
+        write_chunk(source, scenes=drawn, languages=[BASE_LANGUAGE], domain=DOMAIN, split="test")
         options = IntakeOptions(name="probe slices", in_gallery=False)
         ingest_source(source, catalog=workspace.catalog, blobs=workspace.blobs, options=options)

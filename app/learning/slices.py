@@ -10,9 +10,9 @@ from app.workspace import Workspace
 from ingest.pair import SliceKey, Split
 from model_updates.evaluation import SliceResult
 from model_updates.measurement import HeldOut
+from model_updates.recalls import TEXT_RECALLS
 
 BEST_VERSIONS = 2  # how many versions besides live are measured again for "best ever"
-METRICS = ("t2i_r1", "t2i_r5", "t2i_r10")
 
 
 def held_out(workspace: Workspace, languages: set[str]) -> list[HeldOut]:
@@ -55,7 +55,7 @@ def best_versions(
             continue
         for summary in record.manifest.slices:
             key = SliceKey(summary.language, summary.domain)
-            score = sum(summary.recalls[metric] for metric in METRICS)
+            score = sum(summary.recalls[metric] for metric in TEXT_RECALLS)
             if key in wanted and score > best.get(key, (-1.0, ""))[0]:
                 best[key] = (score, record.version)
     by_version: dict[str, set[SliceKey]] = {}

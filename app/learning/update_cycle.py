@@ -31,10 +31,11 @@ from app.settings import Settings
 from app.workspace import Workspace
 from index.generation import Generation
 from ingest.intake import IntakeOptions, ingest_source
+from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.measurement import measure
 from model_updates.opening import open_encoder
-from model_updates.strategy import BASE_LANGUAGE, State
+from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
 

@@ -121,13 +121,13 @@ class Home:
         return self.root / "blobs.lmdb"
 
     @property
-    def vectors(self) -> Path:
-        """The LMDB folder of cached features."""
+    def features(self) -> Path:
+        """The LMDB folder of cached features; its name is that of the first homes."""
         return self.root / "vectors.lmdb"
 
     @property
     def inbox(self) -> Path:
-        """Accepted uploads until their job ends."""
+        """Uploads on their way to a job."""
         return self.root / "inbox"
 
     @property

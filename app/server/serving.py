@@ -24,7 +24,7 @@ from app.server.work import Work
 from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
-from ingest.pair import Caption
+from ingest.pair import BASE_LANGUAGE, Caption
 from ingest.records import ImageRecord, JobRecord
 from model_updates.errors import ModelUpdateError
 
@@ -207,7 +207,7 @@ class Serving:
     def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:
         """Returns for each picture its record and its first captions, those in `language` and English first."""
         records = self.workspace.catalog.images(image_ids)
-        spoken = [tag for tag in dict.fromkeys((language, "en")) if tag != "auto"]
+        spoken = [tag for tag in dict.fromkeys((language, BASE_LANGUAGE)) if tag != "auto"]
         by_language = [(tag, self.workspace.catalog.captions_in(tag, image_ids)) for tag in spoken]
         return {
             image_id: Found(

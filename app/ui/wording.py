@@ -15,6 +15,7 @@ from app.ui.language_names import english_name, own_name
 from ingest.pair import Caption
 from ingest.records import ChunkRecord, ImageRecord
 from model_updates.gate_report import GateReport, points
+from model_updates.recalls import LABELS, TEXT_RECALLS
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _BAR = 24
@@ -105,13 +106,13 @@ def compared_slices(a: ReleaseRecord, b: ReleaseRecord) -> list[list[str]]:
     for language, domain in sorted(first.keys() | second.keys()):
         pair = first.get((language, domain)), second.get((language, domain))
         counted = pair[1] or pair[0]
-        cells = [cell for name in ("t2i_r1", "t2i_r5", "t2i_r10") for cell in _both(pair, name)]
+        cells = [cell for name in TEXT_RECALLS for cell in _both(pair, name)]
         rows.append([f"{language}/{domain}", str(counted.images) if counted else "–", *cells])
     return rows
 
 
 COMPARED_HEADERS = ["slice", "images"] + [
-    f"{name} {part}" for name in ("R@1", "R@5", "R@10") for part in ("A", "B", "Δ")
+    f"{name} {part}" for name in LABELS.values() for part in ("A", "B", "Δ")
 ]
 
 

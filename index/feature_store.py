@@ -1,6 +1,6 @@
 """Raw float32 features by (tower fingerprint, kind, content id), on one checksummed LMDB store.
 
-A vector carries the fingerprint of the tower that made it, so nothing is ever computed twice and
+A feature carries the fingerprint of the tower that made it, so nothing is ever computed twice and
 features of two towers can never be mixed up.
 """
 
@@ -21,14 +21,14 @@ READ_BATCH = 4096
 LITTLE_ENDIAN_FLOAT = np.dtype("<f4")
 
 
-class VectorStore:
+class FeatureStore:
     """Caches encoder outputs, not normalised, across versions and releases."""
 
     def __init__(self, store: Store) -> None:
         """Wraps an open store; the caller closes it.
 
         Args:
-            store: An open `ingest.storage.Store` that holds nothing but vectors.
+            store: An open `ingest.storage.Store` that holds nothing but features.
         """
         self._store = store
 
