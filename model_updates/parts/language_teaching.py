@@ -22,6 +22,7 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.losses import element_mse, multi_positive_info_nce
 from model_updates.pairs import Batch
+from model_updates.parts.own_rows import close_rows, open_rows
 from model_updates.parts.token_table import ScaledRows, start_new_rows
 from model_updates.strategy import (
     BASE_LANGUAGE,
@@ -35,6 +36,9 @@ from model_updates.strategy import (
 from model_updates.towers import resize_token_table, token_table
 from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges, resegmented_share
 
+PAPER_CROSS_MODAL = 0.01
+EPOCHS = 15
+FOREIGN_EPOCHS, FOREIGN_RATE = 3, 1e-3
 FIRST_TEMPERATURE = 0.07
 TEMPERATURES = (0.001, 0.5)
 
@@ -44,7 +48,8 @@ class TeachingOptions:
     """Options of every strategy that trains the token table.
 
     Attributes:
-        epochs: passes over the chunk. The paper takes 3 on 616,767 captions; small chunks need more.
+        epochs: passes over the chunk; 0 means the default for the encoder. The paper takes 3 on 616,767 captions;
+            small chunks need more, 15; where the body is foreign and rows start from translations, 3 will do.
         batch_size: pairs per step (paper: 128).
         learning_rate: 0 means the default for the encoder's size (5e-5 in the paper for ViT-B/16).
         weight_decay: on rows that may move (paper: 0.05).
@@ -53,16 +58,16 @@ class TeachingOptions:
         vocabulary: BPE entries learned on a language's captions (paper: 10,000).
     """
 
-    epochs: int = 15
+    epochs: int = 0
     batch_size: int = 128
     learning_rate: float = 0.0
     weight_decay: float = 0.05
-    cross_modal: float = 0.01
+    cross_modal: float = PAPER_CROSS_MODAL
     cross_lingual: float = 1.0
     vocabulary: int = 10_000
 
     def __post_init__(self) -> None:
-        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
+        check_run(self.epochs or 1, self.batch_size, self.learning_rate, self.weight_decay)
         if self.cross_modal < 0 or self.cross_lingual < 0 or self.cross_modal + self.cross_lingual == 0:
             raise BadStrategyOption(
                 "cross_modal and cross_lingual are weights: not negative, and at least one above zero; got "
@@ -106,6 +111,15 @@ class LanguageTeaching(Strategy):
         """Returns mean and standard deviation of rows that start from nothing (CLL-CLIP: 0 and 0.02)."""
         return 0.0, 0.02
 
+    def start_rows(self, table: nn.Parameter, growth: Growth, generator: torch.Generator) -> None:
+        """Fills the new rows in place: a copy of the row each overlaps, else drawn around `first_values`."""
+        mean, std = self._first
+        start_new_rows(table, growth, mean=mean, std=std, generator=generator)
+
+    def own_rows(self) -> Tensor | None:
+        """Returns the rows (o,) that alone may move, so that they alone cost moments; None: `row_scales` decide."""
+        return None
+
     @property
     def apply_to(self) -> str:
         """Whether row scales act on the gradient or on the step."""
@@ -126,21 +140,33 @@ class LanguageTeaching(Strategy):
         before = token_table(encoder.model)
         if before is None:
             raise ForeignTokenizer(f"{encoder.architecture} has no token table to train")
-        mean, std = self.first_values(before)
+        self._first = self.first_values(before)
         merges = {
             language: learn_merges(sorted(texts), size=self.options.vocabulary)
             for language, texts in sorted(context.texts_by_language().items())
         }
         growth = self.grow(vocabulary, merges, context)
         table = resize_token_table(encoder.model, vocabulary.size)
-        generator = torch.Generator().manual_seed(context.seed)
-        start_new_rows(table, growth, mean=mean, std=std, generator=generator)
+        self.start_rows(table, growth, torch.Generator().manual_seed(context.seed))
         encoder.forget_fingerprints()
-        table.requires_grad_(True)
-        self._table, self.new_rows = table, len(growth.new_rows)
+        self.new_rows = len(growth.new_rows)
         self._scale = nn.Parameter(torch.tensor(math.log(1 / FIRST_TEMPERATURE), device=table.device))
         self._in_update = True
-        gradient_scale, decay_scale = self.row_scales(vocabulary.size)
+        # The weights are the paper's, for CLIP's raw features. A foreign body gives out unit vectors: its terms count
+        # in full, and the squared distance is summed and halved (1 - cosine) and not averaged over the elements.
+        foreign = vocabulary.segmenter is not None
+        self._factors = (1 / PAPER_CROSS_MODAL, encoder.dim / 2) if foreign else (1.0, 1.0)
+        table.requires_grad_(True)
+        self._train(table)
+
+    def _train(self, table: nn.Parameter) -> None:
+        gradient_scale, decay_scale = self.row_scales(len(table))
+        own = self.own_rows()
+        if own is not None:
+            table.requires_grad_(False)
+            table = open_rows(self._encoder.model, own)
+            gradient_scale, decay_scale = gradient_scale[own], decay_scale[own]
+        self._table = table
         self._rows = ScaledRows(
             table,
             gradient_scale=gradient_scale,
@@ -157,13 +183,18 @@ class LanguageTeaching(Strategy):
         ]
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns a constant rate after warm-up (paper); small encoders take a larger rate."""
+        """Returns a constant rate after warm-up (paper); small encoders take a larger one, foreign bodies a cosine."""
         small = encoder.dim < 256
+        if encoder.vocabulary is not None and encoder.vocabulary.segmenter is not None:
+            epochs, rate, decay = FOREIGN_EPOCHS, FOREIGN_RATE, "cosine"
+        else:
+            epochs, rate, decay = EPOCHS, 2e-3 if small else 5e-5, "constant"
         return Schedule(
-            epochs=self.options.epochs,
+            epochs=self.options.epochs or epochs,
             batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or (2e-3 if small else 5e-5),
+            learning_rate=self.options.learning_rate or rate,
             weight_decay=self.options.weight_decay,
+            decay=decay,
         )
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
@@ -173,11 +204,12 @@ class LanguageTeaching(Strategy):
         contrast = multi_positive_info_nce(
             similarities, self._scale.exp(), batch.image_index, batch.image_index
         )
-        terms = {"cross-modal": self.options.cross_modal * contrast}
+        modal, lingual = self._factors
+        terms = {"cross-modal": modal * self.options.cross_modal * contrast}
         if batch.english_features is not None and batch.has_english is not None:
             # Zero, not absent, in a batch without an English caption: an average over batches stays one.
             distance = element_mse(text, batch.english_features, batch.has_english)
-            terms["cross-lingual"] = self.options.cross_lingual * distance
+            terms["cross-lingual"] = lingual * self.options.cross_lingual * distance
         return terms
 
     def after_backward(self) -> None:
@@ -192,6 +224,7 @@ class LanguageTeaching(Strategy):
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Ends the update; the next one starts with a temperature of its own."""
+        close_rows(self._encoder.model)
         self._in_update = False
 
     def progress(self) -> dict[str, Tensor]:

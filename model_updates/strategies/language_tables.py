@@ -1,7 +1,8 @@
 """Language tables: every language gets token rows of its own, so that none can be forgotten.
 
 Idea: instead of merging vocabularies, give each new language its own segmentation and its own row for every
-token its captions use, starting from the rows it overlaps; train only those. The query's language picks the
+token its captions use, starting from the rows it overlaps (behind a foreign segmentation: from the English words that
+translate it, `parts.translations`); train only those. The query's language picks the
 table. Vectors of every other language are bit-identical after the update (their fingerprint does not change).
 
 Formula: CLL-CLIP's losses (AAAI 2024, section 3) with row scale 1 for the language's own rows and 0 for all others.
@@ -16,11 +17,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.token_table import table_statistics
-from model_updates.strategy import UpdateContext
+from model_updates.parts.translations import start_from_translations, translations
+from model_updates.strategy import BASE_LANGUAGE, UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Merge, Vocabulary
 
 
@@ -46,14 +48,26 @@ class LanguageTables(LanguageTeaching):
         growths = [
             vocabulary.grow_table(language, merges[language], texts[language]) for language in sorted(merges)
         ]
-        shared = set(vocabulary.tables[SHARED].rows.values())
-        own = {row for language in merges for row in vocabulary.tables[language].rows.values()} - shared
+        _, shared = vocabulary.segmentation(SHARED)
+        own = {row for language in merges for row in vocabulary.tables[language].rows.values()}
         self._own = torch.zeros(vocabulary.size)
-        self._own[sorted(own)] = 1.0
+        self._own[sorted(own - set(shared.tolist()))] = 1.0
+        self._beside = _beside(vocabulary, context)
         return Growth(
             np.concatenate([growth.new_rows for growth in growths]),
             np.concatenate([growth.start_from for growth in growths]),
         )
+
+    def start_rows(self, table: nn.Parameter, growth: Growth, generator: torch.Generator) -> None:
+        """Starts rows where they overlap; behind foreign ones, which they cannot overlap, at their translations."""
+        super().start_rows(table, growth, generator)
+        self._translated = 0
+        if self._beside is not None:
+            self._translated = start_from_translations(table, growth.new_rows, translations(*self._beside))
+
+    def own_rows(self) -> Tensor:
+        """Returns the rows of the chunk's languages."""
+        return self._own.nonzero()[:, 0]
 
     def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
         """Returns 1 for the chunk's languages' own rows, 0 for everybody else's."""
@@ -61,6 +75,22 @@ class LanguageTables(LanguageTeaching):
 
     def notes(self) -> list[str]:
         """Says how many rows the languages own."""
-        return [
+        said = [
             f"{int(self._own.sum())} token rows belong to the chunk's languages; no other row could move."
         ]
+        if self._translated:
+            said.append(f"{self._translated} of them start at the English words that stand beside them.")
+        return said
+
+
+def _beside(vocabulary: Vocabulary, context: UpdateContext) -> tuple[list[list[int]], list[list[int]]] | None:
+    """Returns the rows of captions and of the English ones beside them, start and end left out.
+
+    None where the shared rows are our own: then a new row starts at the shared row that it overlaps.
+    """
+    pairs = [pair for pair in context.pairs if pair.english is not None]
+    if vocabulary.segmenter is None or not pairs:
+        return None
+    rows = [vocabulary.encode([pair.text], pair.language)[0][1:-1] for pair in pairs]
+    english = vocabulary.encode([pair.english or "" for pair in pairs], BASE_LANGUAGE)
+    return rows, [row[1:-1] for row in english]
