@@ -1,58 +1,165 @@
-"""Which language a query is in, among those the live encoder has learned.
+"""Which learned language a query is in, and which token tables therefore read it.
 
-Detection is lingua's, restricted to the learned languages. Two things it cannot know are added here: a text in Han
-characters alone may be Chinese or Japanese, and a learned language that lingua has no model for can only be chosen.
+Two witnesses are heard. The profiles that travel with the encoder (`model_updates.language_profiles`) say how likely
+each language writes these letters; they know the words of the captions that taught it. lingua knows languages at large
+and corrects what few captions cannot show. A language that one of them does not know is judged by the other alone, so
+that versions from before there were profiles are read by lingua.
+
+Scripts come first: a language is asked only when it writes these letters, kana leave no language without kana, and a
+text in letters that no learned language writes is said to be in none of them (`UNDETERMINED`).
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from langcodes import Language as Tag
 from lingua import IsoCode639_1, Language, LanguageDetector, LanguageDetectorBuilder
 
-SURE = 0.8  # below this share the two likeliest languages are both searched
+from model_updates.language_profiles import LanguageProfile, letters_of, script_shares
+
+UNDETERMINED = "und"  # BCP 47's tag for it
+ENOUGH = 0.95  # of the posterior that the tables searched must have together
+MOST_TABLES = 6
+# Neighbouring letters say the same thing twice: log-likelihoods are divided by 2.6 n^0.12 for n letters, and lingua's
+# shares count with this exponent. Chosen by cross-validation on training names (benchmarks/languages.py).
+FLATTENING, GROWTH, LINGUA_WEIGHT = 2.6, 0.12, 0.25
+LINGUA_FLOOR = 1e-5
+SCRIPT_SHARE = 0.25  # of a query's letters that a language must write to be asked
+LATIN = "LATIN"
 
 Guess = tuple[str, float]
+Profiles = Mapping[str, LanguageProfile]
 
 
-def detect(text: str, learned: Sequence[str]) -> tuple[Guess, ...]:
-    """Returns the learned languages with their likelihood, likeliest first; they add up to 1.
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a query: with the table that serves `language`, of posterior `share`."""
+
+    language: str
+    share: float
+
+
+def detect(text: str, learned: Sequence[str], profiles: Profiles | None = None) -> tuple[Guess, ...]:
+    """Returns the learned languages with their posterior, likeliest first; they add up to 1.
 
     Args:
-        text: the query.
-        learned: BCP-47 tags of the learned languages; a text that fits none is given to the first.
+        text: the query. One without letters is in any language, and given to the first.
+        learned: BCP-47 tags of the learned languages.
+        profiles: what the encoder's languages look like; those without one are judged by lingua alone.
+
+    Returns:
+        `UNDETERMINED` with 1.0 alone when no learned language is written in these letters.
     """
-    known = {_lingua(tag): tag for tag in learned if _lingua(tag) is not None}
-    if len(learned) == 1 or not known:
+    profiles = profiles or {}
+    letters = letters_of(text)
+    if not letters or (len(learned) == 1 and learned[0] not in profiles):
         return ((learned[0], 1.0),)
-    if len(known) == 1:
-        return tuple((tag, 1.0 if tag == next(iter(known.values())) else 0.0) for tag in learned)
-    detector = _detector(frozenset(language for language in known if language is not None))
-    values = {
-        known[value.language]: value.value for value in detector.compute_language_confidence_values(text)
+    asked = _written_so(letters, learned, profiles)
+    if not asked:
+        return ((UNDETERMINED, 1.0),)
+    unprofiled = [tag for tag in asked if tag not in profiles]
+    shares = _lingua_shares(text, learned, accurate=bool(unprofiled))
+    if unprofiled and not any(shares.get(tag) for tag in asked):
+        # lingua rules out every language of another script.
+        asked = [tag for tag in asked if tag in profiles or tag not in shares]
+        if not asked:
+            return ((UNDETERMINED, 1.0),)
+    flattening = FLATTENING * (len(letters) - 1) ** GROWTH
+    fits = {tag: profiles[tag].log_likelihood(letters) / flattening for tag in asked if tag in profiles}
+    # Without a profile nothing speaks against a language but lingua, whose word then counts in full.
+    neutral = max(fits.values(), default=0.0)
+    weight = 1.0 if unprofiled else LINGUA_WEIGHT
+    average = 1 / max(1, len(shares))
+    scores = {
+        tag: fits.get(tag, neutral) + weight * math.log(max(shares.get(tag, average), LINGUA_FLOOR))
+        for tag in asked
     }
-    if _only_han(text):
-        shared = [tag for tag in values if Tag.get(tag).language in {"zh", "ja"}]
-        values = {tag: (1 / len(shared) if tag in shared else 0.0) for tag in values} if shared else values
-    if not any(values.values()):
-        values = {learned[0]: 1.0}
-    return tuple(sorted(values.items(), key=lambda guess: (-guess[1], learned.index(guess[0]))))
+    best = max(scores.values())
+    odds = {tag: math.exp(score - best) for tag, score in scores.items()}
+    total = sum(odds.values())
+    guesses = [(tag, odds.get(tag, 0.0) / total) for tag in learned]
+    return tuple(sorted(guesses, key=lambda guess: (-guess[1], learned.index(guess[0]))))
 
 
-def candidates(guesses: Sequence[Guess]) -> tuple[str, ...]:
-    """Returns the languages to search in: the likeliest, or the two likeliest when it is unsure."""
-    first = guesses[0]
-    if first[1] >= SURE or len(guesses) == 1 or guesses[1][1] == 0:
-        return (first[0],)
-    return (first[0], guesses[1][0])
+def readings(guesses: Sequence[Guess], route: Callable[[str], str] = str) -> tuple[Reading, ...]:
+    """Returns the fewest readings that have `ENOUGH` of the posterior together, likeliest first.
+
+    Args:
+        guesses: as `detect` returns them.
+        route: the name of what reads a language; languages that share it are one reading, named by the likeliest.
+    """
+    by_route: dict[str, Reading] = {}
+    for tag, share in guesses:
+        known = by_route.get(route(tag))
+        by_route[route(tag)] = (
+            Reading(tag, share) if known is None else Reading(known.language, known.share + share)
+        )
+    ordered = sorted(by_route.values(), key=lambda reading: -reading.share)
+    chosen, reached = list[Reading](), 0.0
+    for reading in ordered[:MOST_TABLES]:
+        if reached >= ENOUGH:
+            break
+        chosen.append(reading)
+        reached += reading.share
+    return tuple(chosen)
 
 
-def warm_up(learned: Sequence[str]) -> None:
-    """Loads the language models now, which costs seconds, rather than in the first query."""
-    detect("warm up", list(learned))
+def handicaps(chosen: Sequence[Reading], scale: float) -> list[float]:
+    """Returns what each reading's cosines are lowered by: log of its odds against the likeliest, over the scale.
+
+    With the scale that the towers were trained with, exp(scale * cosine) weighs pictures and the posterior weighs
+    languages, so the order is that of the chance that this picture and this language are meant.
+    """
+    return [math.log(reading.share / chosen[0].share) / scale for reading in chosen]
+
+
+def warm_up(learned: Sequence[str], profiles: Profiles | None = None) -> None:
+    """Makes everything ready that the first query would wait for: profiles and lingua's models."""
+    detect("warm up", list(learned), profiles)
+    for profile in (profiles or {}).values():
+        profile.log_likelihood(" a ")
+
+
+def _written_so(letters: str, learned: Sequence[str], profiles: Profiles) -> list[str]:
+    """Returns the languages that may be written in these letters; those without a profile are never ruled out.
+
+    Latin letters stand in texts of every script, others hardly in Latin texts: where there are such, they decide.
+    """
+    shares = script_shares(letters)
+    written = {tag: profiles[tag].scripts for tag in learned if tag in profiles}
+    beyond = {s: v for s, v in shares.items() if s != LATIN and any(s in own for own in written.values())}
+    covered = {
+        tag: sum((beyond or shares).get(script, 0.0) for script in own) for tag, own in written.items()
+    }
+    # Kana beside Han characters: only Japanese writes both.
+    least = max(covered.values(), default=0.0) - 1e-9 if beyond else SCRIPT_SHARE
+    return [tag for tag in learned if covered.get(tag, 1.0) >= least]
+
+
+def _lingua_shares(text: str, learned: Sequence[str], *, accurate: bool) -> dict[str, float]:
+    """Returns lingua's shares of the languages it knows; nothing where it has no choice to make.
+
+    Two things it cannot know: Han characters alone may be Chinese or Japanese, and tags of one language are one to it.
+    """
+    known: dict[Language, list[str]] = {}
+    for tag in learned:
+        language = _lingua(tag)
+        if language is not None:
+            known.setdefault(language, []).append(tag)
+    if not known:
+        return {}
+    if len(known) == 1:
+        return {tag: 1.0 for tags in known.values() for tag in tags}
+    values = _detector(frozenset(known), accurate=accurate).compute_language_confidence_values(text)
+    shares = {tag: value.value for value in values for tag in known[value.language]}
+    if set(script_shares(letters_of(text))) == {"CJK"}:
+        shared = [tag for tag in shares if Tag.get(tag).language in {"zh", "ja"}]
+        return {tag: (1 / len(shared) if tag in shared else 0.0) for tag in shares} if shared else shares
+    return shares
 
 
 @lru_cache(maxsize=64)
@@ -65,10 +172,7 @@ def _lingua(tag: str) -> Language | None:
 
 
 @lru_cache(maxsize=8)
-def _detector(languages: frozenset[Language]) -> LanguageDetector:
-    return LanguageDetectorBuilder.from_languages(*sorted(languages, key=str)).build()
-
-
-def _only_han(text: str) -> bool:
-    letters = [character for character in text if character.isalpha()]
-    return bool(letters) and all(unicodedata.name(c, "").startswith("CJK UNIFIED") for c in letters)
+def _detector(languages: frozenset[Language], *, accurate: bool) -> LanguageDetector:
+    """Builds lingua's detector; the quick one, of a tenth of the memory, is enough beside profiles."""
+    builder = LanguageDetectorBuilder.from_languages(*sorted(languages, key=str))
+    return (builder if accurate else builder.with_low_accuracy_mode()).build()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import AppError, BadQuery, NoRelease
-from app.languages import Guess, candidates, detect, warm_up
+from app.languages import UNDETERMINED, Guess, Reading, detect, handicaps, readings, warm_up
 from app.learning.gallery import require_sound
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
@@ -59,14 +59,17 @@ class Snapshot:
         generation = workspace.open_generation(record.generation)
         require_sound(generation, encoder, [])
         learned = record.manifest.languages or (BASE_LANGUAGE,)
-        warm_up(learned)
+        warm_up(learned, encoder.profiles)
         number = commit.number if record.id == commit.release else 0
         return cls(record, number, encoder, generation, learned)
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One picture found: cosine of query and picture, and its place from 1."""
+    """One picture found: cosine of query and picture, and its place from 1.
+
+    Where the query was read in several languages, the less likely ones' cosines are lowered (see `search_text`).
+    """
 
     image_id: str
     score: float
@@ -121,8 +124,8 @@ def search_text(
     Args:
         snapshot: taken once for the whole request.
         query: what is looked for.
-        language: a learned language, or "auto"; when detection is unsure the two likeliest are searched and each
-            picture keeps its better score.
+        language: a learned language, or "auto"; when detection is unsure the fewest token tables that have most of the
+            posterior are searched, each picture with its best cosine after the `handicaps` of less likely languages.
         k: how many, clipped to 1 … 500.
         allowed_ids: only these pictures.
         longest: characters a query may have.
@@ -141,19 +144,21 @@ def search_text(
             "There is nothing to look for. Type what the picture shows, such as: two red boats."
         ) from error
     k = max(1, min(k, MOST_RESULTS))
-    tables, guesses, note = _read_as(snapshot, text, language)
+    chosen, guesses, note = _read_as(snapshot, text, language)
     started = time.perf_counter()
-    vectors = np.concatenate([snapshot.encoder.encode_texts([text], tag) for tag in tables])
+    vectors = snapshot.encoder.encode_readings(text, [reading.language for reading in chosen])
     if not np.isfinite(vectors).all():
         raise BadQuery("This query could not be encoded; try other words.")
     encoded = time.perf_counter()
     scores, ids = snapshot.generation.search(vectors, k, allowed_ids=allowed_ids)
+    lowered = handicaps(chosen, snapshot.encoder.similarity_scale)
+    scores = scores + np.asarray(lowered, dtype=np.float32)[:, None]
     hits = _fuse(scores, ids, k)
     return Answer(
         release=snapshot.release.id,
         commit=snapshot.commit,
         query=text,
-        language=" + ".join(tables),
+        language=" + ".join(reading.language for reading in chosen),
         detected=guesses,
         note=note,
         hits=hits,
@@ -202,23 +207,29 @@ class LiveSnapshot:
             return True
 
 
-def _read_as(snapshot: Snapshot, text: str, language: str) -> tuple[tuple[str, ...], tuple[Guess, ...], str]:
+def _read_as(
+    snapshot: Snapshot, text: str, language: str
+) -> tuple[tuple[Reading, ...], tuple[Guess, ...], str]:
     """Decides which token tables read the query; languages that share a table are read once."""
     language = AUTO if not language.strip() else language
+    learned = ", ".join(snapshot.languages)
     if language != AUTO:
         language = normalise_language(language)
+        told = (Reading(language, 1.0),), ((language, 1.0),)
         if language in snapshot.languages:
-            return (language,), ((language, 1.0),), ""
-        learned = ", ".join(snapshot.languages)
+            return *told, ""
         note = f"{language} is not learned yet; the words are read as they are. Learned: {learned}."
-        return (language,), ((language, 1.0),), note
-    guesses = detect(text, snapshot.languages)
-    chosen = candidates(guesses)
-    vocabulary = snapshot.encoder.vocabulary
-    if vocabulary is not None:
-        chosen = tuple({vocabulary.table_name(tag): tag for tag in reversed(chosen)}.values())[::-1]
-    note = f"unsure between {' and '.join(chosen)}; both were searched" if len(chosen) > 1 else ""
-    return chosen, guesses, note
+        return *told, note
+    guesses = detect(text, snapshot.languages, snapshot.encoder.profiles)
+    if guesses[0][0] == UNDETERMINED:
+        note = (
+            f"This is in none of the learned languages; the words are read as they are. Learned: {learned}."
+        )
+        return (Reading(snapshot.languages[0], 1.0),), guesses, note
+    chosen = readings(guesses, snapshot.encoder.text_route)
+    named = [reading.language for reading in chosen]
+    said = f"{', '.join(named[:-1])} and {named[-1]}; {'both' if len(named) == 2 else 'all'} were searched"
+    return chosen, guesses, f"unsure between {said}" if len(named) > 1 else ""
 
 
 def _fuse(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 
@@ -28,6 +28,7 @@ from torch.nn import functional
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_digest, trunk_digest
 from model_updates.inserts import BASE, Insert, Router, extended, reading
+from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
     image_head,
@@ -55,6 +56,7 @@ class Encoder:
         preprocessing: how pictures are prepared.
         vocabulary: ours, or None when the text tower has a foreign tokenizer.
         inserts: small modules that one route alone reads (see `model_updates.inserts`).
+        profiles: what the captions of its languages look like, for telling a query's language.
         image_forwards: pictures that ran through the image tower so far.
     """
 
@@ -67,6 +69,7 @@ class Encoder:
         vocabulary: Vocabulary | None,
         foreign_tokenizer: ForeignTokenizer | None = None,
         inserts: Sequence[Insert] = (),
+        profiles: Mapping[str, LanguageProfile] | None = None,
     ) -> None:
         self.model = model.eval()
         self.inserts = [insert.eval() for insert in inserts]
@@ -74,6 +77,7 @@ class Encoder:
         self.preprocessing = preprocessing
         self.vocabulary = vocabulary
         self.foreign_tokenizer = foreign_tokenizer
+        self.profiles = dict(profiles or {})
         self.image_forwards = 0
         self._transform = preprocessing.transform()
         self._fingerprints: dict[str, str] = {}
@@ -177,6 +181,7 @@ class Encoder:
             vocabulary=None if self.vocabulary is None else self.vocabulary.copy(),
             foreign_tokenizer=self.foreign_tokenizer,
             inserts=copy.deepcopy(self.inserts),
+            profiles=self.profiles,
         )
 
     # ---------------------------------------------------------------- images
@@ -283,6 +288,27 @@ class Encoder:
     def encode_texts(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
         """Returns (n, dim) float32 unit vectors of texts in one language."""
         return unit(self.text_features(texts, language))
+
+    def text_route(self, language: str) -> str:
+        """Returns the name of what reads a language: its own where it has a table or an insert, else `SHARED`."""
+        if any(insert.tower == "text" and insert.owner.name == language for insert in self.inserts):
+            return language
+        return SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
+
+    def encode_readings(self, text: str, languages: Sequence[str]) -> NDArray[np.float32]:
+        """Returns (n, dim) float32 unit vectors of one text read as n languages, by one forward pass."""
+        if self.vocabulary is None or len(languages) == 1:
+            return np.concatenate([self.encode_texts([text], language) for language in languages])
+        rows = [self.vocabulary.encode([text], language)[0] for language in languages]
+        with torch.inference_mode():
+            features = self.forward_tokens(torch.from_numpy(self.vocabulary.pad(rows)), languages)
+        return unit(features.float().cpu().numpy())
+
+    @property
+    def similarity_scale(self) -> float:
+        """How steeply the towers were trained to tell cosines apart, 1 … 100; 30 where the model does not say."""
+        scale = getattr(self.model, "logit_scale", None)
+        return 30.0 if scale is None else min(100.0, max(1.0, float(scale.detach().exp())))
 
     # ---------------------------------------------------------- fingerprints
 

@@ -22,9 +22,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
 from model_updates.hub import hub_answers, is_cached
+from model_updates.language_profiles import base_profiles
 from model_updates.photo.model import CONTEXT, PhotoModel, from_packages, preprocessing
 from model_updates.photo.model import NAME as PHOTO
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
@@ -190,6 +192,7 @@ def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = No
         preprocessing=preprocessing,
         vocabulary=vocabulary,
         foreign_tokenizer=foreign,
+        profiles=base_profiles([BASE_LANGUAGE]),
     )
 
 

@@ -22,6 +22,7 @@ from model_updates.batches import Batches
 from model_updates.checkpoint import Progressed
 from model_updates.encoder import training
 from model_updates.errors import TrainingDiverged, WeightsMismatch
+from model_updates.language_profiles import taught_profiles
 from model_updates.pairs import Batch, UpdateData
 from model_updates.progress import Pace, TrainingProgress
 from model_updates.strategy import Schedule, Strategy, UpdateContext
@@ -85,6 +86,7 @@ def run_update(
         parameter.requires_grad_(False)
         parameter.grad = None
     encoder.train(False)
+    encoder.profiles = taught_profiles(encoder.profiles, context.texts_by_language())
     encoder.forget_fingerprints()
     return TrainingReport(
         history=tuple(loop.progressed.history),

@@ -4,6 +4,7 @@
 
     weights.safetensors          every parameter, float32
     vocabulary.json              token tables (only for towers whose vocabulary is ours)
+    languages.npz                what the captions of its languages look like (versions of before have none)
     strategy_state.safetensors   "<strategy>/<name>" tensors that the next update needs
     manifest.json                what it is, where it came from, size and sha256 of each file
 
@@ -24,6 +25,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from model_updates import language_profiles
 from model_updates.encoder import Encoder
 from model_updates.errors import VersionDamaged
 from model_updates.inserts import Insert, Owner
@@ -36,6 +38,7 @@ from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights.safetensors"
 VOCABULARY = "vocabulary.json"
+PROFILES = "languages.npz"
 INSERTS = "inserts.safetensors"
 STATE = "state-{}.safetensors"
 MANIFEST = "manifest.json"
@@ -75,6 +78,9 @@ def write_version(
         text = json.dumps(encoder.vocabulary.to_json(), ensure_ascii=False)
         (folder / VOCABULARY).write_text(text, encoding="utf-8")
         names.append(VOCABULARY)
+    if encoder.profiles:
+        (folder / PROFILES).write_bytes(language_profiles.to_bytes(encoder.profiles))
+        names.append(PROFILES)
     if encoder.inserts:
         tensors = {f"{n}.{k}": v for n, i in enumerate(encoder.inserts) for k, v in i.state_dict().items()}
         _save(tensors, folder / INSERTS)
@@ -111,6 +117,9 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
     vocabulary = None
     if VOCABULARY in manifest["files"]:
         vocabulary = Vocabulary.from_json(json.loads((folder / VOCABULARY).read_text(encoding="utf-8")))
+    profiles = {}
+    if PROFILES in manifest["files"]:
+        profiles = language_profiles.from_bytes((folder / PROFILES).read_bytes())
     model = build_model(manifest["architecture"])
     if vocabulary is not None:
         _fit_table(model, vocabulary.size)
@@ -125,6 +134,7 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
         vocabulary=vocabulary,
         foreign_tokenizer=None if vocabulary else foreign_tokenizer(manifest["architecture"]),
         inserts=read_inserts(folder, model),
+        profiles=profiles,
     )
     return Version(encoder, manifest)
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from app.errors import BadQuery, UnknownRelease
-from app.languages import candidates, detect
+from app.languages import UNDETERMINED, detect, handicaps, readings
 from app.learning import going_live, update_cycle
 from app.search import LiveSnapshot, Snapshot, compare, search_text
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
+from model_updates.encoder import Encoder
+from model_updates.language_profiles import base_profiles
+from model_updates.towers import resize_token_table, token_table
 from tests.app.small_home import copy_of, sample_chunk, small_home
-
-LEARNED = ("en", "de", "fr", "ru", "ja", "zh")
 
 
 @pytest.fixture
@@ -141,24 +145,51 @@ def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspa
     assert live.problem is None
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("two red boats on the beach", "en"),
-        ("zwei rote Boote auf der Wiese bei Nacht", "de"),
-        ("deux voitures vertes sur la plage", "fr"),
-        ("две зелёные машины на пляже", "ru"),
-        ("夕暮れの砂浜に緑色の車が二台", "ja"),
-    ],
-)
-def test_the_language_of_a_whole_caption_is_detected(text: str, language: str) -> None:
-    assert detect(text, LEARNED)[0][0] == language
+def test_a_query_in_no_learned_language_is_answered_with_a_note(workspace: Workspace) -> None:
+    answer = search_text(Snapshot.load(workspace), "красная лодка", k=3)
+
+    assert len(answer.hits) == 3
+    assert answer.detected == ((UNDETERMINED, 1.0),)
+    assert "none of the learned languages" in answer.note
 
 
-def test_han_characters_alone_are_searched_as_chinese_and_japanese() -> None:
-    assert set(candidates(detect("微笑", LEARNED))) == {"zh", "ja"}
+def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
+    workspace: Workspace,
+) -> None:
+    snapshot = Snapshot.load(workspace)
+    encoder = with_german_table(snapshot.encoder)
+    unsure = replace(snapshot, encoder=encoder, languages=("en", "de"))
+    text = "taxi"
+    chosen = readings(detect(text, unsure.languages, encoder.profiles), encoder.text_route)
+    assert len(chosen) == 2, "choose a word that both languages may write"
+
+    answer = search_text(unsure, text, k=5)
+
+    ids = unsure.generation.ids
+    vectors = unsure.generation.vectors(ids)
+    lowered = handicaps(chosen, encoder.similarity_scale)
+    scores = np.max(
+        [
+            vectors @ encoder.encode_texts([text], reading.language)[0] + by
+            for reading, by in zip(chosen, lowered, strict=True)
+        ],
+        axis=0,
+    )
+    assert [hit.score for hit in answer.hits] == pytest.approx(np.sort(scores)[::-1][:5], abs=1e-5)
+    assert answer.hits[0].image_id == ids[int(scores.argmax())]
+    assert answer.language == " + ".join(reading.language for reading in chosen)
+    assert "both were searched" in answer.note
 
 
-def test_likelihoods_add_up_and_a_single_language_needs_no_guess() -> None:
-    assert sum(share for _, share in detect("Boot", LEARNED)) == pytest.approx(1.0)
-    assert detect("zwei rote Boote", ("en",)) == (("en", 1.0),)
+def with_german_table(encoder: Encoder) -> Encoder:
+    """Returns a copy in which German has rows of its own, moved so that they say something else."""
+    grown = encoder.copy()
+    assert grown.vocabulary is not None
+    growth = grown.vocabulary.grow_table("de", [], ["taxi", "zwei rote boote"])
+    resize_token_table(grown.model, grown.vocabulary.size)
+    table = token_table(grown.model)
+    assert table is not None
+    torch.manual_seed(0)
+    table.data[growth.new_rows] = torch.randn(len(growth.new_rows), table.shape[1]) * table.std()
+    grown.profiles = base_profiles(["en", "de"])
+    return grown

@@ -48,6 +48,10 @@ def state(workspace: Workspace) -> tuple[object, list[str], list[str]]:
     return commit.number, [r.id for r in workspace.releases.releases()], workspace.catalog.gallery_ids()
 
 
+def live_profiles(workspace: Workspace) -> set[str]:
+    return set(workspace.open_encoder(going_live.live_release(workspace)[1].version).profiles)
+
+
 def german_request(workspace: Workspace, **changes: object) -> UpdateRequest:
     chunk = workspace.catalog.chunks()[-1].id
     values = {"chunk": chunk, "strategy": "language-tables", "options": LANGUAGE_TABLES} | changes
@@ -150,12 +154,17 @@ def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Wor
     assert before.id != outcome.release
 
     forward = going_live.promote(workspace, outcome.release, why="try it", by="test", force=True)
+    with_german = live_profiles(workspace)
     back = going_live.rollback(workspace, why="second thoughts", by="test")
+    without_german = live_profiles(workspace)
     again = going_live.promote(workspace, outcome.release, why="after all", by="test", force=True)
 
     assert [forward.number, back.number, again.number] == [first.number + n for n in (1, 2, 3)]
     assert (forward.release, back.release, again.release) == (outcome.release, before.id, outcome.release)
     assert [c.reason for c in workspace.releases.history()][-3:] == ["promote", "rollback", "promote"]
+    # What a language looks like goes live, and back, with the encoder that reads it.
+    assert (with_german, without_german) == ({"en", "de"}, {"en"})
+    assert live_profiles(workspace) == {"en", "de"}
 
 
 def test_an_update_judges_again_when_another_release_went_live_meanwhile(

@@ -1,0 +1,260 @@
+"""What a language looks like in letters: counts of short letter sequences, learned from captions.
+
+Idea: detectors made for sentences know neither the words of a gallery nor every language that people teach. The
+captions that teach a language also show how it is written; counting sequences of one to four letters in them is enough
+to tell it from others, takes a moment, and more captions only add to the counts.
+
+Formula: the chance of a letter c after the letters h, by interpolated Witten-Bell smoothing (Bell, Cleary and Witten,
+Text Compression, 1990), is P(c|h) = (count(hc) + types(h) P(c|h')) / (count(h) + types(h)) with h' = h without its
+first letter; below the empty h every letter has the chance 1 / ALPHABET. A text's likelihood is the product over its
+letters and the spaces after its words.
+
+Profiles belong to an encoder and travel in its version, so that they go live, and back, with the token tables.
+"""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+ORDER = 4  # letters in the longest sequence
+BITS = 16  # of a key for each letter
+UNKNOWN = (1 << BITS) - 1  # number of a letter that the captions did not show
+ALPHABET = 3000  # letters a language may have beyond those its captions showed
+MOST_SEQUENCES = 120_000  # kept of a language; the rarest go first
+SCRIPT_SHARE = 0.05  # of a language's letters that a script must have to count as its own
+SPACE, END = " ", "\0"
+
+Keys = NDArray[np.uint64]
+
+
+def letters_of(text: str) -> str:
+    """Returns a text's words in lower case, letters and their marks alone, a space around each; "" without letters."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = "".join(c if unicodedata.category(c)[0] in "LM" else SPACE for c in folded).split()
+    return SPACE.join(["", *words, ""]) if words else ""
+
+
+@lru_cache(maxsize=1 << 16)
+def script_of(letter: str) -> str:
+    """Returns the script of a letter by its Unicode name, such as LATIN or CJK; "" for marks that any script uses."""
+    script = unicodedata.name(letter, "").split(" ")[0].split("-")[0]
+    if script == "IDEOGRAPHIC":
+        return "CJK"
+    return "" if script in {"COMBINING", "MODIFIER"} else script
+
+
+def script_shares(letters: str) -> dict[str, float]:
+    """Returns which share of the letters each script has."""
+    found: dict[str, int] = {}
+    for letter in letters:
+        script = "" if letter == SPACE else script_of(letter)
+        if script:
+            found[script] = found.get(script, 0) + 1
+    total = sum(found.values())
+    return {script: count / total for script, count in found.items()}
+
+
+@dataclass(frozen=True)
+class LanguageProfile:
+    """How often a language's captions show each sequence of one to four letters.
+
+    Attributes:
+        alphabet: (a,) uint32 code points; the letter at position n has the number n + 1.
+        keys: (k,) uint64, sorted; the numbers of a sequence's letters, 16 bits each, the last letter lowest.
+        counts: (k,) uint32, how often each sequence was seen.
+    """
+
+    alphabet: NDArray[np.uint32]
+    keys: Keys
+    counts: NDArray[np.uint32]
+
+    @classmethod
+    def learned_from(cls, texts: Iterable[str]) -> LanguageProfile:
+        """Counts the letter sequences of captions."""
+        joined = END + END.join(filter(None, map(letters_of, texts))) + END
+        points = np.frombuffer(joined.encode("utf-32-le"), dtype=np.uint32)
+        alphabet = np.unique(points[points != 0])[: UNKNOWN - 1]
+        codes = _numbers(alphabet, points)
+        found = [_sequences(codes, order) for order in range(1, ORDER + 1)]
+        # The space that opens a text is where reading starts, not a letter that somebody chose to write.
+        found[0] = (found[0][0], found[0][1] & (np.concatenate([[0], codes[:-1]]) != 0))
+        keys, counts = np.unique(np.concatenate([k[whole] for k, whole in found]), return_counts=True)
+        return cls(alphabet, keys, counts.astype(np.uint32))._pruned()
+
+    def taught(self, texts: Iterable[str]) -> LanguageProfile:
+        """Returns the profile after more captions of the language."""
+        fresh = LanguageProfile.learned_from(texts)
+        alphabet = np.union1d(self.alphabet, fresh.alphabet)[: UNKNOWN - 1]
+        both = np.concatenate([_renumbered(profile, alphabet) for profile in (self, fresh)])
+        keys, place = np.unique(both, return_inverse=True)
+        counts = np.bincount(place, weights=np.concatenate([self.counts, fresh.counts]), minlength=len(keys))
+        return LanguageProfile(alphabet, keys, counts.astype(np.uint32))._pruned()
+
+    @cached_property
+    def scripts(self) -> frozenset[str]:
+        """The scripts that the language is written in."""
+        single = self.keys <= UNKNOWN
+        letters = [chr(self.alphabet[int(key) - 1]) for key in self.keys[single]]
+        found: dict[str, int] = {}
+        for letter, count in zip(letters, self.counts[single].tolist(), strict=True):
+            script = "" if letter == SPACE else script_of(letter)
+            found[script] = found.get(script, 0) + (count if script else 0)
+        total = max(1, sum(found.values()))
+        return frozenset(s for s, count in found.items() if s and count / total >= SCRIPT_SHARE)
+
+    def log_likelihood(self, letters: str) -> float:
+        """Returns the natural logarithm of the chance that the language writes this text.
+
+        Args:
+            letters: as `letters_of` returns them; at least one word.
+        """
+        points = np.frombuffer(letters.encode("utf-32-le"), dtype=np.uint32)
+        codes = _numbers(self.alphabet, points)
+        compiled = self._compiled
+        chance = np.full(len(codes), 1 / ALPHABET)
+        for order in range(1, ORDER + 1):
+            keys, whole = _sequences(codes, order)
+            before, _ = _sequences(np.concatenate([[np.uint64(0)], codes[:-1]]), order - 1)
+            seen_before, at = _find(compiled.contexts, before)
+            seen, place = _find(self.keys, keys)
+            lower = np.where(seen_before, compiled.backoff[at] * chance, chance)
+            chance = np.where(whole, np.where(seen, compiled.chances[place], lower), chance)
+        return float(np.log(chance[1:]).sum())
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        """Chances of the sequences seen, and what their beginnings leave to shorter ones; made at the first query."""
+        contexts, place = np.unique(self.keys >> np.uint64(BITS), return_inverse=True)
+        types = np.bincount(place, minlength=len(contexts))
+        seen = np.bincount(place, weights=self.counts, minlength=len(contexts))
+        chances = np.zeros(len(self.keys))
+        orders = sum((self.keys >> np.uint64(BITS * n) != 0).astype(np.int64) for n in range(ORDER))
+        for order in range(1, ORDER + 1):
+            own = orders == order
+            shorter = np.full(int(own.sum()), 1 / ALPHABET)
+            if order > 1:
+                known, at = _find(self.keys, self.keys[own] % np.uint64(1 << (BITS * (order - 1))))
+                shorter = np.where(known, chances[at], shorter)
+            of = place[own]
+            chances[own] = (self.counts[own] + types[of] * shorter) / (seen[of] + types[of])
+        return _Compiled(
+            chances.astype(np.float32), contexts, (types / np.maximum(1, seen + types)).astype(np.float32)
+        )
+
+    def _pruned(self) -> LanguageProfile:
+        if len(self.keys) <= MOST_SEQUENCES:
+            return self
+        # The key grows with the order, so that of equally frequent sequences the shorter ones stay.
+        kept = np.sort(np.lexsort((self.keys, -self.counts.astype(np.int64)))[:MOST_SEQUENCES])
+        return LanguageProfile(self.alphabet, self.keys[kept], self.counts[kept])
+
+
+class _Compiled(NamedTuple):
+    """Attributes: chances (k,) of each key; contexts (c,) sorted keys; backoff (c,) left to shorter sequences."""
+
+    chances: NDArray[np.float32]
+    contexts: Keys
+    backoff: NDArray[np.float32]
+
+
+def taught_profiles(
+    profiles: Mapping[str, LanguageProfile], texts: Mapping[str, Iterable[str]]
+) -> dict[str, LanguageProfile]:
+    """Returns the profiles after captions of some languages; languages without a caption keep theirs."""
+    nothing = LanguageProfile.learned_from([])
+    fresh = {tag: profiles.get(tag, nothing).taught(captions) for tag, captions in texts.items()}
+    return {**profiles, **{tag: profile for tag, profile in fresh.items() if len(profile.keys)}}
+
+
+def to_bytes(profiles: Mapping[str, LanguageProfile]) -> bytes:
+    """Returns profiles by language tag as one .npz file; the same profiles give the same bytes."""
+    arrays = {
+        f"{tag}/{name}": values
+        for tag, profile in sorted(profiles.items())
+        for name, values in (
+            ("alphabet", profile.alphabet),
+            ("keys", np.diff(profile.keys, prepend=np.uint64(0))),  # differences pack better
+            ("counts", profile.counts),
+        )
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def from_bytes(data: bytes) -> dict[str, LanguageProfile]:
+    """Reads what `to_bytes` wrote.
+
+    Raises:
+        ValueError: the data are no such file.
+    """
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        tags = sorted({name.rpartition("/")[0] for name in arrays.files})
+        return {
+            tag: LanguageProfile(
+                arrays[f"{tag}/alphabet"],
+                np.cumsum(arrays[f"{tag}/keys"], dtype=np.uint64),
+                arrays[f"{tag}/counts"],
+            )
+            for tag in tags
+        }
+
+
+def embedded_file() -> Path:
+    """Returns the file of the profiles that come with the program."""
+    return Path(str(resources.files("model_updates") / "assets" / "language_profiles.npz"))
+
+
+@lru_cache(maxsize=1)
+def _embedded() -> dict[str, LanguageProfile]:
+    return from_bytes(embedded_file().read_bytes())
+
+
+def base_profiles(languages: Iterable[str]) -> dict[str, LanguageProfile]:
+    """Returns the profiles that come with the program, for the languages a base encoder knows; others are left out."""
+    found = ((tag, _embedded().get(tag) or _embedded().get(tag.partition("-")[0])) for tag in languages)
+    return {tag: profile for tag, profile in found if profile is not None}
+
+
+def _numbers(alphabet: NDArray[np.uint32], points: NDArray[np.uint32]) -> Keys:
+    """Returns the number of each letter: 0 for the end of a text, UNKNOWN for letters that are not in the alphabet."""
+    known, place = _find(alphabet, points)
+    return np.where(points == 0, 0, np.where(known, place + 1, UNKNOWN)).astype(np.uint64)
+
+
+def _sequences(codes: Keys, order: int) -> tuple[Keys, NDArray[np.bool_]]:
+    """Returns the key of the `order` letters that end at each position, and whether it lies inside one text."""
+    keys, whole = np.zeros(len(codes), dtype=np.uint64), np.ones(len(codes), dtype=np.bool_)
+    for back in range(order):
+        earlier = np.zeros(len(codes), dtype=np.uint64)
+        earlier[back:] = codes[: max(0, len(codes) - back)]
+        keys |= earlier << np.uint64(BITS * back)
+        whole &= earlier != 0
+    return keys, whole
+
+
+def _renumbered(profile: LanguageProfile, alphabet: NDArray[np.uint32]) -> Keys:
+    numbers = np.concatenate([[np.uint64(0)], _numbers(alphabet, profile.alphabet)])
+    keys = np.zeros(len(profile.keys), dtype=np.uint64)
+    for back in range(ORDER):
+        shift = np.uint64(BITS * back)
+        keys |= numbers[(profile.keys >> shift) & np.uint64(UNKNOWN)] << shift
+    return keys
+
+
+def _find(ordered: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Returns which values are in a sorted array, and their places there (any place where they are not)."""
+    if len(ordered) == 0:
+        return np.zeros(len(wanted), dtype=np.bool_), np.zeros(len(wanted), dtype=np.intp)
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return ordered[place] == wanted, place
