@@ -21,7 +21,7 @@ from real_input_data import (
     write_upload,
 )
 
-from app.languages import candidates, detect
+from app.languages import detect, handicaps, readings
 from app.learning import going_live, update_cycle
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest
@@ -350,19 +350,29 @@ def detection_hits(workspace: Workspace, encoder: Encoder, learned: Sequence[str
     for language in learned:
         held_out = names_slice(workspace, language, kind)
         texts = [text for _, text in held_out.captions]
-        chosen = [candidates(detect(text, learned)) for text in texts]
+        chosen = [readings(detect(text, learned, encoder.profiles), encoder.text_route) for text in texts]
+        lowered = [handicaps(read, encoder.similarity_scale) for read in chosen]
         images = unit(image_features(encoder, held_out.gallery, workspace.load_image, workspace.features))
         similarities = np.full((len(texts), len(images)), -2.0, dtype=np.float32)
         for table in learned:
-            rows = [n for n, tables in enumerate(chosen) if table in tables]
-            if rows:
+            less = {
+                n: by
+                for n, read in enumerate(chosen)
+                for reading, by in zip(read, lowered[n], strict=True)
+                if reading.language == table
+            }
+            if less:
+                rows = list(less)
                 vectors = unit(text_features(encoder, [texts[n] for n in rows], table, workspace.features))
-                similarities[rows] = np.maximum(similarities[rows], vectors @ images.T)
+                scores = vectors @ images.T + np.asarray(list(less.values()), dtype=np.float32)[:, None]
+                similarities[rows] = np.maximum(similarities[rows], scores)
         place = {image_id: n for n, image_id in enumerate(held_out.gallery)}
         own = np.asarray([place[image_id] for image_id, _ in held_out.captions], dtype=np.int64)
+        named = [[reading.language for reading in read] for read in chosen]
         found[language] = as_hits(caption_ranks(similarities, own, tolerance=1e-6)) | {
-            "sure_and_right": sum(tables == (language,) for tables in chosen) / len(texts),
-            "among_two": sum(len(tables) > 1 and language in tables for tables in chosen) / len(texts),
+            "sure_and_right": sum(tables == [language] for tables in named) / len(texts),
+            "among_several": sum(len(tables) > 1 and language in tables for tables in named) / len(texts),
+            "tables": sum(map(len, named)) / len(texts),
         }
     return found
 

@@ -145,14 +145,15 @@ def _detection(runs: Sequence[Values]) -> str:
                 ]
                 cells = [f"{value:.1f}" for value in (float(np.mean(values)), *values)]
                 rows.append([f"{kind} R@{depth}", label, *cells])
-    for key, label in (("sure_and_right", "sure and right"), ("among_two", "right one of two")):
+    for key, label in (("sure_and_right", "sure and right"), ("among_several", "right one of several")):
         shares = [
-            float(np.mean([run["detection"]["trained"][lang][key] for run in runs])) for lang in languages
+            float(np.mean([run["detection"]["trained"][lang].get(key, 0.0) for run in runs]))
+            for lang in languages
         ]
         rows.append(["names", label, *(f"{100 * v:.0f} %" for v in (float(np.mean(shares)), *shares))])
     return (
         "What detection costs `language-tables`, with all languages learned: the language told, and guessed from the\n"
-        "name alone as search does it (unsure queries are read as the two likeliest, the better score counts):\n\n"
+        "name alone as search does it (unsure queries are read in several languages; languages.md says more):\n\n"
         + table_of(["", "language", "mean", *languages], rows)
     )
 

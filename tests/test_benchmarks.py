@@ -118,7 +118,7 @@ def _common(part: str, run: str) -> dict[str, Any]:
 
 def test_the_report_says_which_bars_hold_and_how_many_seeds_it_has(tmp_path: Path, module: Any) -> None:
     hits = {"trained": TABLE, "held-out": TABLE}
-    detected = {"1": "1000", "10": "1000", "sure_and_right": 0.5, "among_two": 0.25}
+    detected = {"1": "1000", "10": "1000", "sure_and_right": 0.5, "among_several": 0.25}
     languages = ["en", "de", "fr"]
     detection = {kind: dict.fromkeys(languages, detected) for kind in hits}
     chain = {"languages": languages, "steps": [_step("de"), _step("fr", "review")], "hits": hits}

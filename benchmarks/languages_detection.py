@@ -1,0 +1,149 @@
+"""Detection alone: which language a name is in, with profiles from other names and no encoder."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from real_input_data import LANGUAGES, emoji_splits
+from real_input_runs import Values
+
+from app.languages import UNDETERMINED, Profiles, detect, readings, warm_up
+from ingest.pair import BASE_LANGUAGE
+from model_updates.language_profiles import LanguageProfile, from_bytes, to_bytes
+
+UNLEARNED = ("bn", "el", "he", "te", "th")  # five languages in scripts that no other language of the data has
+FOLDS = 5
+
+Names = dict[str, dict[str, str]]
+"""Short names by language and concept."""
+
+
+def read_names(data: Path) -> Names:
+    """Returns the short names of all languages, English first."""
+    names: Names = {BASE_LANGUAGE: {}}
+    with (data / "emoji" / "names.tsv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            names.setdefault(row["lang"], {})[row["key"]] = row["name"]
+    return names
+
+
+def fold_of(key: str) -> int:
+    """Returns the part of the training names that a concept belongs to in cross-validation."""
+    return hashlib.sha256(f"fold:{key}".encode()).digest()[0] % FOLDS
+
+
+def learned_profiles(
+    names: Mapping[str, Mapping[str, str]], splits: Mapping[str, str], *, without: int | None = None
+) -> dict[str, LanguageProfile]:
+    """Returns profiles from the names of the training split, one fold of it left out or none."""
+    kept = {key for key, split in splits.items() if split == "train" and fold_of(key) != without}
+    return {
+        tag: LanguageProfile.learned_from([name for key, name in own.items() if key in kept])
+        for tag, own in names.items()
+    }
+
+
+def detection_alone(data: Path, *, few: bool) -> Values:
+    """Detects held-out names, and training names by profiles that have not seen them."""
+    splits = emoji_splits(data)
+    names = read_names(data)
+    if few:
+        names = {tag: names[tag] for tag in (BASE_LANGUAGE, *LANGUAGES)}
+    profiles = learned_profiles(names, splits)
+    held_out = {tag: [own[k] for k in own if splits.get(k) == "test"] for tag, own in names.items()}
+    folds = []
+    for fold in range(FOLDS):
+        texts = {
+            tag: [own[k] for k in own if splits.get(k) == "train" and fold_of(k) == fold]
+            for tag, own in names.items()
+        }
+        folds.append(told_apart(texts, learned_profiles(names, splits, without=fold)))
+    return {
+        "languages": list(names),
+        "held_out": told_apart(held_out, profiles),
+        "cross_validated": {
+            tag: {key: float(np.mean([fold[tag][key] for fold in folds])) for key in folds[0][tag]}
+            for tag in names
+        },
+        "profile_bytes": {tag: len(to_bytes({tag: profile})) for tag, profile in profiles.items()},
+    }
+
+
+def told_apart(texts: Mapping[str, Sequence[str]], profiles: Profiles) -> dict[str, dict[str, float]]:
+    """Returns for each language how often its texts are told right, and what that took."""
+    learned = tuple(texts)
+    warm_up(learned, profiles)
+    found = {}
+    for tag, own in texts.items():
+        started = time.perf_counter()
+        guesses = [detect(text, learned, profiles) for text in own]
+        seconds = time.perf_counter() - started
+        searched = [[reading.language for reading in readings(guess)] for guess in guesses]
+        found[tag] = {
+            "first": float(np.mean([guess[0][0] == tag for guess in guesses])),
+            "searched": float(np.mean([tag in tables for tables in searched])),
+            "tables": float(np.mean([len(tables) for tables in searched])),
+            "log_loss": float(np.mean([-np.log(max(dict(guess).get(tag, 0.0), 1e-9)) for guess in guesses])),
+            "milliseconds": 1000 * seconds / len(own),
+        }
+    return found
+
+
+def unlearned_scripts(data: Path) -> Values:
+    """Leaves five languages out and asks for their names; and for those of the others, none of which may be refused."""
+    splits = emoji_splits(data)
+    names = read_names(data)
+    learned = {tag: own for tag, own in names.items() if tag not in UNLEARNED}
+    profiles = learned_profiles(learned, splits)
+
+    def refused(tag: str) -> float:
+        texts = [name for key, name in names[tag].items() if splits.get(key) == "test"]
+        return float(np.mean([detect(t, tuple(learned), profiles)[0][0] == UNDETERMINED for t in texts]))
+
+    return {"refused": {tag: refused(tag) for tag in names}, "unlearned": list(UNLEARNED)}
+
+
+def footprint(data: Path, work: Path) -> Values:
+    """Measures in fresh processes what loading the profiles of 8 and 36 languages takes."""
+    splits, names = emoji_splits(data), read_names(data)
+    values: Values = {}
+    for count, tags in (("8", (BASE_LANGUAGE, *LANGUAGES)), ("36", tuple(names))):
+        profiles = learned_profiles({tag: names[tag] for tag in tags}, splits)
+        file = work / f"profiles-{count}.npz"
+        file.write_bytes(to_bytes(profiles))
+        texts = [name for tag in tags for key, name in names[tag].items() if splits.get(key) == "test"]
+        file.with_suffix(".json").write_text(json.dumps(texts), encoding="utf-8")
+        command = [sys.executable, str(Path(__file__).with_name("languages.py")), "--footprint", str(file)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True)
+        values[count] = {"bytes": file.stat().st_size} | json.loads(said.stdout)
+    return values
+
+
+def print_footprint(file: Path) -> None:
+    """Prints seconds and memory that loading takes in this process, and after many queries."""
+    texts = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    before, started = _resident(), time.perf_counter()
+    profiles = from_bytes(file.read_bytes())
+    warm_up(tuple(profiles), profiles)
+    values = {"seconds": time.perf_counter() - started, "megabytes": _resident() - before}
+    started = time.perf_counter()
+    for text in texts:
+        detect(text, tuple(profiles), profiles)
+    values["milliseconds"] = 1000 * (time.perf_counter() - started) / len(texts)
+    print(json.dumps(values | {"megabytes_later": _resident() - before}))
+
+
+def _resident() -> float:
+    """Returns the memory of this process in megabytes."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1000
+    return float("nan")

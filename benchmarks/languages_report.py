@@ -1,0 +1,170 @@
+"""Writes docs/results/languages.md from the finished runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from real_input_figures import KINDS, Values, bar, change_interval, hits_of, signed, table_of
+
+INTRODUCTION = """# Which language a query is in
+
+Written by `benchmarks/languages.py`; do not edit. A query's language is told by profiles of one to four letters that
+updates learn from the captions they teach (`model_updates/language_profiles.py`), multiplied with lingua's likelihood
+(`app/languages.py`). The fewest token tables that have 95 % of the posterior are searched, at most six, by one forward
+pass, and their results are fused by cosine + log odds of the language / scale of the encoder. Data: short names of
+emoji; *held-out* names are in no profile and no training; *trained* names are in both.
+"""
+
+
+def write_report(results: Path, target: Path) -> None:
+    """Writes the report from all result files."""
+    runs = {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*-*.json"))
+    }
+    runs = {name: run for name, run in runs.items() if isinstance(run, dict)}
+    for name in ("unlearned", "footprint"):
+        path = results / f"{name}.json"
+        if path.exists():
+            runs[name] = json.loads(path.read_text(encoding="utf-8"))
+    if not runs:
+        return
+    products = [run for name, run in runs.items() if name.startswith("product-")]
+    machines = sorted({f"{run['machine']}; {run['date']}" for run in runs.values()})
+    parts = [INTRODUCTION, *(f"Measured on {machine}." for machine in machines), ""]
+    parts += [_product(products)] if products else []
+    parts += [_rules(runs["rules-0"])] if "rules-0" in runs else []
+    parts += [_detection(runs)]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+
+
+def _product(runs: Sequence[Values]) -> str:
+    languages = runs[0]["languages"]
+    rows, lines = [], []
+    for kind in KINDS:
+        told, found = ([run[how][kind] for run in runs] for how in ("told", "detected"))
+        for depth in ("1", "10"):
+            for label, values in (("told", told), ("not told", found)):
+                cells = [_recall(values, tag, depth) for tag in languages]
+                rows.append([f"{kind} R@{depth}", label, *_cells([float(np.mean(cells)), *cells])])
+        joined = [
+            ["".join(value[tag]["1"] for tag in languages) for value in values] for values in (told, found)
+        ]
+        change, low, high = change_interval(*joined)
+        lines.append(
+            bar(
+                change >= -1.0,
+                f"{kind} names: R@1 changes by {signed(change)} [{signed(low)}, {signed(high)}] points when the "
+                f"language is not told, {len(languages)} languages, {len(runs)} seeds "
+                "(bar: a loss of at most 1.0; 1.7 before).",
+            )
+        )
+        for key, label in (
+            ("sure_and_right", "only the right table"),
+            ("among_several", "right one of several"),
+        ):
+            shares = [100 * float(np.mean([value[tag][key] for value in found])) for tag in languages]
+            rows.append([f"{kind}, %", label, *_cells([float(np.mean(shares)), *shares])])
+        tables = [float(np.mean([value[tag]["tables"] for value in found])) for tag in languages]
+        rows.append([kind, "tables searched", *(f"{v:.2f}" for v in (float(np.mean(tables)), *tables))])
+    header = ["", "language", "mean", *languages]
+    return "\n".join(
+        [
+            f"## The product after seven languages ({len(runs)} seeds)\n",
+            "`perennial-tiny`, `language-tables`, one language after another; text to image, percent.\n",
+            *lines,
+            "",
+            table_of(header, rows),
+        ]
+    )
+
+
+def _recall(values: Sequence[Values], tag: str, depth: str) -> float:
+    return float(np.mean([100 * hits_of(value[tag][depth]).mean() for value in values]))
+
+
+def _cells(values: Sequence[float]) -> list[str]:
+    return [f"{value:.1f}" for value in values]
+
+
+def _rules(run: Values) -> str:
+    recalls: Mapping[str, Mapping[str, float]] = run["r1"]
+    languages = list(recalls["told"])
+    told = [recalls["told"][tag] for tag in languages]
+    rows = [["told", *_cells([float(np.mean(told)), *told])]]
+    for rule, by_language in recalls.items():
+        if rule != "told":
+            changes = [by_language[tag] - recalls["told"][tag] for tag in languages]
+            rows.append([rule, *(f"{v:+.2f}" for v in (float(np.mean(changes)), *changes))])
+    return (
+        "## How readings are fused\n\nChange of R@1 on trained names in points, seed 0, the posterior from profiles "
+        "that have not seen the\nname (five folds): harder than what a searcher meets, and what the rule was chosen "
+        "on.\n\n" + table_of(["rule", "mean", *languages], rows)
+    )
+
+
+def _detection(runs: Mapping[str, Values]) -> str:
+    parts = ["## Detection alone\n"]
+    rows = []
+    for count in ("8", "36"):
+        run = runs.get(f"detection-{count}")
+        for key, label in (("cross_validated", "trained, five folds"), ("held_out", "held-out")):
+            if run is not None:
+                rows.append([count, label, *_summary(run[key])])
+    header = ["languages", "names", "likeliest is right, %", "right one searched, %", "en", "zh", "ja"]
+    parts.append(table_of([*header, "tables searched", "log loss", "ms a query"], rows))
+    if "detection-36" in runs:
+        found = runs["detection-36"]["held_out"]
+        size = float(np.mean(list(runs["detection-36"]["profile_bytes"].values()))) / 1000
+        parts.append(
+            f"A language's profile takes {size:.0f} kB of the version. Held-out names, 36 languages:\n"
+        )
+        ordered = sorted(found, key=lambda tag: found[tag]["searched"])
+        cells = [[f"{100 * found[tag]['searched']:.0f}" for tag in ordered]]
+        cells.append([f"{found[tag]['tables']:.1f}" for tag in ordered])
+        labelled = [
+            [label, *row] for label, row in zip(("right one searched, %", "tables"), cells, strict=True)
+        ]
+        parts.append(table_of(["", *ordered], labelled))
+    if "unlearned" in runs:
+        refused, unlearned = runs["unlearned"]["refused"], runs["unlearned"]["unlearned"]
+        others = [share for tag, share in refused.items() if tag not in unlearned]
+        each = ", ".join(f"{tag} {100 * refused[tag]:.1f}" for tag in unlearned)
+        parts.append(
+            f"Names in five scripts, with the other 31 languages learned: said to be in none of them, % of names: "
+            f"{each}; of the learned languages' own names {100 * float(np.mean(others)):.2f} %.\n"
+        )
+    if "footprint" in runs:
+        rows = [
+            [
+                count,
+                *(f"{runs['footprint'][count][key]:.{digits}f}" for key, digits in FOOTPRINT),
+            ]
+            for count in ("8", "36")
+        ]
+        parts.append("What it takes, in a fresh process (profiles and lingua's quick models):\n")
+        parts.append(
+            table_of(["languages", "seconds to load", "MB", "MB after all queries", "ms a query"], rows)
+        )
+    return "\n".join(parts)
+
+
+FOOTPRINT = (("seconds", 2), ("megabytes", 0), ("megabytes_later", 0), ("milliseconds", 2))
+
+
+def _summary(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    def mean(key: str) -> float:
+        return float(np.mean([values[key] for values in found.values()]))
+
+    own = [f"{100 * found[tag]['searched']:.1f}" for tag in ("en", "zh", "ja")]
+    return [
+        f"{100 * mean('first'):.1f}",
+        f"{100 * mean('searched'):.1f}",
+        *own,
+        f"{mean('tables'):.2f}",
+        f"{mean('log_loss'):.3f}",
+        f"{mean('milliseconds'):.1f}",
+    ]
