@@ -150,7 +150,7 @@ def serve(
     from app.releases.home import Home
 
     Home.open(settings.home)  # refuses at once, before the heavy imports
-    from app.server.api import serve as run_server
+    from app.web import serve as run_server
 
     run_server(settings)
 
@@ -161,13 +161,17 @@ def demo(
     home: HomeOption = None,
 ) -> None:
     """Show the whole story on drawn pictures."""
-    from app.demo.script import run_script, serve_demo
+    from app.demo.script import make_guided_home, run_script
 
     # Never the home in use: the demo rolls back and forward as it likes.
     settings = settings_for(home or Path("perennial-demo-script" if script else "perennial-demo"), port=port)
     if script:
         raise typer.Exit(run_script(settings))
-    serve_demo(settings)
+    make_guided_home(settings)
+    typer.echo(f"Perennial's guided demo is on http://{settings.host}:{settings.port} (Ctrl-C ends it)")
+    from app.web import serve as run_server
+
+    run_server(settings)
 
 
 def _damaged(store: ReleaseStore) -> list[str]:

@@ -60,19 +60,6 @@ def report(findings: Findings) -> list[str]:
     return [*findings.lines, *claims, f"({findings.seconds:.1f} s)"]
 
 
-def serve_demo(settings: Settings) -> None:
-    """Serves the guided demo; the first start draws its pictures before it answers.
-
-    Raises:
-        UsageProblem: the folder holds something else than a guided demo.
-    """
-    make_guided_home(settings)
-    _say(f"Perennial's guided demo is on http://{settings.host}:{settings.port} (Ctrl-C ends it)")
-    from app.server.api import serve
-
-    serve(settings)
-
-
 def make_guided_home(settings: Settings, cast: Cast | None = None) -> None:
     """Makes the guided demo's home with its first pictures, or completes one that was begun."""
     home = settings.home

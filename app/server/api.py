@@ -1,52 +1,40 @@
-"""The server: FastAPI outside, the screens mounted inside, one process."""
+"""REST in one application: its routes, who may do what, and what errors become."""
 
 from __future__ import annotations
 
 import errno
 import logging
-import os
-import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from app import logs
-from app.errors import UsageProblem
-from app.releases.home import Home
 from app.server import api_learning, api_search
 from app.server.api_errors import trouble_of
 from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
 from app.server.security import Passwords
 from app.server.serving import OWN_ERRORS, Serving
 from app.settings import Settings
-from app.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
-    """Builds the server around an opened workspace; its lifespan starts and stops `serving`.
+def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
+    """Builds the REST server around an opened workspace; its lifespan starts and stops `serving`.
 
     Args:
         serving: Made from an open workspace, which stays the caller's to close.
         passwords: Who may come in; None lets everybody in.
     """
-    # Gradio takes seconds to load: only those who build a server wait for it.
-    from app.ui.pages import mount_pages
-
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan)
     app.state.serving = serving
     _handle_errors(app)
@@ -60,62 +48,7 @@ def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
         methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
         include_in_schema=False,
     )
-    mount_pages(app, serving, passwords)
     return app
-
-
-def serve(settings: Settings) -> None:
-    """Serves until it is stopped.
-
-    Raises:
-        UsageProblem: it would be open to the network without passwords, or the password file cannot be read.
-        NoHome: there is no home to serve.
-    """
-    passwords = require_protection(settings)
-    home = Home.open(settings.home)
-    logs.configure(settings.log_level, home=home.root, to_stderr=True)
-    with tempfile.TemporaryDirectory(prefix="screens-", dir=_upload_folder(home)) as uploads:
-        prepare_gradio(Path(uploads))
-        with Workspace.open(settings) as workspace:
-            app = create_app(Serving(workspace), passwords)
-            uvicorn.Server(server_options(app, settings.host, settings.port)).run()
-
-
-def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
-    """Returns how the application is run: one process, since the screens' queues and sessions live in it."""
-    return uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        workers=1,
-        log_config=None,  # logs.py has set up logging
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-    )
-
-
-def require_protection(settings: Settings) -> Passwords | None:
-    """Returns the accounts, if there is a password file.
-
-    Raises:
-        UsageProblem: the server would be open to the network without one, and nobody said that it may.
-    """
-    if settings.password_file is not None:
-        return Passwords.load(settings.password_file)
-    if settings.host not in LOOPBACK and not settings.allow_open:
-        raise UsageProblem(
-            f"Serving on {settings.host} would let everybody on the network upload and promote. Give a password "
-            "file (PERENNIAL_PASSWORD_FILE; `python -m app.server.security USER ROLE` writes its lines), or say "
-            "that this is meant (PERENNIAL_ALLOW_OPEN=1), or serve on 127.0.0.1."
-        )
-    return None
-
-
-def prepare_gradio(uploads: Path) -> None:
-    """Tells Gradio where files that people choose on the screens may lie, and that it must not call home."""
-    os.environ["GRADIO_TEMP_DIR"] = str(uploads)
-    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 
 
 @asynccontextmanager
@@ -126,14 +59,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         serving.stop()
-
-
-def _upload_folder(home: Home) -> Path:
-    """An empty folder beside the inbox: the same disk, so that a large upload does not fill another one."""
-    folder = home.root / "uploads"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> None:

@@ -22,10 +22,10 @@ import uvicorn
 from app.learning import gallery
 from app.releases.manifest import ReleaseManifest, SliceSummary
 from app.releases.store import ReleaseRecord
-from app.server.api import create_app, prepare_gradio, server_options
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.settings import Settings
+from app.web import create_app, prepare_gradio, server_options
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.samples.chunks import write_chunk

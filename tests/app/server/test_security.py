@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from app.errors import UsageProblem
-from app.server.api import require_protection
 from app.server.guard import Guard, Rules
 from app.server.security import Attempts, NotAllowed, Passwords, password_line
 from app.settings import Settings
+from app.web import require_protection
 from tests.app.server.served import Served, make_home, served
 
 ADMIN = ("ada", "correct horse battery")
