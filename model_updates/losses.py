@@ -4,9 +4,14 @@ Similarities are cosines (`a @ b.T` of unit rows) and come without the scale; `s
 `s = exp(logit_scale)`, a scalar tensor when it is learned. Every function returns a scalar tensor.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+
+LARGEST_LOG_SCALE = math.log(100)
+"""Where CLIP clamps its learned inverse temperature, in log space (Radford et al., 2021, 2.5)."""
 
 
 def info_nce(similarities: Tensor, scale: Tensor | float) -> Tensor:

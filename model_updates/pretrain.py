@@ -30,7 +30,7 @@ from torch.nn import functional
 
 from ingest.samples import scenes
 from model_updates.encoder import Encoder
-from model_updates.losses import multi_positive_info_nce
+from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
 from model_updates.opening import EMBEDDED, build_model, embedded_folder, open_embedded, wrap
 from model_updates.pretrain_data import (
     Pictures,
@@ -142,7 +142,7 @@ def _step(
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     with torch.no_grad():
-        scale.clamp_(0, math.log(100))
+        scale.clamp_(0, LARGEST_LOG_SCALE)
     return float(loss.detach())
 
 

@@ -137,6 +137,11 @@ def resize_token_table(model: nn.Module, rows: int) -> nn.Parameter:
     return table
 
 
+def is_small(dim: int) -> bool:
+    """True for joint spaces narrower than CLIP's own (512 and more): their encoders take larger rates (docs/log.md)."""
+    return dim < 256
+
+
 def hash_tensors(digest: Any, tensors: Iterable[tuple[str, Tensor]]) -> None:
     """Feeds named tensors to a hash: name, dtype, shape and bytes, in the order of the names."""
     for name, tensor in sorted(tensors, key=lambda item: item[0]):

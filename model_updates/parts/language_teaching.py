@@ -33,7 +33,7 @@ from model_updates.strategy import (
     UpdateContext,
     check_run,
 )
-from model_updates.towers import resize_token_table, token_table
+from model_updates.towers import is_small, resize_token_table, token_table
 from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges, resegmented_share
 
 PAPER_CROSS_MODAL = 0.01
@@ -184,7 +184,7 @@ class LanguageTeaching(Strategy):
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns a constant rate after warm-up (paper); small encoders take a larger one, foreign bodies a cosine."""
-        small = encoder.dim < 256
+        small = is_small(encoder.dim)
         if encoder.vocabulary is not None and encoder.vocabulary.segmenter is not None:
             epochs, rate, decay = FOREIGN_EPOCHS, FOREIGN_RATE, "cosine"
         else:
@@ -199,18 +199,34 @@ class LanguageTeaching(Strategy):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the cross-modal term and, where English captions are known, the cross-lingual one."""
-        text = self._encoder.forward_tokens(batch.tokens, batch.languages).float()
+        text = self.text_features(batch)
+        terms = {"cross-modal": self.cross_modal(text, batch)}
+        if batch.has_english is not None:
+            terms["cross-lingual"] = self.cross_lingual(text, batch, batch.has_english)
+        return terms
+
+    def text_features(self, batch: Batch) -> Tensor:
+        """Returns raw (b, dim) features of the batch's texts under the table as it is now."""
+        return self._encoder.forward_tokens(batch.tokens, batch.languages).float()
+
+    def cross_modal(self, text: Tensor, batch: Batch) -> Tensor:
+        """Returns the weighted contrastive loss between texts and pictures."""
         similarities = normalize(batch.image_features, dim=-1) @ normalize(text, dim=-1).T
         contrast = multi_positive_info_nce(
             similarities, self._scale.exp(), batch.image_index, batch.image_index
         )
-        modal, lingual = self._factors
-        terms = {"cross-modal": modal * self.options.cross_modal * contrast}
-        if batch.english_features is not None and batch.has_english is not None:
-            # Zero, not absent, in a batch without an English caption: an average over batches stays one.
-            distance = element_mse(text, batch.english_features, batch.has_english)
-            terms["cross-lingual"] = lingual * self.options.cross_lingual * distance
-        return terms
+        return self._factors[0] * self.options.cross_modal * contrast
+
+    def cross_lingual(self, text: Tensor, batch: Batch, chosen: Tensor) -> Tensor:
+        """Returns the weighted distance of some rows (b,) to their English captions' features.
+
+        Zero, not absent, in a batch without an English caption: an average over batches stays one.
+        """
+        if batch.english_features is None:
+            raise ValueError("this batch holds no English features")
+        return (
+            self._factors[1] * self.options.cross_lingual * element_mse(text, batch.english_features, chosen)
+        )
 
     def after_backward(self) -> None:
         """Scales gradients and decay row by row."""
@@ -235,6 +251,25 @@ class LanguageTeaching(Strategy):
         """Takes the temperature back."""
         with torch.no_grad():
             self._scale.copy_(progress["log_scale"])
+
+
+class SharedTableTeaching(LanguageTeaching):
+    """Base of those that append to the shared table and let every row train, as CLL-CLIP does."""
+
+    def grow(
+        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
+    ) -> Growth:
+        """Appends each language's merges to the shared table."""
+        growth, self._resegmented = merge_into_shared(vocabulary, merges, context)
+        return growth
+
+    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Returns ones: every row trains and decays."""
+        return torch.ones(rows), torch.ones(rows)
+
+    def notes(self) -> list[str]:
+        """Says how much English text the new merges segment anew."""
+        return [self._resegmented]
 
 
 def merge_into_shared(

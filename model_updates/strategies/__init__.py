@@ -3,7 +3,10 @@
 from model_updates.errors import UnknownStrategy
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
+from model_updates.strategies.der import Der
+from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
+from model_updates.strategies.l2p import L2p
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.teir import Teir
 from model_updates.strategy import Strategy
@@ -14,6 +17,9 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Teir.name: Teir,
     LanguageTables.name: LanguageTables,
     CClip.name: CClip,
+    Ewc.name: Ewc,
+    Der.name: Der,
+    L2p.name: L2p,
 }
 
 

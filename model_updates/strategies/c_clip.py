@@ -20,7 +20,6 @@ Kept between updates: nothing but the encoder itself.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
-from model_updates.losses import ckc, multi_positive_info_nce
+from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
 from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora, scaled_lora, trainable
 from model_updates.parts.merging import keep_share
@@ -44,7 +43,7 @@ from model_updates.strategy import (
     UpdateContext,
     check_run,
 )
-from model_updates.towers import image_tower, text_tower
+from model_updates.towers import image_tower, is_small, text_tower
 
 PROJECTOR = "projector."
 HIDDEN = 2048  # of the projector
@@ -65,7 +64,6 @@ PAPER = Defaults(learning_rate=3e-5, merge=0.5)
 # 25.1 and loses 59.2 on noto English. Rate 1e-3 and merge 0.5: +2.4 and -7.0. Rate 3e-3: merge 0.5 +8.0 and -8.2,
 # merge 0.7 +21.7 and -17.4, merge 1 +57.1 and -39.5 (docs/log.md).
 SMALL = Defaults(learning_rate=3e-3, merge=0.7)
-SMALL_WIDTH = 256  # of the joint space; CLIP's own begin at 512
 
 
 @dataclass(frozen=True)
@@ -216,7 +214,7 @@ class CClip(Strategy):
         """Keeps the temperature in CLIP's range."""
         scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
         with torch.no_grad():
-            scale.clamp_(0, math.log(100))
+            scale.clamp_(0, LARGEST_LOG_SCALE)
 
     @contextmanager
     def deployed(self) -> Iterator[None]:
@@ -274,4 +272,4 @@ class CClip(Strategy):
 
 
 def _defaults(encoder: Encoder) -> Defaults:
-    return SMALL if encoder.dim < SMALL_WIDTH else PAPER
+    return SMALL if is_small(encoder.dim) else PAPER

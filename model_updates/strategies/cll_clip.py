@@ -11,32 +11,12 @@ without an English caption drops L_cl. Kept between updates: vocabulary and tabl
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
-from model_updates.parts.language_teaching import LanguageTeaching, merge_into_shared
-from model_updates.strategy import UpdateContext
-from model_updates.vocabulary import Growth, Merge, Vocabulary
+from model_updates.parts.language_teaching import SharedTableTeaching
 
 
-class CllClip(LanguageTeaching):
+class CllClip(SharedTableTeaching):
     """Trains the whole token table of a merged vocabulary."""
 
     name = "cll-clip"
     summary = "Grows the vocabulary and trains the word table alone; pictures need no new vectors."
     paper = "CLL-CLIP with TEIR, AAAI 2024, section 3"
-
-    def grow(
-        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-    ) -> Growth:
-        """Appends each language's merges to the shared table."""
-        growth, self._resegmented = merge_into_shared(vocabulary, merges, context)
-        return growth
-
-    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Returns ones: every row trains and decays."""
-        return torch.ones(rows), torch.ones(rows)
-
-    def notes(self) -> list[str]:
-        """Says how much English text the new merges segment anew."""
-        return [self._resegmented]

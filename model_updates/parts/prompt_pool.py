@@ -1,0 +1,148 @@
+"""A pool of prompts in a tower's input, chosen by each input's own feature: the insert of L2P.
+
+The input runs through the frozen tower once without prompts; its feature is the query. The k keys nearest to it by
+cosine name the prompts that are put into the second run: behind the class token of a picture, behind the start token
+of a text. A text then has that many words less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from model_updates.errors import BadStrategyOption
+from model_updates.inserts import Insert, Owner, RunImages, RunTexts
+from model_updates.towers import image_tower, token_table
+
+
+class PromptPool(Insert):
+    """Keys (size, dim) and prompts (size, length, width) of one tower.
+
+    Attributes:
+        pull: mean over the last batch of the summed cosines between a query and its chosen keys; what training
+            maximises.
+        chosen: (n, top) int64, the prompts of the last batch.
+    """
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any], dim: int, width: int) -> None:
+        super().__init__(owner, config)
+        size, length = int(config["size"]), int(config["length"])
+        self.keys = nn.Parameter(torch.zeros(size, dim))
+        self.prompts = nn.Parameter(torch.zeros(size, length, width))
+        self.pull = torch.zeros(())
+        self.chosen = torch.zeros(0, int(config["top"]), dtype=torch.int64)
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Fills keys and prompts from U(-1, 1), as the reference does."""
+        with torch.no_grad():
+            for parameter in (self.keys, self.prompts):
+                parameter.copy_(torch.rand(parameter.shape, generator=generator) * 2 - 1)
+
+    def tokens(self, query: Tensor) -> Tensor:
+        """Returns the (n, top * length, width) prompts for queries (n, dim), and keeps `pull` and `chosen`."""
+        cosines = normalize(query.detach().float(), dim=-1) @ normalize(self.keys, dim=-1).T
+        best, chosen = cosines.topk(int(self.config["top"]), dim=1)
+        if self.training:
+            self.chosen, self.pull = chosen, best.sum(dim=1).mean()
+        return self.prompts[chosen].flatten(1, 2)
+
+    def forget(self) -> None:
+        """Drops what training looked at, which holds its whole graph."""
+        self.pull, self.chosen = torch.zeros(()), self.chosen[:0]
+
+    @property
+    def added(self) -> int:
+        """How many tokens an input gains."""
+        return int(self.config["top"]) * int(self.config["length"])
+
+
+class ImagePrompts(PromptPool):
+    """Prompts behind the class token of a ViT."""
+
+    kind = "image-prompts"
+    tower = "image"
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes a pool for open_clip's vision transformer.
+
+        Raises:
+            BadStrategyOption: the tower is none.
+        """
+        tower: Any = image_tower(model)
+        if not hasattr(tower, "class_embedding") or not hasattr(tower, "transformer"):
+            raise BadStrategyOption(
+                f"prompts go into transformer towers, and {type(tower).__name__} is none that we know; "
+                "use finetune or ewc"
+            )
+        dim = int(tower.proj.shape[1]) if tower.proj is not None else len(tower.class_embedding)
+        return cls(owner, config, dim, len(tower.class_embedding)).to(tower.class_embedding.device)
+
+    def around_image(self, model: nn.Module, run: RunImages, pixels: Tensor) -> Tensor:
+        """Runs the tower for the query, and again with the prompts."""
+        with torch.no_grad():
+            query = run(pixels)
+        with _behind_first(image_tower(model), self.tokens(query)):
+            return run(pixels)
+
+
+class TextPrompts(PromptPool):
+    """Prompts behind the start token of a text tower that takes embeddings."""
+
+    kind = "text-prompts"
+    tower = "text"
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes a pool for a text tower with a projection into the joint space.
+
+        Raises:
+            BadStrategyOption: the prompts would leave no room for words, or the tower has no projection.
+        """
+        table, projection = token_table(model), getattr(model, "text_projection", None)
+        positions = getattr(model, "positional_embedding", None)
+        if table is None or not isinstance(projection, Tensor) or not isinstance(positions, Tensor):
+            raise BadStrategyOption(
+                "prompts need open_clip's own text tower; this encoder has another. Use finetune or ewc"
+            )
+        pool = cls(owner, config, int(projection.shape[1]), int(table.shape[1]))
+        if pool.added > len(positions) - 3:
+            raise BadStrategyOption(
+                f"{pool.added} prompt tokens leave no room for words in a context of {len(positions)}; "
+                "choose a smaller length or top"
+            )
+        return pool.to(table.device)
+
+    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
+        """Runs the body for the query, and again with the prompts; what no longer fits is cut before the end token."""
+        with torch.no_grad():
+            query = run(embedded, ends)
+        positions: Tensor = model.positional_embedding  # type: ignore[assignment]
+        room = len(positions) - self.added
+        last = ends.clamp(max=room - 1)
+        rows = torch.arange(len(embedded), device=embedded.device)
+        words = embedded[:, :room].clone()
+        words[rows, last] = embedded[rows, ends]
+        prompts = self.tokens(query).to(embedded.dtype)
+        return run(torch.cat([words[:, :1], prompts, words[:, 1:]], dim=1), last + self.added)
+
+
+@contextmanager
+def _behind_first(tower: nn.Module, tokens: Tensor) -> Iterator[None]:
+    transformer: nn.Module = tower.transformer  # type: ignore[assignment]
+
+    def put_in(_: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        hidden = given[0]
+        prompted = torch.cat([hidden[:, :1], tokens.to(hidden.dtype), hidden[:, 1:]], dim=1)
+        return (prompted, *given[1:])
+
+    handle = transformer.register_forward_pre_hook(put_in)
+    try:
+        yield
+    finally:
+        handle.remove()

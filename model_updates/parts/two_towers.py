@@ -1,0 +1,91 @@
+"""Training both towers whole on new pairs: what finetune and the methods that add a term to it share.
+
+The loss is the symmetric InfoNCE (CLIP, 2021) with several captions of one picture as positives, under the model's own
+temperature. AdamW with a cosine schedule; vectors and the temperature do not decay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from model_updates.encoder import Encoder
+from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
+from model_updates.pairs import Batch
+from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.towers import is_small
+
+
+@dataclass(frozen=True)
+class TwoTowerOptions:
+    """Options of every strategy that trains both towers; a learning rate of 0 means the default for their size."""
+
+    epochs: int = 10
+    batch_size: int = 128
+    learning_rate: float = 0.0
+    weight_decay: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
+
+
+class TwoTowers(Strategy):
+    """Base of the strategies that train every parameter."""
+
+    Options = TwoTowerOptions
+    options: TwoTowerOptions
+
+    @property
+    def touches_image(self) -> bool:
+        """Always: the image tower trains."""
+        return True
+
+    @property
+    def touches_text(self) -> bool:
+        """Always: the text tower trains."""
+        return True
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter of the model train; inserts of routes stay as they are."""
+        self._encoder = context.encoder
+        context.encoder.model.requires_grad_(True)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns matrices with the schedule's decay; vectors and the temperature without."""
+        parameters = list(self._encoder.model.parameters())
+        return [
+            ParameterGroup([p for p in parameters if p.ndim >= 2]),
+            ParameterGroup([p for p in parameters if p.ndim < 2], weight_decay=0.0),
+        ]
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns a cosine schedule; small encoders take a larger rate."""
+        return Schedule(
+            epochs=self.options.epochs,
+            batch_size=self.options.batch_size,
+            learning_rate=self.options.learning_rate or (3e-4 if is_small(encoder.dim) else 1e-5),
+            weight_decay=self.options.weight_decay,
+            decay="cosine",
+        )
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive term."""
+        return {"contrastive": self.contrastive(batch)}
+
+    def contrastive(self, batch: Batch) -> Tensor:
+        """Returns the contrastive loss of the batch under both towers as they are now."""
+        if batch.images is None:
+            raise ValueError(f"{self.name} trains the image tower and needs pictures in its batches")
+        image = normalize(self._encoder.forward_images(batch.images, batch.domains).float(), dim=-1)
+        text = normalize(self._encoder.forward_tokens(batch.tokens, batch.languages).float(), dim=-1)
+        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
+        return multi_positive_info_nce(image @ text.T, scale.exp(), batch.image_index, batch.image_index)
+
+    def after_step(self) -> None:
+        """Keeps the temperature in CLIP's range."""
+        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
+        with torch.no_grad():
+            scale.clamp_(0, LARGEST_LOG_SCALE)

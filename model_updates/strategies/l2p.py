@@ -1,0 +1,139 @@
+"""L2P: both towers frozen; a pool of prompts learns, and each input chooses its own.
+
+Idea: prompts are small pieces of input that steer a frozen tower. A pool of them with keys lets inputs of different
+kinds find different prompts without anybody saying which update they belong to.
+
+Formula: ``L = L_contrastive - 0.1 * mean_batch sum_k cos(query, key_k)`` for each tower, the query being the feature
+of the frozen tower without prompts. Source: Wang et al., CVPR 2022; pool 40, length 5, top 5 as compared with in
+C-CLIP (ICLR 2025). For CLIP we put a pool into each tower, as no paper says how: behind the class token, and behind
+the start token, which leaves 25 words less. Keys and prompts start from U(-1, 1) and do not decay; the temperature is
+the model's.
+
+Kept in the encoder: the two pools, which every input reads from then on (two runs of a tower for one), so that the
+gallery is embedded again after each update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption, ForeignTokenizer
+from model_updates.inserts import ENCODER
+from model_updates.losses import multi_positive_info_nce
+from model_updates.pairs import Batch
+from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.towers import is_small
+
+
+@dataclass(frozen=True)
+class L2pOptions:
+    """Options of `l2p`.
+
+    Attributes:
+        pool: prompts in each tower's pool (40).
+        length: tokens of a prompt (5).
+        top: prompts that an input takes (5).
+        pull: weight of the cosine between queries and chosen keys (0.1).
+    """
+
+    pool: int = 40
+    length: int = 5
+    top: int = 5
+    pull: float = 0.1
+    epochs: int = 10
+    batch_size: int = 128
+    learning_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_run(self.epochs, self.batch_size, self.learning_rate, 0.0)
+        if not 1 <= self.top <= self.pool or self.length < 1 or self.pull < 0:
+            raise BadStrategyOption(
+                "length is at least 1, top from 1 to pool, and pull not negative; "
+                f"got length={self.length}, top={self.top}, pool={self.pool}, pull={self.pull}"
+            )
+
+
+class L2p(Strategy):
+    """Learning to prompt, in both towers."""
+
+    name = "l2p"
+    summary = "Freezes both towers and learns a pool of prompts; every query then costs two runs of a tower."
+    paper = "Wang et al., CVPR 2022, as compared with in C-CLIP (ICLR 2025)"
+    Options = L2pOptions
+    quick = {"epochs": 2, "batch_size": 8, "pool": 6, "length": 1, "top": 2}
+    options: L2pOptions
+
+    @property
+    def touches_image(self) -> bool:
+        """Always: every picture reads the pool."""
+        return True
+
+    @property
+    def touches_text(self) -> bool:
+        """Always: every text reads the pool."""
+        return True
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Freezes the towers and puts the pools in, or goes on with those of earlier updates."""
+        encoder, options = context.encoder, self.options
+        if encoder.vocabulary is None:
+            raise ForeignTokenizer(
+                f"{self.name} puts prompts among embedded words, but the text tower of {encoder.architecture} brings "
+                "a tokenizer of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+            )
+        self._encoder = encoder
+        encoder.model.requires_grad_(False)
+        config = {"size": options.pool, "length": options.length, "top": options.top}
+        self._pools: list[PromptPool] = [i for i in encoder.inserts if isinstance(i, PromptPool)]
+        if not self._pools:
+            generator = torch.Generator().manual_seed(context.seed)
+            self._pools = [
+                ImagePrompts.build(ENCODER, config, encoder.model),
+                TextPrompts.build(ENCODER, config, encoder.model),
+            ]
+            for pool in self._pools:
+                pool.draw(generator)
+            encoder.inserts.extend(self._pools)
+        for pool in self._pools:
+            pool.requires_grad_(True)
+        encoder.forget_fingerprints()
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns keys and prompts, which do not decay: decay would move those that nobody chose."""
+        return [ParameterGroup([p for pool in self._pools for p in pool.parameters()], weight_decay=0.0)]
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns a cosine schedule; small encoders take a larger rate."""
+        return Schedule(
+            epochs=self.options.epochs,
+            batch_size=self.options.batch_size,
+            learning_rate=self.options.learning_rate or (3e-2 if is_small(encoder.dim) else 3e-3),
+            weight_decay=0.0,
+            decay="cosine",
+        )
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive term and the pull of keys towards queries."""
+        if batch.images is None:
+            raise ValueError("l2p puts prompts into the image tower and needs pictures in its batches")
+        image = normalize(self._encoder.forward_images(batch.images, batch.domains).float(), dim=-1)
+        text = normalize(self._encoder.forward_tokens(batch.tokens, batch.languages).float(), dim=-1)
+        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
+        contrast = multi_positive_info_nce(image @ text.T, scale.exp(), batch.image_index, batch.image_index)
+        pulls = torch.stack([pool.pull for pool in self._pools]).sum()
+        return {"contrastive": contrast, "keys": -self.options.pull * pulls}
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Lets go of the last batch."""
+        for pool in self._pools:
+            pool.forget()
+
+    def notes(self) -> list[str]:
+        """Says how large the pools are."""
+        return [f"{len(pool.keys)} prompts in the {pool.tower} tower." for pool in self._pools]
