@@ -21,6 +21,7 @@ from model_updates.errors import (
     BadStrategyOption,
     ForeignTokenizer,
     ModelUpdateError,
+    StrategyMisfit,
     UnknownModel,
     UnknownStrategy,
 )
@@ -37,7 +38,15 @@ if TYPE_CHECKING:
 _WIDE = 160
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Asked for wrongly, rather than failed.
-_USAGE = (BadOption, UnknownLanguage, UnknownStrategy, BadStrategyOption, ForeignTokenizer, UnknownModel)
+_USAGE = (
+    BadOption,
+    UnknownLanguage,
+    UnknownStrategy,
+    BadStrategyOption,
+    StrategyMisfit,
+    ForeignTokenizer,
+    UnknownModel,
+)
 
 
 @dataclass(frozen=True, slots=True)

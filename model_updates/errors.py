@@ -8,6 +8,7 @@
     ├── UnknownModel          no such open_clip architecture or pretrained tag
     ├── ForeignTokenizer      a strategy wants to grow a vocabulary that is not ours to grow
     ├── UnknownStrategy       no strategy of that name
+    ├── StrategyMisfit        a strategy has nothing to do with a chunk, or cannot work on the encoder
     ├── BadStrategyOption     an option the strategy does not have, or a value it cannot take
     ├── NothingToLearn        no training pair is left for the strategy
     ├── TeacherMoved          a strategy changed an encoder that it may only look at
@@ -38,6 +39,10 @@ class ForeignTokenizer(ModelUpdateError):
 
 class UnknownStrategy(ModelUpdateError):
     """Raised for a strategy name that is not registered; the text lists the registered ones."""
+
+
+class StrategyMisfit(ModelUpdateError):
+    """Raised before anything runs when a strategy has nothing to do with a chunk, or cannot work on the encoder."""
 
 
 class BadStrategyOption(ModelUpdateError):

@@ -3,7 +3,7 @@
 For a batch a strategy returns named, already weighted loss terms; the trainer sums, steps, logs each by name
 and saves. The hooks run in this order::
 
-    memory → before_update → take → parameter_groups → [prepare_batch → terms → (backward, clip) → after_backward
+    fits → memory → before_update → take → parameter_groups → [prepare_batch → terms → (backward, clip) → after_backward
                                         → (optimizer step) → after_step]* → after_update
 
 What a strategy keeps is of two kinds. *Carried* state lives between updates (Fisher, counts, memories): it is saved
@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.prospect import Prospect
 
 BASE_LANGUAGE = "en"
 
@@ -209,6 +210,13 @@ class Strategy(ABC):
     def reads_pictures(self) -> bool:
         """True when batches must hold decoded pictures; a head on cached trunk features needs none."""
         return self.touches_image
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Says why an update by this strategy would be pointless or fail, and what to do instead; None when it fits.
+
+        Asked before anything is queued; looks at the encoder without changing it.
+        """
+        return None
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns the pairs to gather beside the chunk's: kept from earlier updates, or drawn from the context."""

@@ -230,6 +230,15 @@ class Vocabulary:
             padded[position, : len(sequence)] = sequence
         return padded
 
+    @property
+    def cannot_grow(self) -> str:
+        """Why `grow_shared` refuses, where the shared segmentation is a foreign one."""
+        name = "nobody" if self.segmenter is None else self.segmenter.name
+        return (
+            f"the shared words of this encoder are those of {name} and cannot grow; "
+            "give the language a table of its own (language-tables)"
+        )
+
     def grow_shared(self, merges: Sequence[Merge]) -> Growth:
         """Appends another BPE to the shared table, as CLL-CLIP merges vocabularies.
 
@@ -241,10 +250,7 @@ class Vocabulary:
             ForeignTokenizer: the shared segmentation is not ours.
         """
         if self.segmenter is not None:
-            raise ForeignTokenizer(
-                f"the shared words of this encoder are those of {self.segmenter.name} and cannot grow; "
-                "give the language a table of its own (language-tables)"
-            )
+            raise ForeignTokenizer(self.cannot_grow)
         old = self.tables[SHARED]
         known = set(old.merges)
         appended = [merge for merge in merges if merge not in known]

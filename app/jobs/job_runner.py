@@ -26,6 +26,7 @@ from ingest.errors import BadUpload
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
 from ingest.records import FINAL_STATES, JobRecord
+from model_updates.errors import StrategyMisfit
 
 if TYPE_CHECKING:
     from app.learning.outcomes import Stage, Tell
@@ -201,7 +202,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
         "images_embedded": embedded,
     }
     if job.arguments.get("then"):
-        result |= _queue_update(workspace.settings, job.arguments["then"], said["chunk_id"])
+        result |= _queue_update(workspace, job.arguments["then"], said["chunk_id"])
     source.unlink(missing_ok=True)
     return {"state": "succeeded", "result": result}
 
@@ -215,12 +216,17 @@ def _in_short(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _queue_update(settings: Settings, request: dict[str, Any], chunk: str) -> dict[str, Any]:
+def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> dict[str, Any]:
     """Queues the update that was asked for together with an upload; whoever follows the upload starts it."""
+    from app.learning.fitting import require_fit
+    from app.learning.outcomes import UpdateRequest
+
+    request = UpdateRequest.from_json(asked | {"chunk": chunk})
     try:
-        return {"update": worker.submit(settings, "update", request | {"chunk": chunk}).id}
-    except UpdateRunning as error:
-        return {"update": None, "update_refused": error.message}
+        require_fit(workspace, request)
+        return {"update": worker.submit(workspace.settings, "update", request.to_json()).id}
+    except (UpdateRunning, StrategyMisfit) as error:
+        return {"update": None, "update_refused": str(error)}
 
 
 def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.errors import UsageProblem
+from app.learning.fitting import misfit
 from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from ingest.records import ChunkRecord
+from model_updates.errors import StrategyMisfit
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair
 from model_updates.strategies import strategy_named
@@ -81,6 +83,7 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
 
     Raises:
         UnknownChunk, UnknownStrategy, BadStrategyOption: the sentence names what there is.
+        StrategyMisfit: the strategy has nothing to do with the chunk, or cannot work on the encoder.
         UsageProblem: the chunk has no training pair.
     """
     chunk = workspace.catalog.chunk(request.chunk)
@@ -90,6 +93,9 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     remembered = workspace.carried(record.version, name)
     if remembered is not None:
         strategy.carry(remembered)
+    reason = misfit(workspace, chunk, strategy, record)
+    if reason is not None:
+        raise StrategyMisfit(reason)
     languages = _taught_languages(strategy, chunk, set(record.manifest.languages))
     train = chunk_pairs(workspace, chunk, Split.TRAIN, languages)
     if not train:

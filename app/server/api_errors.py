@@ -34,6 +34,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             ingest_errors.BadOption,
             learning_errors.UnknownStrategy,
             learning_errors.BadStrategyOption,
+            learning_errors.StrategyMisfit,
             learning_errors.ForeignTokenizer,
             learning_errors.NothingToLearn,
         ),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
-from app.learning import going_live, lessons
+from app.learning import fitting, going_live, lessons
 from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
@@ -27,6 +27,7 @@ from ingest.errors import IngestError
 from ingest.pair import BASE_LANGUAGE, Caption
 from ingest.records import ImageRecord, JobRecord
 from model_updates.errors import ModelUpdateError
+from model_updates.strategies import strategy_named
 
 logger = logging.getLogger(__name__)
 
@@ -267,6 +268,11 @@ class Serving:
     def recommended(self, chunk: str) -> tuple[str, str]:
         """Returns the strategy that suits a chunk, and a sentence why."""
         return lessons.choose_strategy(self.workspace, chunk)
+
+    def misfit(self, chunk: str, strategy: str) -> str | None:
+        """Returns why a strategy does not fit a chunk, or None when it does."""
+        kind = strategy_named(strategy)
+        return fitting.misfit(self.workspace, self.workspace.catalog.chunk(chunk), kind())
 
     def slices(self, release: str) -> tuple[SliceSummary, ...]:
         """Returns the slices that were measured for a release."""

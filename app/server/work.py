@@ -15,13 +15,12 @@ from pathlib import Path
 
 from app.errors import AppError, UsageProblem
 from app.jobs import requests, worker
+from app.learning.fitting import require_fit
 from app.learning.outcomes import UpdateRequest
 from app.workspace import Workspace
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions, check_upload
 from ingest.records import JobRecord
-from model_updates.options import options_of
-from model_updates.strategies import strategy_named
 
 logger = logging.getLogger(__name__)
 
@@ -96,14 +95,13 @@ class Work:
         """Starts an update in a process of its own, after checking what can be checked at once.
 
         Raises:
-            UnknownChunk, UnknownStrategy, BadStrategyOption: the request cannot be carried out.
+            UnknownChunk, UnknownStrategy, BadStrategyOption, StrategyMisfit: the request cannot be carried out.
             UpdateRunning: another one is queued or running.
         """
         request = replace(request, chunk=self._workspace.catalog.chunk(request.chunk).id)
         if request.strategy is None and request.options:
             raise UsageProblem("Options belong to a strategy; name the strategy too.")
-        if request.strategy is not None:
-            options_of(strategy_named(request.strategy), request.options)
+        require_fit(self._workspace, request)
         job = worker.submit(self._settings, "update", request.to_json())
         self.follow(job)
         return job

@@ -217,6 +217,9 @@ class _UpdateTab:
                 else f"{wording.escaped(recommended)} is recommended"
             )
             lines.append(f"{verb}: {wording.escaped(why)}")
+            unfit = self.serving.misfit(chunk_id, name)
+            if unfit is not None:
+                lines.append(f"**It does not fit this chunk:** {wording.escaped(unfit)}.")
         defaults = strategy.Options()
         return "\n\n".join(lines), [
             [option.name, str(getattr(defaults, option.name))] for option in dataclasses.fields(defaults)

@@ -12,6 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from model_updates.losses import element_mse, multi_positive_info_nce
 from model_updates.pairs import Batch
 from model_updates.parts.own_rows import close_rows, open_rows
 from model_updates.parts.token_table import ScaledRows, start_new_rows
+from model_updates.prospect import Prospect
 from model_updates.strategy import (
     BASE_LANGUAGE,
     Epochs,
@@ -78,11 +80,16 @@ class TeachingOptions:
 
 
 class LanguageTeaching(Strategy):
-    """Base of the strategies that train rows of the token table and nothing else."""
+    """Base of the strategies that train rows of the token table and nothing else.
+
+    Attributes:
+        grows_shared: whether new words join the table that all languages share.
+    """
 
     Options = TeachingOptions
     quick = {"epochs": 2, "batch_size": 8, "vocabulary": 560}
     options: TeachingOptions
+    grows_shared: ClassVar[bool] = True
     _in_update = False
 
     @property
@@ -127,14 +134,25 @@ class LanguageTeaching(Strategy):
 
     # ------------------------------------------------------------------- hooks
 
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses a tokenizer that is not ours to grow, and a chunk in the base's language alone."""
+        vocabulary = prospect.encoder.vocabulary
+        if vocabulary is None or token_table(prospect.encoder.model) is None:
+            return _foreign(self.name, prospect.encoder)
+        if self.grows_shared and vocabulary.segmenter is not None:
+            return vocabulary.cannot_grow
+        if prospect.languages <= {BASE_LANGUAGE}:
+            return (
+                f"{self.name} teaches a language, and this chunk has captions in {BASE_LANGUAGE} alone, the language "
+                "that every encoder begins with. Leave the strategy out, and one for new pictures is chosen"
+            )
+        return None
+
     def before_update(self, context: UpdateContext) -> None:
         """Freezes the towers, grows vocabulary and table, and decides how far each row may move."""
         encoder, vocabulary = context.encoder, context.encoder.vocabulary
         if vocabulary is None:
-            raise ForeignTokenizer(
-                f"{self.name} grows the vocabulary, but the text tower of {encoder.architecture} brings a "
-                "tokenizer of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
-            )
+            raise ForeignTokenizer(_foreign(self.name, encoder))
         self._encoder = encoder
         encoder.model.requires_grad_(False)
         before = token_table(encoder.model)
@@ -270,6 +288,13 @@ class SharedTableTeaching(LanguageTeaching):
     def notes(self) -> list[str]:
         """Says how much English text the new merges segment anew."""
         return [self._resegmented]
+
+
+def _foreign(strategy: str, encoder: Encoder) -> str:
+    return (
+        f"{strategy} grows the vocabulary, but the text tower of {encoder.architecture} brings a "
+        "tokenizer of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+    )
 
 
 def merge_into_shared(

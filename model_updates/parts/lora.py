@@ -50,18 +50,28 @@ def insert_lora(
     Raises:
         BadStrategyOption: the tower has no such block.
     """
-    chosen = [name for name, module in tower.named_modules() if _is_target(name, module, TARGETS[targets])]
+    chosen = adaptable(tower, targets)
     if not chosen:
-        raise BadStrategyOption(
-            f"adapters go into transformer blocks, and {type(tower).__name__} has none that we know; "
-            "use finetune, or an encoder with ViT towers"
-        )
+        raise BadStrategyOption(no_blocks(tower))
     config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=chosen, bias="none")
     inject_adapter_in_model(config, tower, adapter_name=ADAPTER)
     for name in chosen:
         adapted = tower.get_submodule(name)
         if isinstance(adapted, MultiheadAttention):
             _correct(adapted)
+
+
+def adaptable(tower: nn.Module, targets: str = "qkvo+mlp") -> list[str]:
+    """Returns the names of a tower's modules that adapters go into; none where it has no blocks that we know."""
+    return [name for name, module in tower.named_modules() if _is_target(name, module, TARGETS[targets])]
+
+
+def no_blocks(tower: nn.Module) -> str:
+    """Says that a tower has nowhere to put adapters, and what to do."""
+    return (
+        f"adapters go into transformer blocks, and {type(tower).__name__} has none that we know; "
+        "use finetune, or an encoder with ViT towers"
+    )
 
 
 def lora_parameters(tower: nn.Module) -> list[nn.Parameter]:

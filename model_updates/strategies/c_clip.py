@@ -32,8 +32,18 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
-from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora, scaled_lora, trainable
+from model_updates.parts.lora import (
+    TARGETS,
+    adaptable,
+    insert_lora,
+    lora_parameters,
+    merge_lora,
+    no_blocks,
+    scaled_lora,
+    trainable,
+)
 from model_updates.parts.merging import keep_share
+from model_updates.prospect import Prospect
 from model_updates.strategy import (
     BASE_LANGUAGE,
     Epochs,
@@ -146,11 +156,19 @@ class CClip(Strategy):
         """Only with both towers."""
         return self._trains_text
 
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses a tower without transformer blocks."""
+        model = prospect.encoder.model
+        towers = [image_tower(model)]
+        if self._wants_text(prospect.learned_languages):
+            towers.append(text_tower(model))
+        unfit = next((tower for tower in towers if not adaptable(tower, self.options.targets)), None)
+        return None if unfit is None else f"{self.name}'s {no_blocks(unfit)}"
+
     def before_update(self, context: UpdateContext) -> None:
         """Keeps the old weights, inserts adapters and makes a fresh projector."""
         encoder, options = context.encoder, self.options
-        beyond_base = context.learned_languages - {BASE_LANGUAGE}
-        self._trains_text = options.towers == "both" or (options.towers == "auto" and not beyond_base)
+        self._trains_text = self._wants_text(context.learned_languages)
         self._encoder = encoder
         self._old = {name: value.detach().clone() for name, value in encoder.model.state_dict().items()}
         encoder.model.requires_grad_(False)
@@ -170,6 +188,10 @@ class CClip(Strategy):
             nn.Linear(dim, HIDDEN), nn.BatchNorm1d(HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, dim)
         )
         self._projector = projector.to(encoder.device)
+
+    def _wants_text(self, learned_languages: frozenset[str]) -> bool:
+        beyond_base = learned_languages - {BASE_LANGUAGE}
+        return self.options.towers == "both" or (self.options.towers == "auto" and not beyond_base)
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns the image adapters, the projector, the temperature, and text adapters at their own rate."""

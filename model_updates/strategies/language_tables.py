@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.token_table import table_statistics
 from model_updates.parts.translations import start_from_translations, translations
+from model_updates.prospect import Prospect, listed
 from model_updates.strategy import BASE_LANGUAGE, UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Merge, Vocabulary
 
@@ -35,6 +36,21 @@ class LanguageTables(LanguageTeaching):
         "The default for a language."
     )
     paper = "our own, after the task-id rows of CLL-CLIP with TEIR, AAAI 2024, Table 2"
+    grows_shared = False
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses, too, a chunk whose languages are all known without a table of their own."""
+        vocabulary, languages = prospect.encoder.vocabulary, prospect.languages
+        refused = super().fits(prospect)
+        if refused is not None or vocabulary is None:
+            return refused
+        own = {language for language in languages if language in vocabulary.tables}
+        if own or languages - prospect.learned_languages:
+            return None
+        return (
+            f"{self.name} gives a new language words of its own, and this chunk's are known already, by words that "
+            f"languages share ({listed(languages)}). Leave the strategy out, and one that fits is chosen"
+        )
 
     def first_values(self, table: Tensor) -> tuple[float, float]:
         """Returns TEIR's start for rows that overlap nothing."""

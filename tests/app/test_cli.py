@@ -208,6 +208,14 @@ def test_a_home_that_lost_what_everything_refers_to_is_not_made_anew(
     assert not (home / lost).exists()
 
 
+def test_a_strategy_that_does_not_fit_the_chunk_says_why_before_a_job_is_queued(template: Path) -> None:
+    probes = document("status", home=template)["chunks"][0]["id"]
+    found = document("update", "--chunk", probes, "--strategy", "language-tables", home=template, code=2)
+    assert found["code"] == "StrategyMisfit"
+    assert "teaches a language, and this chunk has captions in en alone" in found["error"]
+    assert document("status", home=template)["jobs"] == []
+
+
 def test_the_folder_that_holds_the_home_is_not_taken_in(home: Path) -> None:
     found = document("ingest", home.parent, home=home, code=2)
     assert "holds the home" in found["error"]

@@ -21,6 +21,8 @@ from ingest.catalog import Catalog
 from ingest.errors import UnknownJob
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.records import JobRecord
+from ingest.samples import scenes
+from ingest.samples.chunks import write_chunk
 from tests.app import small_home
 
 PATIENCE_SECONDS = 120.0
@@ -193,6 +195,23 @@ def test_an_ingest_job_takes_a_chunk_in(template: Path, tmp_path: Path) -> None:
     assert (ended.state, ended.error) == ("succeeded", None)
     assert ended.result["report"]["name"] == "more"
     assert ended.result["images_embedded"] == ended.result["report"]["new_images"] == 5
+
+
+def test_an_update_after_an_upload_is_not_queued_when_its_strategy_does_not_fit(
+    template: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(home=small_home.copy_of(template, tmp_path))
+    drawn = [(scene, "flat", n) for n, scene in enumerate(list(scenes.all_scenes())[3:200:50])]
+    write_chunk(tmp_path / "english.zip", scenes=drawn, languages=["en"])
+    then = UpdateRequest(chunk="", strategy="language-tables", by="test")
+    job = requests.intake_job(settings, tmp_path / "english.zip", IntakeOptions(), by="test", then=then)
+    assert job_runner.run_job(settings, job.id) == 0
+    ended = job_of(settings, job.id)
+    assert (ended.state, ended.result["report"]["new_images"]) == ("succeeded", 4)
+    assert ended.result["update"] is None
+    assert "captions in en alone" in ended.result["update_refused"]
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        assert catalog.jobs(state="queued") == []
 
 
 def test_an_ingest_job_whose_worker_died_after_the_chunk_was_kept_makes_its_pictures_searchable(

@@ -211,6 +211,18 @@ def test_an_update_that_cannot_run_is_refused_at_once(
     assert client.get("/v1/jobs").json() == {"jobs": []}
 
 
+def test_a_strategy_that_does_not_fit_the_chunk_is_refused_before_a_job_is_queued(tmp_path: Path) -> None:
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        assert client.post("/v1/releases/r2/promote", json={}).status_code == 200  # it knows German
+        chunk = client.get("/v1/chunks").json()["chunks"][-1]["id"]
+        refused = client.post("/v1/updates", json={"chunk": chunk, "strategy": "language-tables"})
+        _refused(refused, 422, "strategy_misfit")
+        assert "known already, by words that languages share (de and en)" in refused.json()["error"]
+        assert "known already" in str(running.serving.misfit(chunk, "language-tables"))
+        assert running.serving.misfit(chunk, "c-clip") is None
+        assert [job for job in client.get("/v1/jobs").json()["jobs"] if job["kind"] == "update"] == []
+
+
 def test_going_live_and_back_is_answered_by_the_new_release_at_once(tmp_path: Path) -> None:
     with served(make_home(tmp_path)) as running, running.client() as client:
         promoted = client.post("/v1/releases/r2/promote", json={"why": "better"}).json()

@@ -1,0 +1,55 @@
+"""Whether a strategy that somebody named fits a chunk: asked before a job is queued, and again before it runs."""
+
+from __future__ import annotations
+
+from app.learning import going_live
+from app.learning.outcomes import UpdateRequest
+from app.learning.pairs import learned_domains
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from ingest.records import ChunkRecord
+from model_updates.errors import StrategyMisfit
+from model_updates.options import options_of
+from model_updates.prospect import Prospect
+from model_updates.strategies import strategy_named
+from model_updates.strategy import Strategy
+
+
+def require_fit(workspace: Workspace, request: UpdateRequest) -> None:
+    """Refuses a named strategy that would have nothing to do with its chunk; one chosen by the chunk always fits.
+
+    Raises:
+        StrategyMisfit: says why, and what to do instead.
+        UnknownChunk, UnknownStrategy, BadStrategyOption, NoRelease: the request cannot be carried out at all.
+    """
+    if request.strategy is None:
+        return
+    kind = strategy_named(request.strategy)
+    reason = misfit(
+        workspace, workspace.catalog.chunk(request.chunk), kind(options_of(kind, request.options))
+    )
+    if reason is not None:
+        raise StrategyMisfit(reason)
+
+
+def misfit(
+    workspace: Workspace, chunk: ChunkRecord, strategy: Strategy, release: ReleaseRecord | None = None
+) -> str | None:
+    """Returns why a strategy does not fit a chunk, or None.
+
+    Args:
+        workspace: its live encoder is looked at.
+        chunk: what would be taught.
+        strategy: with its options.
+        release: what would be taught it; the live one when None.
+    """
+    record = release or going_live.live_release(workspace)[1]
+    return strategy.fits(
+        Prospect(
+            encoder=workspace.open_encoder(record.version),
+            languages=frozenset(chunk.languages),
+            domains=frozenset(chunk.domains),
+            learned_languages=frozenset(record.manifest.languages),
+            learned_domains=learned_domains(workspace, record),
+        )
+    )

@@ -1,0 +1,33 @@
+"""What is known of an update before it is queued, and how a strategy says that it has nothing to do there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from model_updates.encoder import Encoder
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a chunk brings to the live encoder; `Strategy.fits` looks at it before anything runs.
+
+    Attributes:
+        encoder: the live one, only to be looked at.
+        languages: of the chunk's training captions.
+        domains: of their pictures.
+        learned_languages: languages that the live encoder has learned, the base's included.
+        learned_domains: domains that it knows.
+    """
+
+    encoder: Encoder
+    languages: frozenset[str]
+    domains: frozenset[str]
+    learned_languages: frozenset[str]
+    learned_domains: frozenset[str]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Returns names in order, as a sentence lists them: "de", "de and fr", "de, fr and hi"."""
+    *first, last = sorted(names)
+    return f"{', '.join(first)} and {last}" if first else last

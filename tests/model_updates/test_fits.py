@@ -1,0 +1,118 @@
+"""What strategies say of a chunk before anything runs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import open_clip
+import pytest
+import torch
+
+from model_updates.encoder import Encoder
+from model_updates.prospect import Prospect, listed
+from model_updates.segmenters import open_segmenter
+from model_updates.strategies import STRATEGIES
+from model_updates.vocabulary import Vocabulary
+from tests.model_updates.tiny import (
+    CONTEXT_LENGTH,
+    DOMAIN,
+    assert_same_state,
+    make_strategy,
+    teach,
+    tiny_encoder,
+)
+
+TEACHERS = ("cll-clip", "teir", "language-tables")
+
+
+def prospect(*languages: str, learned: frozenset[str] = frozenset({"en"}), **more: Encoder) -> Prospect:
+    return Prospect(
+        encoder=more.get("encoder") or tiny_encoder(),
+        languages=frozenset(languages),
+        domains=frozenset({DOMAIN}),
+        learned_languages=learned,
+        learned_domains=frozenset(),
+    )
+
+
+def without_blocks() -> Encoder:
+    """The tiny encoder with a convolutional image tower."""
+    ours = tiny_encoder()
+    torch.manual_seed(0)
+    model = open_clip.CLIP(
+        embed_dim=24,
+        vision_cfg={"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "head_width": 8},
+        text_cfg={
+            "context_length": CONTEXT_LENGTH,
+            "vocab_size": len(ours.model.token_embedding.weight),  # type: ignore[union-attr, arg-type]
+            "width": 32,
+            "heads": 2,
+            "layers": 2,
+        },
+    )
+    return Encoder(
+        model, architecture="tiny-resnet", preprocessing=ours.preprocessing, vocabulary=ours.vocabulary
+    )
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_every_strategy_fits_a_new_language_with_pictures_and_looks_only(name: str) -> None:
+    facts = prospect("en", "de")
+    before = {key: value.clone() for key, value in facts.encoder.model.state_dict().items()}
+    reason = make_strategy(name).fits(facts)
+    assert reason is None or (reason and not reason.endswith("."))
+    assert_same_state(facts.encoder.model.state_dict(), before)
+
+
+@pytest.mark.parametrize("name", TEACHERS)
+def test_a_chunk_in_the_base_language_alone_has_no_language_to_teach(name: str) -> None:
+    assert "captions in en alone" in str(make_strategy(name).fits(prospect("en")))
+    assert make_strategy(name).fits(prospect("de")) is None
+
+
+@pytest.mark.parametrize("name", TEACHERS)
+def test_a_tower_with_a_tokenizer_of_its_own_has_no_vocabulary_to_grow(name: str) -> None:
+    foreign = tiny_encoder()
+    foreign.vocabulary = None
+    assert "brings a tokenizer of its own" in str(make_strategy(name).fits(prospect("de", encoder=foreign)))
+
+
+def test_shared_words_of_a_foreign_segmentation_leave_tables_of_ones_own() -> None:
+    foreign = tiny_encoder()
+    foreign.vocabulary = Vocabulary.foreign(open_segmenter("use-multilingual-v3"), context_length=16)
+    facts = prospect("hi", encoder=foreign)
+    assert make_strategy("language-tables").fits(facts) is None
+    for name in ("cll-clip", "teir"):
+        assert "cannot grow; give the language a table of its own" in str(make_strategy(name).fits(facts))
+
+
+def test_more_of_a_known_language_fits_only_where_it_has_a_table_of_its_own() -> None:
+    encoder = tiny_encoder()
+    known = frozenset({"en", "de"})
+    again = prospect("de", "en", learned=known, encoder=encoder)
+    assert "known already, by words that languages share (de and en)" in str(
+        make_strategy("language-tables").fits(again)
+    )
+    assert make_strategy("cll-clip").fits(again) is None
+
+    teach(encoder, make_strategy("language-tables"))
+
+    assert make_strategy("language-tables").fits(again) is None
+    assert (
+        make_strategy("language-tables").fits(dataclasses.replace(again, languages=frozenset({"fr"}))) is None
+    )
+
+
+def test_adapters_need_transformer_blocks_in_the_towers_they_go_into() -> None:
+    resnet = prospect("en", encoder=without_blocks())
+    assert "c-clip's adapters go into transformer blocks, and ModifiedResNet has none" in str(
+        make_strategy("c-clip").fits(resnet)
+    )
+    assert make_strategy("c-clip").fits(prospect("en")) is None
+    assert make_strategy("finetune").fits(resnet) is None
+
+
+def test_names_are_listed_as_a_sentence_lists_them() -> None:
+    assert listed({"de"}) == "de"
+    assert listed({"fr", "de"}) == "de and fr"
+    assert listed(["hi", "de", "fr"]) == "de, fr and hi"
