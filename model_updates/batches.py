@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
 from model_updates.features import FeatureCache, LoadImage, image_features, text_features, trunk_features
 from model_updates.inserts import BASE
 from model_updates.pairs import Batch, PairSet, TrainingPair, UpdateData
-from model_updates.strategy import BASE_LANGUAGE, Replay, Strategy, UpdateContext
+from model_updates.strategy import Replay, Strategy, UpdateContext
 from model_updates.towers import is_text_body
 
 # Prepared pictures are kept in memory up to this; beyond it they are decoded in every epoch.

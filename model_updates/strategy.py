@@ -33,8 +33,6 @@ from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.prospect import Prospect
 
-BASE_LANGUAGE = "en"
-
 
 class Replay(Enum):
     """How the pairs of a strategy's memory reach its batches."""

@@ -18,6 +18,7 @@ from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import rank_slice
 from model_updates.features import LoadImage, Rows
 from model_updates.pairs import PairSet
+from model_updates.recalls import RECALL_DEPTHS
 from model_updates.strategy import Strategy
 
 VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
@@ -59,7 +60,7 @@ def validation_score(
         texts[mine] = encoder.text_features([pairs.pairs[chosen[k]].text for k in mine], language)
     caption_image = np.asarray([place[pairs.pairs[n].image_id] for n in chosen])
     ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
-    hits = np.mean([100.0 * (ranks < k) for k in (1, 5, 10)], axis=0)
+    hits = np.mean([100.0 * (ranks < k) for k in RECALL_DEPTHS], axis=0)
     return Score(float(hits.mean()), _error(hits, caption_image))
 
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.losses import element_mse, multi_positive_info_nce
@@ -27,7 +28,6 @@ from model_updates.parts.own_rows import close_rows, open_rows
 from model_updates.parts.token_table import ScaledRows, start_new_rows
 from model_updates.prospect import Prospect
 from model_updates.strategy import (
-    BASE_LANGUAGE,
     Epochs,
     ParameterGroup,
     Schedule,

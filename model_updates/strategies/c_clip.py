@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
@@ -45,7 +46,6 @@ from model_updates.parts.lora import (
 from model_updates.parts.merging import keep_share
 from model_updates.prospect import Prospect
 from model_updates.strategy import (
-    BASE_LANGUAGE,
     Epochs,
     ParameterGroup,
     Schedule,

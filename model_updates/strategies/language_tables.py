@@ -19,11 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ingest.pair import BASE_LANGUAGE
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.token_table import table_statistics
 from model_updates.parts.translations import start_from_translations, translations
 from model_updates.prospect import Prospect, listed
-from model_updates.strategy import BASE_LANGUAGE, UpdateContext
+from model_updates.strategy import UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Merge, Vocabulary
 
 
