@@ -3,8 +3,9 @@
 For a batch a strategy returns named, already weighted loss terms; the trainer sums, steps, logs each by name
 and saves. The hooks run in this order::
 
-    fits → memory → before_update → take → parameter_groups → [prepare_batch → terms → (backward, clip) → after_backward
-                                        → (optimizer step) → after_step]* → after_update
+    fits → memory → before_update → take → parameter_groups
+      → [before_epoch → [prepare_batch → terms → (backward, clip) → after_backward → (optimizer step) → after_step]*]*
+      → after_update
 
 What a strategy keeps is of two kinds. *Carried* state lives between updates (Fisher, counts, memories): it is saved
 with the version that the update makes, says which update it is of, and only updates read it. *Progress* lives within
@@ -234,6 +235,9 @@ class Strategy(ABC):
     @abstractmethod
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the default schedule for this encoder, with this strategy's options applied."""
+
+    def before_epoch(self, epoch: int, batches: Epochs) -> None:  # noqa: B027
+        """Runs before each epoch, counted from 0, with the chunk's batches for a pass of the strategy's own."""
 
     def prepare_batch(self, batch: Batch) -> Batch:
         """Adds what the strategy needs to a batch, such as replayed pairs."""

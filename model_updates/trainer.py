@@ -134,6 +134,7 @@ class _Loop:
         if checkpoints is not None:
             self._resume(checkpoints)
         for epoch in range(self.progressed.epoch, self.schedule.epochs):
+            self.strategy.before_epoch(epoch, self.batches)
             terms = self._epoch(epoch)
             with self.strategy.deployed():
                 score = validation_score(

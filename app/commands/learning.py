@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,22 +106,19 @@ def update(  # noqa: PLR0913 - one parameter per option
     _watch(settings, worker.submit(settings, "update", request.to_json()), is_json=is_json)
 
 
-def methods(is_json: JsonOption = False) -> None:
+def methods(
+    is_json: JsonOption = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/strategies.md.")] = False,
+) -> None:
     """List the strategies, what they do, and their options."""
     from app.messages import table
     from model_updates.strategies import STRATEGIES
+    from model_updates.strategy_pages import facts, strategies_page
 
-    found: list[dict[str, Any]] = [
-        {
-            "name": kind.name,
-            "summary": kind.summary,
-            "paper": kind.paper,
-            "options": {
-                field.name: getattr(kind.Options(), field.name) for field in dataclasses.fields(kind.Options)
-            },
-        }
-        for kind in STRATEGIES.values()
-    ]
+    if markdown:
+        typer.echo(strategies_page(STRATEGIES), nl=False)
+        return
+    found = [facts(kind) for kind in STRATEGIES.values()]
     rows = [
         (
             method["name"],

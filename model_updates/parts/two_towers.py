@@ -21,7 +21,14 @@ from model_updates.towers import is_small
 
 @dataclass(frozen=True)
 class TwoTowerOptions:
-    """Options of every strategy that trains both towers; a learning rate of 0 means the default for their size."""
+    """Options of every strategy that trains both towers.
+
+    Attributes:
+        epochs: passes over the chunk.
+        batch_size: pairs per step.
+        learning_rate: of the peak; 0 means the default for the encoder's size.
+        weight_decay: on matrices; vectors and the temperature have none.
+    """
 
     epochs: int = 10
     batch_size: int = 128

@@ -91,7 +91,10 @@ class CClipOptions:
             paper).
         consolidation: weight of the CKC term (paper: 1).
         text_rate: learning-rate factor of the text tower (paper: 10).
+        epochs: passes over the chunk (paper: 40).
+        batch_size: pairs per step (paper: 1024).
         learning_rate: 0 means the default for the encoder's size (3e-5 in the paper).
+        weight_decay: of adapters and projector (paper: 0.2).
     """
 
     towers: str = "auto"

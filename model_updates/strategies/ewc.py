@@ -33,7 +33,11 @@ from model_updates.strategy import Epochs, State, UpdateContext
 
 @dataclass(frozen=True)
 class EwcOptions(TwoTowerOptions):
-    """Adds the weight of the penalty (lambda; 5000 in CTP's library; depends on the scale of the loss)."""
+    """Adds the penalty to the options of two towers.
+
+    Attributes:
+        strength: lambda, the weight of the penalty; depends on the scale of the loss (5000 in CTP's library).
+    """
 
     strength: float = 5000.0
 

@@ -40,6 +40,9 @@ class L2pOptions:
         length: tokens of a prompt (5).
         top: prompts that an input takes (5).
         pull: weight of the cosine between queries and chosen keys (0.1).
+        epochs: passes over the chunk.
+        batch_size: pairs per step.
+        learning_rate: of the peak; 0 means the default for the encoder's size.
     """
 
     pool: int = 40

@@ -15,7 +15,7 @@ from model_updates.pairs import Batch
 from model_updates.progress import TrainingProgress
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.finetune import Finetune
-from model_updates.strategy import Schedule, State, Strategy
+from model_updates.strategy import Epochs, Schedule, State, Strategy
 from model_updates.trainer import TrainingReport, learning_rate, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
@@ -234,3 +234,20 @@ def test_cosine_ends_at_zero_and_is_half_way_down_in_the_middle() -> None:
 
 def test_one_epoch_shorter_than_a_warm_up_still_learns() -> None:
     assert learning_rate(Schedule(learning_rate=1.0), 0, 1) == 1.0
+
+
+class Counting(Finetune):
+    """Fine-tuning that looks at the batches before each epoch."""
+
+    def __init__(self, options: object) -> None:
+        super().__init__(options)
+        self.seen: list[tuple[int, int]] = []
+
+    def before_epoch(self, epoch: int, batches: Epochs) -> None:
+        self.seen.append((epoch, sum(len(batch.row) for batch in batches.epoch(0))))
+
+
+def test_a_strategy_may_pass_over_the_chunk_before_each_epoch() -> None:
+    strategy = Counting(make_strategy("finetune").options)
+    teach(tiny_encoder(), strategy)
+    assert strategy.seen == [(0, 16), (1, 16)]
