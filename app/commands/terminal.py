@@ -31,11 +31,12 @@ def settings_for(home: Path | None, **flags: Any) -> Settings:
         home: As given on the command line, if it was.
         **flags: Other settings given there; None means not given.
     """
-    from app import logs
+    from app import cores, logs
     from app.settings import load_settings
 
     settings = load_settings(home=home, **flags)
     logs.configure(settings.log_level, home=settings.home)
+    cores.settle(settings.threads)  # before any verb loads torch
     return settings
 
 

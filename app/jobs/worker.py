@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from app import cores
 from app.errors import UpdateRunning, UsageProblem
 from app.releases import lock
 from app.releases.home import Home
@@ -98,7 +99,7 @@ def spawn(settings: Settings, job_id: str) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=os.environ | {"PYTHONPATH": search_path},
+            env=cores.environment(settings.threads) | {"PYTHONPATH": search_path},
         )
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and not is_alive(home, job_id) and time.monotonic() < deadline:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -184,6 +185,19 @@ def test_a_mistake_of_the_user_fails_the_job_with_a_sentence_and_a_code(
     assert ended.error is not None
     assert "no chunk" in ended.error
     assert ended.result == {"code": "UnknownChunk", "exit_code": 1}
+
+
+def test_a_workers_threads_sleep_while_they_wait(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_DISPLAY_ENV", "TRUE")  # OpenMP says what it goes by when torch loads it
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    settings = load_settings(home=small_home.copy_of(template, tmp_path), threads=2)
+    ended = worker.follow(settings, update_job(settings, chunk="ffffffffffff").id)
+    assert ended.state == "failed"
+    said = log_of(settings, ended.id)
+    assert re.search(r"OMP_WAIT_POLICY\s*=\s*'PASSIVE'", said), said
+    assert re.search(r"OMP_NUM_THREADS\s*=\s*'2'", said)
 
 
 def test_an_ingest_job_takes_a_chunk_in(template: Path, tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""Processor cores: how many a process takes, and that its threads sleep while they wait.
+
+torch and FAISS compute with OpenMP, whose threads spin by default until there is something to do again. Alone on a
+machine that saves microseconds. Beside a server, or a second job, those that spin keep those that compute off the
+cores (measured: `benchmarks/beside_server.py`, docs/log.md). OpenMP reads its environment when it is loaded, so this
+comes before torch.
+"""
+
+from __future__ import annotations
+
+import os
+
+# The first is the standard's; the second is that of LLVM's and Intel's OpenMP.
+SLEEP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
+
+
+def environment(threads: int | None) -> dict[str, str]:
+    """Returns the environment for a process that computes; what is set there already stays.
+
+    Args:
+        threads: of torch and FAISS; None leaves it to them.
+    """
+    asked = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+    return {**SLEEP, **os.environ, **asked}
+
+
+def settle(threads: int | None) -> None:
+    """Makes that the environment of this process and of those it starts; without effect once torch is loaded."""
+    os.environ.update(environment(threads))
