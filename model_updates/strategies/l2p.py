@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
@@ -27,6 +27,7 @@ from model_updates.inserts import ENCODER
 from model_updates.losses import multi_positive_info_nce
 from model_updates.pairs import Batch
 from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
+from model_updates.prospect import Prospect
 from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
 from model_updates.towers import is_small
 
@@ -82,30 +83,37 @@ class L2p(Strategy):
         """Always: every text reads the pool."""
         return True
 
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses towers that take no prompts."""
+        if prospect.encoder.vocabulary is None:
+            return _foreign(prospect.encoder)
+        try:
+            self._built(prospect.encoder.model)
+        except BadStrategyOption as error:
+            return str(error)
+        return None
+
     def before_update(self, context: UpdateContext) -> None:
         """Freezes the towers and puts the pools in, or goes on with those of earlier updates."""
-        encoder, options = context.encoder, self.options
+        encoder = context.encoder
         if encoder.vocabulary is None:
-            raise ForeignTokenizer(
-                f"{self.name} puts prompts among embedded words, but the text tower of {encoder.architecture} brings "
-                "a tokenizer of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
-            )
+            raise ForeignTokenizer(_foreign(encoder))
         self._encoder = encoder
         encoder.model.requires_grad_(False)
-        config = {"size": options.pool, "length": options.length, "top": options.top}
         self._pools: list[PromptPool] = [i for i in encoder.inserts if isinstance(i, PromptPool)]
         if not self._pools:
             generator = torch.Generator().manual_seed(context.seed)
-            self._pools = [
-                ImagePrompts.build(ENCODER, config, encoder.model),
-                TextPrompts.build(ENCODER, config, encoder.model),
-            ]
+            self._pools = self._built(encoder.model)
             for pool in self._pools:
                 pool.draw(generator)
             encoder.inserts.extend(self._pools)
         for pool in self._pools:
             pool.requires_grad_(True)
         encoder.forget_fingerprints()
+
+    def _built(self, model: nn.Module) -> list[PromptPool]:
+        config = {"size": self.options.pool, "length": self.options.length, "top": self.options.top}
+        return [ImagePrompts.build(ENCODER, config, model), TextPrompts.build(ENCODER, config, model)]
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns keys and prompts, which do not decay: decay would move those that nobody chose."""
@@ -140,3 +148,10 @@ class L2p(Strategy):
     def notes(self) -> list[str]:
         """Says how large the pools are."""
         return [f"{len(pool.keys)} prompts in the {pool.tower} tower." for pool in self._pools]
+
+
+def _foreign(encoder: Encoder) -> str:
+    return (
+        f"l2p puts prompts among embedded words, but the text tower of {encoder.architecture} brings a tokenizer of "
+        "its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+    )

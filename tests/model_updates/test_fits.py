@@ -70,7 +70,7 @@ def test_a_chunk_in_the_base_language_alone_has_no_language_to_teach(name: str) 
     assert make_strategy(name).fits(prospect("de")) is None
 
 
-@pytest.mark.parametrize("name", TEACHERS)
+@pytest.mark.parametrize("name", [*TEACHERS, "der", "l2p"])
 def test_a_tower_with_a_tokenizer_of_its_own_has_no_vocabulary_to_grow(name: str) -> None:
     foreign = tiny_encoder()
     foreign.vocabulary = None
@@ -108,7 +108,11 @@ def test_adapters_need_transformer_blocks_in_the_towers_they_go_into() -> None:
     assert "c-clip's adapters go into transformer blocks, and ModifiedResNet has none" in str(
         make_strategy("c-clip").fits(resnet)
     )
+    assert "prompts go into transformer towers, and ModifiedResNet is none" in str(
+        make_strategy("l2p").fits(resnet)
+    )
     assert make_strategy("c-clip").fits(prospect("en")) is None
+    assert make_strategy("l2p").fits(prospect("en")) is None
     assert make_strategy("finetune").fits(resnet) is None
 
 
