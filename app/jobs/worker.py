@@ -209,12 +209,15 @@ def cancel(settings: Settings, job_id: str) -> JobRecord:
 def recover(settings: Settings) -> list[JobRecord]:
     """Marks jobs whose worker died as interrupted; for the start of a server and for `status`.
 
+    A queued upload or gallery has not died: it waits for its turn in a server, or for the next one to start.
+
     Returns:
         The jobs that were marked now.
     """
     with _catalog(settings) as (home, catalog):
         dead = [job for job in catalog.jobs(state="running") if not is_alive(home, job.id)]
-        dead += [job for job in catalog.jobs(state="queued") if not _is_active(home, job)]
+        queued = [job for job in catalog.jobs(state="queued") if job.kind == "update"]
+        dead += [job for job in queued if not _is_active(home, job)]
         for job in dead:
             # Between looking and marking it may have ended.
             if catalog.job(job.id).state == job.state:

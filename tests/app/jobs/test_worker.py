@@ -118,6 +118,16 @@ def test_recover_marks_the_jobs_of_dead_workers(settings: Settings, dying: None)
     assert worker.recover(settings) == []
 
 
+def test_recover_marks_an_update_that_never_began_and_leaves_an_upload_that_waits(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_START_SECONDS", 0.0)  # as if both were queued long ago
+    update = update_job(settings)
+    upload = worker.submit(settings, "ingest", {})
+    assert [found.id for found in worker.recover(settings)] == [update.id]
+    assert job_of(settings, upload.id).state == "queued"
+
+
 def test_recover_leaves_a_living_worker_alone(settings: Settings) -> None:
     job = update_job(settings)
     path = worker.lock_file(Home(settings.home), job.id)
