@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from languages_detection import detection_alone, footprint, print_footprint, unlearned_scripts
+from languages_detection import detection_alone, footprint, print_footprint, shared_table, unlearned_scripts
 from languages_product import product_rules, product_run
 from languages_report import write_report
 from real_input import machine, say
@@ -39,6 +39,7 @@ def main() -> None:
         "detection-8": lambda: detection_alone(arguments.data, few=True),
         "detection-36": lambda: detection_alone(arguments.data, few=False),
         "unlearned": lambda: unlearned_scripts(arguments.data),
+        "shared-table": lambda: shared_table(arguments.data),
         "footprint": lambda: footprint(arguments.data, results),
     }
     for seed in range(arguments.seeds):

@@ -17,10 +17,13 @@ from real_input_runs import Values
 
 from app.languages import UNDETERMINED, Profiles, detect, readings, warm_up
 from ingest.pair import BASE_LANGUAGE
-from model_updates.language_profiles import LanguageProfile, from_bytes, to_bytes
+from model_updates.language_profiles import LanguageProfile, base_profiles, from_bytes, to_bytes
+from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
 
 UNLEARNED = ("bn", "el", "he", "te", "th")  # five languages in scripts that no other language of the data has
 FOLDS = 5
+OWN_TABLES = ("cs", "hi", "uk")  # languages of the photographs' captions that perennial-photo does not know
+PHOTO_CAPTIONS = 2535  # that teach each
 
 Names = dict[str, dict[str, str]]
 """Short names by language and concept."""
@@ -109,6 +112,35 @@ def unlearned_scripts(data: Path) -> Values:
         return float(np.mean([detect(t, tuple(learned), profiles)[0][0] == UNDETERMINED for t in texts]))
 
     return {"refused": {tag: refused(tag) for tag in names}, "unlearned": list(UNLEARNED)}
+
+
+def shared_table(data: Path) -> Values:
+    """Tells test captions of photographs: three languages with their own tables beside those that share one."""
+    captions: dict[str, dict[str, list[str]]] = {}
+    with (data / "flickr8k" / "captions.tsv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            captions.setdefault(row["lang"], {}).setdefault(row["split"], []).append(row["text"])
+    learned = (*PHOTO_LANGUAGES, *OWN_TABLES)
+    profiles = base_profiles(PHOTO_LANGUAGES) | {
+        tag: LanguageProfile.learned_from(captions[tag]["train"][:PHOTO_CAPTIONS]) for tag in OWN_TABLES
+    }
+
+    def table(tag: str) -> str:
+        return tag if tag in OWN_TABLES else "shared"
+
+    found = {}
+    for tag in ("en", "de", "fr", "pt", "ar", *OWN_TABLES):
+        for words in (2, None):
+            texts = [" ".join(text.split()[:words]) for text in captions[tag]["test"][:500]]
+            searched = [
+                [table(reading.language) for reading in readings(detect(text, learned, profiles), table)]
+                for text in texts
+            ]
+            found[f"{tag}, {'captions' if words is None else 'first two words'}"] = {
+                "searched": float(np.mean([table(tag) in tables for tables in searched])),
+                "tables": float(np.mean([len(tables) for tables in searched])),
+            }
+    return {"found": found}
 
 
 def footprint(data: Path, work: Path) -> Values:

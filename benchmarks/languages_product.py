@@ -46,7 +46,7 @@ def taught_home(bench: Bench, seed: int) -> str:
 def product_run(bench: Bench, seed: int) -> Values:
     """Returns hits with the language told and detected, of trained and of held-out names."""
     settings = bench.settings(taught_home(bench, seed))
-    with Workspace.open(settings, read_only=True) as workspace:
+    with Workspace.open(settings) as workspace:
         encoder = live_encoder(workspace)
         kinds = (TRAINED, HELD_OUT)
         return {
@@ -100,7 +100,7 @@ RULES: dict[str, Rule] = {
 
 def product_rules(bench: Bench, seed: int) -> Values:
     """Compares rules of fusing on training names, each detected by profiles that have not seen it."""
-    with Workspace.open(bench.settings(taught_home(bench, seed)), read_only=True) as workspace:
+    with Workspace.open(bench.settings(taught_home(bench, seed))) as workspace:
         encoder = live_encoder(workspace)
         names = {tag: names_slice(workspace, tag, TRAINED) for tag in LEARNED}
         by_language = {tag: {text: text for _, text in held.captions} for tag, held in names.items()}

@@ -28,6 +28,7 @@ from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
 from model_updates.hub import hub_answers, is_cached
 from model_updates.language_profiles import base_profiles
 from model_updates.photo.model import CONTEXT, PhotoModel, from_packages, preprocessing
+from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
 from model_updates.photo.model import NAME as PHOTO
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.preprocessing import Preprocessing
@@ -98,7 +99,18 @@ def open_photo() -> Encoder:
         WeightsMismatch: a package's file is not the pinned one.
     """
     vocabulary = Vocabulary.foreign(sentence_pieces(), context_length=CONTEXT)
-    return Encoder(from_packages(), architecture=PHOTO, preprocessing=preprocessing(), vocabulary=vocabulary)
+    return Encoder(
+        from_packages(),
+        architecture=PHOTO,
+        preprocessing=preprocessing(),
+        vocabulary=vocabulary,
+        profiles=base_profiles(PHOTO_LANGUAGES),
+    )
+
+
+def base_languages(model: str) -> tuple[str, ...]:
+    """Returns the languages that a base encoder knows before any update; the first reads texts of no language."""
+    return PHOTO_LANGUAGES if model == PHOTO else (BASE_LANGUAGE,)
 
 
 # Encoders that need no download, by name.

@@ -34,7 +34,7 @@ from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.measurement import measure
-from model_updates.opening import open_encoder
+from model_updates.opening import base_languages, open_encoder
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
@@ -62,7 +62,8 @@ def initialise(
         if workspace.releases.standing().highest:
             raise UsageProblem(f"{settings.home} already has releases; `python -m app status` shows them.")
         write_probes(workspace)
-        facts = _facts(workspace, strategy=None, languages=[BASE_LANGUAGE], parent=None)
+        known = base_languages(model)
+        facts = _facts(workspace, strategy=None, languages=list(known), parent=None)
         version = _publish_version(workspace, encoder, facts, {})
         embedded = gallery.embed_gallery(workspace, encoder, previous=None)
         results = measure(
@@ -72,7 +73,7 @@ def initialise(
             ReleaseManifest(
                 version=version,
                 generation=embedded.generation,
-                languages=(BASE_LANGUAGE,),
+                languages=known,
                 mode="full",
                 images_embedded=embedded.images_embedded,
                 slices=summaries(results),

@@ -28,6 +28,25 @@ from model_updates.photo.tokenizer import END, ROWS, START, sentence_pieces
 from model_updates.preprocessing import Preprocessing
 
 NAME = "perennial-photo"
+# What the sentence encoder was trained on; all of them read the one shared token table.
+LANGUAGES = (
+    "en",
+    "ar",
+    "de",
+    "es",
+    "fr",
+    "it",
+    "ja",
+    "ko",
+    "nl",
+    "pl",
+    "pt",
+    "ru",
+    "th",
+    "tr",
+    "zh",
+    "zh-TW",
+)
 CONTEXT = 128  # rows a text may have; captions have about 20
 FIRST_SCALE = 20.0
 CAPTIONS_AT_ONCE = 128

@@ -17,6 +17,7 @@ from app.languages import (
 )
 from ingest.samples import scenes
 from model_updates.language_profiles import LanguageProfile, base_profiles
+from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
 
 TAGS = ("en", "de", "fr", "ru", "ja", "zh")
 PROFILES = base_profiles(TAGS)
@@ -132,3 +133,22 @@ def test_a_less_likely_language_is_lowered_by_its_odds_over_the_scale() -> None:
     assert handicaps((Reading("en", 0.8), Reading("de", 0.2)), 20.0) == pytest.approx(
         [0.0, math.log(0.25) / 20]
     )
+
+
+def test_an_own_table_beside_one_that_sixteen_languages_share() -> None:
+    own = "hi"
+    hindi = [scenes.caption(scene, own) for scene in list(scenes.all_scenes())[::400]]
+    profiles = base_profiles(PHOTO_LANGUAGES) | {own: LanguageProfile.learned_from(hindi)}
+    learned = (*PHOTO_LANGUAGES, own)
+
+    def tables(text: str) -> list[str]:
+        guesses = detect(text, learned, profiles)
+        return [
+            own if r.language == own else "shared"
+            for r in readings(guesses, lambda tag: own if tag == own else "")
+        ]
+
+    # Whoever of the sixteen it is, it is one table; only Hindi needs another.
+    for text in ("gatto", "hat", "zwei rote Boote", "犬", "ใบหน้ายิ้ม", "ящик", "웃는 얼굴"):
+        assert tables(text) == ["shared"]
+    assert tables(scenes.caption(next(iter(scenes.all_scenes())), own)) == [own]

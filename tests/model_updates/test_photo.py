@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
-from model_updates.opening import open_encoder
+from model_updates.opening import base_languages, open_encoder
 from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
 from model_updates.photo.image_tower import ImageTower
@@ -18,7 +18,7 @@ from model_updates.photo.tokenizer import ROWS
 from model_updates.segmenters import open_segmenter
 from model_updates.towers import resize_token_table
 from model_updates.versions import load_version, write_version
-from model_updates.vocabulary import Vocabulary
+from model_updates.vocabulary import SHARED, Vocabulary
 from tests.model_updates.photographs import drawn_pictures, photo_encoder
 
 TEXTS = ["Two dogs run on the beach.", "ein Hund", "كلب يجري على العشب", "犬", "x", ""]
@@ -163,3 +163,13 @@ def test_a_changed_or_missing_package_is_refused() -> None:
 def test_it_takes_no_other_weights() -> None:
     with pytest.raises(UnknownModel, match="perennial-photo brings its own weights"):
         open_encoder("perennial-photo", "laion2b")
+
+
+def test_it_knows_sixteen_languages_which_one_table_reads() -> None:
+    encoder = photo_encoder()
+    known = base_languages("perennial-photo")
+
+    assert len(known) == len(set(known)) == 16
+    assert set(encoder.profiles) == set(known)
+    assert {encoder.text_route(tag) for tag in known} == {SHARED}
+    assert base_languages("perennial-tiny") == base_languages("ViT-B-16") == ("en",)
