@@ -169,7 +169,9 @@ class Batches:
         self._drawn_from = len(train) if self._beside else len(self.pairs)
         self._encoder = encoder
         self._sequences = tokenise(encoder, self.pairs.pairs)
-        self._pictures = None if load_image is None else _pictures(self.pairs.pairs, encoder, load_image)
+        self._pictures = (
+            None if load_image is None else prepared_pictures(self.pairs.pairs, encoder, load_image)
+        )
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -233,9 +235,10 @@ def pad(encoder: Encoder, sequences: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor([list(sequence) for sequence in sequences], dtype=torch.int64)
 
 
-def _pictures(
+def prepared_pictures(
     pairs: Sequence[TrainingPair], encoder: Encoder, load_image: LoadImage
 ) -> Callable[[list[int]], Tensor]:
+    """Returns what gives the prepared pictures of chosen pairs: kept in memory, or decoded anew when they are many."""
     ids = [pair.image_id for pair in pairs]
     unique = list(dict.fromkeys(ids))
     size = encoder.preprocessing.size

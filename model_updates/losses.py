@@ -55,12 +55,21 @@ def multi_positive_info_nce(
     """
     same_image = (image_index_rows[:, None] == image_index_columns[None, :]).to(similarities.dtype)
     logits = scale * similarities
-    return (_soft_cross_entropy(logits, same_image) + _soft_cross_entropy(logits.T, same_image.T)) / 2
+    return (soft_cross_entropy(logits, same_image) + soft_cross_entropy(logits.T, same_image.T)) / 2
 
 
-def _soft_cross_entropy(logits: Tensor, same_image: Tensor) -> Tensor:
-    targets = same_image / same_image.sum(dim=1, keepdim=True).clamp(min=1.0)
-    return -(targets * F.log_softmax(logits, dim=1)).sum(dim=1).mean()
+def soft_cross_entropy(logits: Tensor, right: Tensor) -> Tensor:
+    """Returns the cross-entropy of rows against uniform targets over their right columns, averaged over rows.
+
+    Args:
+        logits: `(r, c)`, already scaled; a wrong column may be minus infinity, which leaves it out.
+        right: `(r, c)` bool or 0 and 1; a row without a right column counts as 0.
+    """
+    targets = right.to(logits.dtype)
+    targets = targets / targets.sum(dim=1, keepdim=True).clamp(min=1.0)
+    # where(), not a product: 0 * -inf is NaN in the loss as in the gradient.
+    shares = torch.where(targets > 0, targets * F.log_softmax(logits, dim=1), 0.0)
+    return -shares.sum(dim=1).mean()
 
 
 def element_mse(a: Tensor, b: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -105,6 +105,19 @@ class PairSet:
         """Share of pairs that have an English caption beside them."""
         return float(self.has_english.float().mean()) if len(self.pairs) else 0.0
 
+    def select(self, rows: Sequence[int]) -> PairSet:
+        """Returns some rows, in their order."""
+        chosen = list(rows)
+        return PairSet(
+            pairs=tuple(self.pairs[n] for n in chosen),
+            image_index=self.image_index[chosen],
+            image_features=self.image_features[chosen],
+            trunk=self.trunk[chosen],
+            english_features=self.english_features[chosen],
+            has_english=self.has_english[chosen],
+            text_features=None if self.text_features is None else self.text_features[chosen],
+        )
+
     def followed_by(self, other: PairSet) -> PairSet:
         """Returns the rows of this set and then those of another of the same update."""
         texts = [rows for rows in (self.text_features, other.text_features) if rows is not None]

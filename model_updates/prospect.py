@@ -17,7 +17,7 @@ class Prospect:
         languages: of the chunk's training captions.
         domains: of their pictures.
         learned_languages: languages that the live encoder has learned, the base's included.
-        learned_domains: domains that it knows.
+        learned_domains: domains that it has an insert for.
     """
 
     encoder: Encoder

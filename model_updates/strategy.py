@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
@@ -77,7 +77,7 @@ class UpdateContext:
         learned_languages: languages that the live encoder has learned, the base's included.
         open_anchor: opens the encoder that this line of versions started from (theta_0).
         open_previous: opens the encoder as it was before this update (theta_{t-1}).
-        learned_domains: domains whose pairs an update has learned, or that the base encoder was trained on.
+        learned_domains: domains of the chunk that the encoder knows: they have an adapter, or their captions find them.
         seed: of every random choice of the update.
         update_number: 1 for the first update of the line.
         load_image: gives the picture of an id, for passes over pictures; None without a gallery.
@@ -216,6 +216,20 @@ class Strategy(ABC):
         Asked before anything is queued; looks at the encoder without changing it.
         """
         return None
+
+    def taught(
+        self,
+        pairs: Sequence[TrainingPair],
+        learned_languages: Collection[str],
+        learned_domains: Collection[str],
+    ) -> Sequence[TrainingPair]:
+        """Returns which pairs of a chunk an update teaches, and is therefore judged by; asked before anything runs.
+
+        Where a text-only strategy finds new languages, captions in learned ones are there to stand beside them (the
+        triples of CLL-CLIP): training on those too could only disturb what is known.
+        """
+        new = [pair for pair in pairs if pair.language not in learned_languages]
+        return new if new and not self.touches_image else pairs
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns the pairs to gather beside the chunk's: kept from earlier updates, or drawn from the context."""

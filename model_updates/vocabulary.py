@@ -20,14 +20,15 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from model_updates.errors import ForeignTokenizer
 from model_updates.segmenters import Segmenter, open_segmenter
@@ -102,10 +103,18 @@ def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int
 
 @dataclass(frozen=True)
 class TokenTable:
-    """One segmentation and the embedding rows of its tokens."""
+    """One segmentation and the embedding rows of its tokens.
+
+    Attributes:
+        merges: of the BPE, in the order they are tried.
+        rows: of each token.
+        words: whole words with a row of their own, appended after the table was made; byte-level symbols as the
+            pre-tokeniser writes them. A text without any of them is segmented as if there were none.
+    """
 
     merges: tuple[Merge, ...]
     rows: dict[str, int]
+    words: dict[str, int] = field(default_factory=dict)
 
     def tokens(self) -> list[str]:
         """Returns the token strings in the order of their rows."""
@@ -219,8 +228,48 @@ class Vocabulary:
         if name not in self._tokenizers:
             self._tokenizers[name] = self._tokenizer(self.tables[name])
         tokenizer, rows = self._tokenizers[name]
-        encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [[self.start_row, *rows[item.ids[:room]].tolist(), self.end_row] for item in encoded]
+        whole = self.tables[name].words
+        if whole:
+            encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+            sequences = [_with_words(item, rows, whole) for item in encoded]
+        else:
+            encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+            sequences = [rows[item.ids].tolist() for item in encoded]
+        return [[self.start_row, *sequence[:room], self.end_row] for sequence in sequences]
+
+    def words(self, texts: Sequence[str], language: str = SHARED) -> dict[str, tuple[int, ...]]:
+        """Returns each word of some texts as a table spells it, with the rows of its pieces in their order.
+
+        A word that has a row of its own has that one alone. A foreign segmentation has pieces and no words.
+        """
+        name = self.table_name(language)
+        if name == SHARED and self.segmenter is not None:
+            return {}
+        self.encode([], language)
+        tokenizer, rows = self._tokenizers[name]
+        found: dict[str, tuple[int, ...]] = {}
+        for item in tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            for word, pieces in _spelled(item):
+                own = self.tables[name].words.get(word)
+                found[word] = tuple(rows[pieces].tolist()) if own is None else (own,)
+        return found
+
+    def grow_words(self, language: str, words: Sequence[str]) -> Growth:
+        """Gives whole words of a language's table rows of their own; a text without them keeps its rows.
+
+        Args:
+            language: whose table; the shared one when it has none.
+            words: as `words` spells them; those that have a row already are left out.
+
+        Returns:
+            The new rows in the order of the words; they start from no other row.
+        """
+        name = self.table_name(language)
+        table = self.tables[name]
+        fresh = [word for word in dict.fromkeys(words) if word not in table.words]
+        rows = {word: self.size + n for n, word in enumerate(fresh)}
+        self.tables[name] = replace(table, words=table.words | rows)
+        return self._grown(name, [-1] * len(fresh))
 
     def pad(self, sequences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
         """Returns (n, longest) int64 rows, shorter texts filled with the padding row at the end."""
@@ -256,7 +305,7 @@ class Vocabulary:
         appended = [merge for merge in merges if merge not in known]
         fresh = [t for t in dict.fromkeys(a + b for a, b in appended) if t not in old.rows]
         rows = dict(old.rows) | {token: self.size + n for n, token in enumerate(fresh)}
-        self.tables[SHARED] = TokenTable((*old.merges, *appended), rows)
+        self.tables[SHARED] = TokenTable((*old.merges, *appended), rows, old.words)
         return self._grown(SHARED, [-1] * len(fresh))
 
     def grow_table(self, language: str, merges: Sequence[Merge], texts: Sequence[str]) -> Growth:
@@ -280,7 +329,7 @@ class Vocabulary:
                 start_from.append(shared.get(token, -1))
             elif token not in rows:
                 rows[token] = shared[token]
-        self.tables[language] = TokenTable(table_merges, rows)
+        self.tables[language] = TokenTable(table_merges, rows, old.words)
         return self._grown(language, start_from)
 
     def copy(self) -> Vocabulary:
@@ -298,6 +347,7 @@ class Vocabulary:
             **({} if self.segmenter is None else {"segmenter": self.segmenter.name}),
             "tables": {
                 name: {"merges": [list(merge) for merge in table.merges], "rows": table.rows}
+                | ({"words": table.words} if table.words else {})
                 for name, table in self.tables.items()
             },
         }
@@ -306,7 +356,9 @@ class Vocabulary:
     def from_json(cls, data: dict[str, Any]) -> Vocabulary:
         """Reads what `to_json` wrote."""
         tables = {
-            name: TokenTable(tuple((a, b) for a, b in table["merges"]), dict(table["rows"]))
+            name: TokenTable(
+                tuple((a, b) for a, b in table["merges"]), dict(table["rows"]), dict(table.get("words", {}))
+            )
             for name, table in data["tables"].items()
         }
         return cls(
@@ -325,9 +377,12 @@ class Vocabulary:
             return self.segmenter.fingerprint.encode(), np.arange(self.segmenter.rows, dtype=np.int64)
         table = self.tables[name]
         tokens = sorted(table.rows)
-        rows = [table.rows[token] for token in tokens] + list(self.special_rows)
+        words = sorted(table.words)
         described = json.dumps(table.merges).encode() + json.dumps(tokens).encode()
-        return described, np.asarray(rows, dtype=np.int64)
+        if words:
+            described += json.dumps(words).encode()
+        rows = [table.rows[token] for token in tokens] + [table.words[word] for word in words]
+        return described, np.asarray([*rows, *self.special_rows], dtype=np.int64)
 
     def _grown(self, table: str, start_from: Sequence[int]) -> Growth:
         self._tokenizers.pop(table, None)
@@ -344,6 +399,22 @@ class Vocabulary:
 def _segmenter(merges: Sequence[Merge], tokens: Sequence[str]) -> Tokenizer:
     local = {token: position for position, token in enumerate(tokens)}
     return _pipeline(models.BPE(vocab=local, merges=list(merges), end_of_word_suffix=END_OF_WORD))
+
+
+def _spelled(item: Encoding) -> Iterator[tuple[str, list[int]]]:
+    """Yields each word of an encoded text and the ids of its pieces: byte-level pieces spell their word exactly."""
+    tokens, ids, words = item.tokens, item.ids, item.word_ids
+    for _, positions in groupby(range(len(ids)), key=words.__getitem__):
+        places = list(positions)
+        yield "".join(tokens[n] for n in places), [ids[n] for n in places]
+
+
+def _with_words(item: Encoding, rows: NDArray[np.int64], whole: Mapping[str, int]) -> list[int]:
+    """Returns the rows of an encoded text, one for each word that has a row of its own."""
+    found: list[int] = []
+    for word, pieces in _spelled(item):
+        found += [whole[word]] if word in whole else rows[pieces].tolist()
+    return found
 
 
 def _used_tokens(merges: Sequence[Merge], tokens: Sequence[str], texts: Sequence[str]) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.learning import going_live
 from app.learning.outcomes import UpdateRequest
-from app.learning.pairs import learned_domains
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.records import ChunkRecord
@@ -44,12 +43,13 @@ def misfit(
         release: what would be taught it; the live one when None.
     """
     record = release or going_live.live_release(workspace)[1]
+    encoder = workspace.open_encoder(record.version)
     return strategy.fits(
         Prospect(
-            encoder=workspace.open_encoder(record.version),
+            encoder=encoder,
             languages=frozenset(chunk.languages),
             domains=frozenset(chunk.domains),
             learned_languages=frozenset(record.manifest.languages),
-            learned_domains=learned_domains(workspace, record),
+            learned_domains=frozenset(encoder.image_routes),
         )
     )

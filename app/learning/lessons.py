@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.errors import UsageProblem
+from app.learning.domains import known_domains
 from app.learning.fitting import misfit
 from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
-from ingest.records import ChunkRecord
 from model_updates.errors import StrategyMisfit
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair
@@ -36,6 +36,7 @@ class Lesson:
         taught_languages: training pairs by language.
         languages_after: learned languages once it is live.
         parent: the release it starts from.
+        known_domains: domains of the chunk that the parent's encoder knows (see `domains.known_domains`).
         number: of the update in its line, from 1.
     """
 
@@ -49,33 +50,31 @@ class Lesson:
     taught_languages: dict[str, int]
     languages_after: list[str]
     parent: ReleaseRecord
+    known_domains: frozenset[str] = frozenset()
     number: int = 1
 
 
 def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
-    """Returns the default strategy for a chunk, and a sentence why.
-
-    A chunk with a language the live release has not learned gets `language-tables`, which cannot forget; one in
-    learned languages brings a new domain, and gets `c-clip`.
-    """
+    """Returns the default strategy for a chunk, and a sentence why: `evergreen`, and what it will teach."""
     record = workspace.catalog.chunk(chunk)
     commit = workspace.releases.current()
-    learned = (
-        {BASE_LANGUAGE}
-        if commit is None
-        else set(workspace.releases.release(commit.release).manifest.languages)
-    )
-    new = sorted(set(record.languages) - learned)
-    if new:
-        return (
-            "language-tables",
-            f"{', '.join(new)} is new: it gets word rows of its own, so nothing known can be forgotten.",
-        )
-    domains = ", ".join(sorted(record.domains))
-    return (
-        "c-clip",
-        f"the languages are known, so this teaches how {domains} pictures look; the gallery is embedded again.",
-    )
+    release = None if commit is None else workspace.releases.release(commit.release)
+    learned = {BASE_LANGUAGE} if release is None else set(release.manifest.languages)
+    adapted = set() if release is None else set(workspace.open_encoder(release.version).image_routes)
+    languages = sorted(set(record.languages) - learned)
+    domains = sorted(record.domains)
+    brings = []
+    if languages:
+        brings.append(f"{', '.join(languages)} is new and gets word rows of its own")
+    if set(record.languages) & learned:
+        names = ", ".join(domains)
+        if set(domains) <= adapted:
+            brings.append(f"the image adapter of {names} goes on learning")
+        else:
+            brings.append(
+                f"{names} gets an image adapter of its own if its pictures look new, and new words get rows"
+            )
+    return "evergreen", f"{'; '.join(brings)}: nothing known can change."
 
 
 def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) -> Lesson:
@@ -96,8 +95,10 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     reason = misfit(workspace, chunk, strategy, record)
     if reason is not None:
         raise StrategyMisfit(reason)
-    languages = _taught_languages(strategy, chunk, set(record.manifest.languages))
-    train = chunk_pairs(workspace, chunk, Split.TRAIN, languages)
+    learned = set(record.manifest.languages)
+    everything = chunk_pairs(workspace, chunk, Split.TRAIN, set(chunk.languages))
+    domains = known_domains(workspace, record, everything)
+    train = tuple(strategy.taught(everything, learned, domains))
     if not train:
         raise UsageProblem(
             f"Chunk {chunk.id} has no captioned picture to train on ({chunk.images} pictures, {chunk.pairs} pairs, "
@@ -107,29 +108,21 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     for pair in train:
         counts[pair.language] = counts.get(pair.language, 0) + 1
     taught = frozenset(SliceKey(pair.language, pair.domain) for pair in train)
+    validation = chunk_pairs(workspace, chunk, Split.VALIDATION, set(chunk.languages))
     return Lesson(
         chunk=chunk.id,
         strategy=strategy,
         options=asdict(strategy.options),
         seed=request.seed,
         train=train,
-        validation=chunk_pairs(workspace, chunk, Split.VALIDATION, languages),
+        validation=tuple(p for p in validation if SliceKey(p.language, p.domain) in taught),
         taught=taught,
         taught_languages=counts,
         languages_after=_in_order(record, counts),
         parent=record,
+        known_domains=domains,
         number=1 + len(record.manifest.chunks),
     )
-
-
-def _taught_languages(strategy: Strategy, chunk: ChunkRecord, learned: set[str]) -> set[str]:
-    """Returns the languages of a chunk that an update teaches.
-
-    Where a text-only strategy finds new languages, captions in learned ones are there to stand beside them (the
-    triples of CLL-CLIP): training on those too could only disturb what is known.
-    """
-    new = set(chunk.languages) - learned
-    return new if new and not strategy.touches_image else set(chunk.languages)
 
 
 def _in_order(record: ReleaseRecord, taught: Mapping[str, int]) -> list[str]:

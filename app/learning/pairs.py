@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from app.learning.probes import DOMAIN as PROBES
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, Pair, Split
@@ -73,9 +72,3 @@ def reference_pairs(workspace: Workspace, chunk: str) -> tuple[TrainingPair, ...
     """
     record = workspace.catalog.chunk(chunk)
     return chunk_pairs(workspace, record, Split.TRAIN, set(record.languages))
-
-
-def learned_domains(workspace: Workspace, release: ReleaseRecord) -> frozenset[str]:
-    """Returns the domains of the chunks that a release has learned; the probes stand for the base encoder's own."""
-    chunks = [workspace.catalog.chunk(chunk) for chunk in release.manifest.chunks]
-    return frozenset({PROBES, *(domain for chunk in chunks for domain in chunk.domains)})

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Stage, Tell
-from app.learning.pairs import earlier_pairs, known_pairs, learned_domains, reference_pairs
+from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
 from app.workspace import Workspace
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
@@ -69,7 +69,7 @@ def update_context(workspace: Workspace, lesson: Lesson, encoder: Encoder) -> Up
         open_anchor=lambda: workspace.open_encoder(root),
         open_previous=lambda: workspace.open_encoder(parent.version),
         seed=lesson.seed,
-        learned_domains=learned_domains(workspace, parent),
+        learned_domains=lesson.known_domains,
         update_number=lesson.number,
         load_image=workspace.load_image,
         open_earlier=lambda: earlier_pairs(workspace, parent),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from model_updates.inserts import Insert
 from model_updates.parts.feature_head import FeatureHead
+from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
+from model_updates.parts.router import LdaRouter
 
 KINDS: dict[str, type[Insert]] = {
     FeatureHead.kind: FeatureHead,
     ImagePrompts.kind: ImagePrompts,
     TextPrompts.kind: TextPrompts,
+    LowRank.kind: LowRank,
+    LdaRouter.kind: LdaRouter,
 }

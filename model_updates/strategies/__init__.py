@@ -4,10 +4,13 @@ from model_updates.errors import UnknownStrategy
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
 from model_updates.strategies.der import Der
+from model_updates.strategies.domain_adapters import DomainAdapters
+from model_updates.strategies.evergreen import Evergreen
 from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategies.l2p import L2p
 from model_updates.strategies.language_tables import LanguageTables
+from model_updates.strategies.new_words import NewWords
 from model_updates.strategies.teir import Teir
 from model_updates.strategy import Strategy
 
@@ -20,6 +23,9 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Ewc.name: Ewc,
     Der.name: Der,
     L2p.name: L2p,
+    DomainAdapters.name: DomainAdapters,
+    NewWords.name: NewWords,
+    Evergreen.name: Evergreen,
 }
 
 

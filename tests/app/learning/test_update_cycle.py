@@ -277,9 +277,10 @@ def test_a_disk_that_is_too_full_is_said_before_anything_runs(
     assert state(workspace) == before
 
 
-def test_the_default_strategy_follows_the_chunk(workspace: Workspace, tmp_path: Path) -> None:
+def test_the_default_strategy_says_what_the_chunk_brings(workspace: Workspace, tmp_path: Path) -> None:
     german = workspace.catalog.chunks()[-1].id
     probes = workspace.catalog.chunks()[0].id
 
-    assert choose_strategy(workspace, german)[0] == "language-tables"
-    assert choose_strategy(workspace, probes)[0] == "c-clip"
+    assert choose_strategy(workspace, german)[0] == "evergreen"
+    assert "de is new and gets word rows of its own" in choose_strategy(workspace, german)[1]
+    assert "probes gets an image adapter of its own" in choose_strategy(workspace, probes)[1]

@@ -1,0 +1,235 @@
+"""Domain adapters: every new domain gets small image-side modules of its own, so that no other picture can move.
+
+Idea: pictures of a domain take a route of their own through the image tower: low-rank deltas on its weights, or, where
+the tower's trunk features are cached, a head of the domain's own. The tower and all texts stay as they are, so every
+learned language gains the domain at once, and the vectors of all other pictures are bit-identical.
+
+Formula: ``L = contrast + a * visibility + b * displacement`` (`parts.domain_terms`).
+Source: our own; LoRA (ICLR 2022) for the deltas. Adapters per domain are known from MoE-Adapters (CVPR 2024); there a
+router mixes experts for every input, here a picture's domain chooses one and the base stays one of the choices.
+
+Beside the chunk stands a fixed sample of what the gallery knows: old pictures and old captions by their cached
+features, in all learned languages. Pairs of the same domain learned earlier are trained on again, since their pictures
+move with the adapter.
+
+Kept between updates: the adapters and the router (`parts.router`), part of the encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
+from model_updates.inserts import Insert, Router, domain
+from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.parts.adapters import adapter_for, maps_features, settle
+from model_updates.parts.domain_memory import Earlier, even_sample, trunk_rows
+from model_updates.parts.domain_terms import (
+    MOST_TEXTS,
+    caption_numbers,
+    contrast,
+    displacement,
+    joined,
+    known,
+    visibility,
+)
+from model_updates.parts.router import fitted
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+
+SMALL_WIDTH = 256  # of the joint space; CLIP's own begin at 512
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What suits an adapter of some kind; `scale` is the inverse temperature, None the model's own."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    scale: float | None = None
+
+
+# Deltas measured on the emoji style `line` (docs/log.md), heads on the photographs of flickr8k.
+SMALL_TOWER = Defaults(epochs=22, batch_size=128, learning_rate=3e-3, weight_decay=0.0)
+TOWER = Defaults(epochs=15, batch_size=128, learning_rate=1e-3, weight_decay=0.0)
+HEAD = Defaults(epochs=8, batch_size=1024, learning_rate=5e-4, weight_decay=0.05, scale=16.0)
+
+
+@dataclass(frozen=True)
+class DomainAdaptersOptions:
+    """Options of `domain-adapters`.
+
+    Attributes:
+        rank: of low-rank deltas; alpha is twice the rank.
+        visibility: weight of being found beside the old pictures.
+        displacement: weight of leaving old captions their own picture.
+        known_pairs: at most so many pairs of other domains stand beside the chunk, the same number of each slice.
+        earlier_pairs: at most so many earlier pairs of the same domain are trained on again.
+        epochs: 0 means the default of the adapter's kind, as do batch_size and learning_rate.
+    """
+
+    rank: int = 16
+    visibility: float = 1.0
+    displacement: float = 5.0
+    known_pairs: int = 6000
+    earlier_pairs: int = 1000
+    epochs: int = 0
+    batch_size: int = 0
+    learning_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.rank < 1 or self.known_pairs < 0 or self.earlier_pairs < 0:
+            raise BadStrategyOption(
+                "rank is at least 1, known_pairs and earlier_pairs are not negative; "
+                f"got {self.rank}, {self.known_pairs} and {self.earlier_pairs}"
+            )
+        if self.visibility < 0 or self.displacement < 0:
+            raise BadStrategyOption(
+                f"visibility and displacement are not negative, got {self.visibility} and {self.displacement}"
+            )
+        check_run(self.epochs or 1, self.batch_size or 2, self.learning_rate, 0.0)
+
+
+class DomainAdapters(Strategy):
+    """Trains one adapter for each domain of the chunk, and nothing else."""
+
+    name = "domain-adapters"
+    summary = (
+        "Gives each domain a small image adapter of its own; no other picture and no text can change. "
+        "Only the domain's pictures are embedded again."
+    )
+    paper = "our own; low-rank deltas of LoRA, ICLR 2022"
+    Options = DomainAdaptersOptions
+    needs = frozenset({"text_features"})
+    quick = {"epochs": 2, "batch_size": 8, "rank": 4}
+    options: DomainAdaptersOptions
+
+    def __init__(self, options: DomainAdaptersOptions | None = None) -> None:
+        super().__init__(options)
+        self._adapters: dict[str, Insert] = {}
+        self._went_on: list[str] = []
+
+    @property
+    def touches_image(self) -> bool:
+        """Always: the domain's pictures are read in another way."""
+        return True
+
+    @property
+    def touches_text(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def reads_pictures(self) -> bool:
+        """Unless every adapter maps cached trunk features."""
+        return any(adapter.runs_in_tower for adapter in self._adapters.values())
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns what the gallery knows: earlier pairs of the chunk's domains, and a sample of every other slice."""
+        taught = {pair.domain for pair in context.pairs}
+        found = context.open_known()
+        own = [pair for pair in found if pair.domain in taught]
+        others = [pair for pair in found if pair.domain not in taught]
+        return (*even_sample(own, self.options.earlier_pairs), *even_sample(others, self.options.known_pairs))
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Freezes everything and gives each domain of the chunk its adapter, a new one or the one it has."""
+        encoder = self._encoder = context.encoder
+        for _, parameter in encoder.parameters():
+            parameter.requires_grad_(False)
+        torch.manual_seed(context.seed)
+        had = set(encoder.image_routes)
+        self._adapters = {
+            name: adapter_for(encoder, domain(name), rank=self.options.rank)
+            for name in sorted({pair.domain for pair in context.pairs})
+        }
+        self._went_on = sorted(had & set(self._adapters))
+        self._seed = context.seed
+        encoder.forget_fingerprints()
+
+    def take(self, data: UpdateData) -> None:
+        """Receives the chunk's texts, the old pictures and captions, and the domain's own earlier pairs."""
+        device = self._encoder.device
+        taught, remembered = caption_numbers(data.train.pairs, data.memory.pairs)
+        self._taught = known(data.train, taught).to(device)
+        memory = known(data.memory, remembered).to(device)
+        own = [n for n, pair in enumerate(data.memory.pairs) if pair.domain in self._adapters]
+        others = sorted(set(range(len(memory))) - set(own))
+        self._old = memory.rows(torch.tensor(others, dtype=torch.int64, device=device))
+        self._earlier = Earlier(self._encoder, data, memory, own, pictures=self.reads_pictures)
+        generator = torch.Generator().manual_seed(self._seed)
+        some = torch.randperm(len(self._taught), generator=generator)[:MOST_TEXTS]
+        self._told_apart = self._taught.rows(some.to(device))
+        self._trunks = trunk_rows(data)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns the adapters."""
+        return [ParameterGroup([p for a in self._adapters.values() for p in a.parameters()])]
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns a warm-up and a cosine."""
+        usual = defaults_for(encoder)
+        return Schedule(
+            epochs=self.options.epochs or usual.epochs,
+            batch_size=self.options.batch_size or usual.batch_size,
+            learning_rate=self.options.learning_rate or usual.learning_rate,
+            weight_decay=usual.weight_decay,
+            betas=(0.9, 0.99),
+            decay="cosine",
+        )
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns contrast, visibility and displacement."""
+        pairs = self._taught.rows(batch.row)
+        rows = [self._forward(batch.images, batch.trunk, batch.domains)]
+        told_apart = [self._told_apart] if len(self._taught) <= MOST_TEXTS else [self._told_apart, pairs]
+        again = self._earlier.drawn(batch.row)
+        if again is not None:
+            rows.append(self._forward(again.images, again.trunk, again.domains))
+            told_apart.append(again.pairs)
+            pairs = joined([pairs, again.pairs])
+        pictures = normalize(torch.cat(rows).float(), dim=-1)
+        scale = defaults_for(self._encoder).scale or float(self._encoder.model.logit_scale.exp())  # type: ignore[operator]
+        terms = {"contrast": contrast(pictures, pairs, joined(told_apart), scale)}
+        if len(self._old):
+            terms["visibility"] = self.options.visibility * visibility(pictures, pairs, self._old, scale)
+            terms["displacement"] = self.options.displacement * displacement(pictures, self._old, scale)
+        return terms
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Rounds the adapters to the precision they are stored in, and fits the router anew."""
+        for adapter in self._adapters.values():
+            settle(adapter)
+        encoder = context.encoder
+        router = fitted(self._trunks, encoder.image_routes)
+        if router is not None:
+            others = [insert for insert in encoder.inserts if not isinstance(insert, Router)]
+            encoder.inserts[:] = [*others, router.to(encoder.device).requires_grad_(False)]
+        encoder.forget_fingerprints()
+
+    def notes(self) -> list[str]:
+        """Says which domains have an adapter, and how large it is."""
+        return [
+            f"{name}: {'its adapter went on learning' if name in self._went_on else 'a new adapter'}, "
+            f"{sum(p.numel() for p in adapter.parameters()):,} values; no other picture and no text could change."
+            for name, adapter in self._adapters.items()
+        ]
+
+    def _forward(self, images: Tensor | None, trunk: Tensor, domains: Sequence[str]) -> Tensor:
+        if images is None:
+            return self._encoder.project(trunk, domains)
+        return self._encoder.forward_images(images, domains)
+
+
+def defaults_for(encoder: Encoder) -> Defaults:
+    """Returns what suits the adapters of an encoder."""
+    if maps_features(encoder):
+        return HEAD
+    return SMALL_TOWER if encoder.dim < SMALL_WIDTH else TOWER

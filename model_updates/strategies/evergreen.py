@@ -1,0 +1,258 @@
+"""Evergreen: what a chunk brings decides what is taught, and nothing that is known may move.
+
+Idea: a language that is new gets a token table (`language-tables`); a domain that is new gets an adapter, and one that
+has an adapter goes on training it (`domain-adapters`); words that are new in a known language get rows
+(`new-words`). Each of these belongs to one route, so every vector of every other language and domain is
+bit-identical, which fingerprints prove.
+
+What is taught, in detail. Beside captions in a new language, captions in known ones are taught only where their domain
+is new: else they stand beside the new ones as what is known. A domain that the encoder knows without an adapter (the
+base encoder's own, or one that another strategy taught) gets none for pairs with new words; where there is no new word
+either, it gets one, for then the chunk can only teach how its pictures look. Its pictures alone are embedded again.
+
+Formula: those of the strategies it is made of; each keeps its own rate and weight decay.
+Source: our own.
+
+Kept between updates: tables, rows and adapters, part of the encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from model_updates.encoder import Encoder
+from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.parts.language_teaching import TeachingOptions
+from model_updates.prospect import Prospect
+from model_updates.strategies.domain_adapters import DomainAdapters, DomainAdaptersOptions
+from model_updates.strategies.language_tables import LanguageTables
+from model_updates.strategies.new_words import NewWords, NewWordsOptions, has_new_words
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+
+
+@dataclass(frozen=True)
+class EvergreenOptions:
+    """Options of `evergreen`; all else is as in the strategies it is made of.
+
+    Attributes:
+        epochs: 0 means each part's default, the longest of them where there are several.
+        batch_size: 0 means the first part's default.
+        learning_rate: 0 means each part's default.
+        rank: of a domain's adapter.
+        vocabulary: BPE entries learned on a new language's captions.
+    """
+
+    epochs: int = 0
+    batch_size: int = 0
+    learning_rate: float = 0.0
+    rank: int = 16
+    vocabulary: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_run(self.epochs or 1, self.batch_size or 2, self.learning_rate, 0.0)
+        self.adapters()
+        self.tables()
+
+    def adapters(self) -> DomainAdaptersOptions:
+        """Returns the options of the adapters."""
+        return DomainAdaptersOptions(
+            rank=self.rank,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+        )
+
+    def tables(self) -> TeachingOptions:
+        """Returns the options of the language tables."""
+        given = TeachingOptions(
+            epochs=self.epochs, vocabulary=self.vocabulary, learning_rate=self.learning_rate
+        )
+        return replace(given, batch_size=self.batch_size) if self.batch_size else given
+
+    def words(self) -> NewWordsOptions:
+        """Returns the options of new words."""
+        given = NewWordsOptions(epochs=self.epochs, learning_rate=self.learning_rate)
+        return replace(given, batch_size=self.batch_size) if self.batch_size else given
+
+
+@dataclass
+class _Part:
+    """One of the strategies, and the pairs of the chunk that it teaches."""
+
+    strategy: Strategy
+    rows: list[int]
+    factor: float = 1.0
+
+
+class Evergreen(Strategy):
+    """Composes language tables, domain adapters and new words by what a chunk brings."""
+
+    name = "evergreen"
+    summary = (
+        "Gives what is new modules of its own: a language a word table, a domain an image adapter, new words a row "
+        "each. Nothing known can change. The default."
+    )
+    paper = "our own"
+    Options = EvergreenOptions
+    needs = frozenset({"text_features"})
+    quick = {"epochs": 2, "batch_size": 8, "rank": 4, "vocabulary": 560}
+    options: EvergreenOptions
+
+    def __init__(self, options: EvergreenOptions | None = None) -> None:
+        super().__init__(options)
+        self._parts: list[_Part] = []
+        self._schedules: list[Schedule] = []
+
+    @property
+    def touches_image(self) -> bool:
+        """Whether this update trains an adapter; before `before_update` decides, it may."""
+        return not self._parts or any(part.strategy.touches_image for part in self._parts)
+
+    @property
+    def touches_text(self) -> bool:
+        """Whether this update trains token rows; before `before_update` decides, it may."""
+        return not self._parts or any(part.strategy.touches_text for part in self._parts)
+
+    @property
+    def reads_pictures(self) -> bool:
+        """Whether an adapter runs in the image tower."""
+        return any(part.strategy.reads_pictures for part in self._parts)
+
+    def taught(
+        self,
+        pairs: Sequence[TrainingPair],
+        learned_languages: Collection[str],
+        learned_domains: Collection[str],
+    ) -> Sequence[TrainingPair]:
+        """Returns all pairs, or those in new languages and new domains where there is a new language."""
+        if all(pair.language in learned_languages for pair in pairs):
+            return pairs
+        return [p for p in pairs if p.language not in learned_languages or p.domain not in learned_domains]
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses new languages where no token table can be made for them."""
+        if prospect.languages <= prospect.learned_languages:
+            return None
+        return LanguageTables(self.options.tables()).fits(prospect)
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns what an adapter of the chunk's domains wants to stand beside it."""
+        adapted = next((p for p in self._compose(context) if isinstance(p.strategy, DomainAdapters)), None)
+        return () if adapted is None else adapted.strategy.memory(_narrowed(context, adapted))
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Decides what is taught, and prepares each part."""
+        for _, parameter in context.encoder.parameters():
+            parameter.requires_grad_(False)
+        self._parts = self._compose(context)
+        self._schedules = [part.strategy.schedule(context.encoder) for part in self._parts]
+        rates = [schedule.learning_rate for schedule in self._schedules]
+        for part, rate in zip(self._parts, rates, strict=True):
+            trained = [p for _, p in context.encoder.parameters() if p.requires_grad]
+            part.strategy.before_update(_narrowed(context, part))
+            part.factor = rate / rates[0]
+            for parameter in trained:  # a part freezes all that is not its own
+                parameter.requires_grad_(True)
+
+    def take(self, data: UpdateData) -> None:
+        """Hands each part its pairs of the chunk."""
+        for part in self._parts:
+            part.strategy.take(replace(data, train=data.train.select(part.rows)))
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns the parts' groups, each with its own rate and decay."""
+        return [
+            ParameterGroup(
+                group.parameters,
+                rate_factor=group.rate_factor * part.factor,
+                weight_decay=schedule.weight_decay if group.weight_decay is None else group.weight_decay,
+            )
+            for part, schedule in zip(self._parts, self._schedules, strict=True)
+            for group in part.strategy.parameter_groups()
+        ]
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns the first part's schedule, with the epochs of the longest."""
+        first = self._schedules[0]
+        return replace(first, epochs=max(schedule.epochs for schedule in self._schedules))
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the terms of each part on its own rows of the batch; a part without two of them waits."""
+        terms: dict[str, Tensor] = {}
+        for part in self._parts:
+            place = {row: position for position, row in enumerate(part.rows)}
+            chosen = [n for n, row in enumerate(batch.row.tolist()) if row in place]
+            if len(chosen) > 1:
+                own = batch.select(chosen)
+                renumbered = [place[row] for row in own.row.tolist()]
+                own = replace(own, row=torch.tensor(renumbered, device=batch.row.device))
+                terms |= part.strategy.terms(own)
+        if not terms:  # a last small batch with one row of each part
+            nothing = [p.sum() * 0 for group in self.parameter_groups() for p in group.parameters]
+            return {"nothing": torch.stack(nothing).sum()}
+        return terms
+
+    def after_backward(self) -> None:
+        """Lets each part edit its gradients, at its own rate."""
+        for part in self._parts:
+            part.strategy.learning_rate = self.learning_rate * part.factor
+            part.strategy.after_backward()
+
+    def after_step(self) -> None:
+        """Lets each part follow the step."""
+        for part in self._parts:
+            part.strategy.after_step()
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Ends each part's update."""
+        for part in self._parts:
+            part.strategy.after_update(_narrowed(context, part), batches)
+
+    def notes(self) -> list[str]:
+        """Says what each part taught."""
+        return [f"{part.strategy.name}: {note}" for part in self._parts for note in part.strategy.notes()]
+
+    def progress(self) -> dict[str, Tensor]:
+        """Returns the progress of each part."""
+        return {
+            f"{part.strategy.name}.{name}": value
+            for part in self._parts
+            for name, value in part.strategy.progress().items()
+        }
+
+    def load_progress(self, progress: Mapping[str, Tensor]) -> None:
+        """Gives each part its progress back."""
+        for part in self._parts:
+            prefix = f"{part.strategy.name}."
+            own = {k.removeprefix(prefix): v for k, v in progress.items() if k.startswith(prefix)}
+            if own:
+                part.strategy.load_progress(own)
+
+    def _compose(self, context: UpdateContext) -> list[_Part]:
+        """Returns what teaches which pairs of the chunk."""
+        tables, adapted, others = [], [], []
+        routes = context.encoder.image_routes
+        for row, pair in enumerate(context.pairs):
+            if pair.language not in context.learned_languages:
+                tables.append(row)
+            elif pair.domain in routes or pair.domain not in context.learned_domains:
+                adapted.append(row)
+            else:
+                others.append(row)
+        known = replace(context, pairs=[context.pairs[row] for row in others])
+        if others and not has_new_words(context.encoder, known):
+            adapted, others = sorted(adapted + others), []
+        parts = [
+            _Part(DomainAdapters(self.options.adapters()), adapted),
+            _Part(LanguageTables(self.options.tables()), tables),
+            _Part(NewWords(self.options.words()), others),
+        ]
+        return [part for part in parts if part.rows]
+
+
+def _narrowed(context: UpdateContext, part: _Part) -> UpdateContext:
+    return replace(context, pairs=[context.pairs[row] for row in part.rows])

@@ -1,0 +1,71 @@
+"""The router: pictures of a domain take its route, others stay on the base route."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from model_updates.inserts import BASE, ENCODER
+from model_updates.parts.router import LdaRouter, fitted
+from tests.model_updates.tiny import tiny_encoder
+
+RNG = np.random.default_rng(5)
+SHAPE = RNG.normal(size=(24, 24))
+
+
+def cloud(centre: float, count: int = 300) -> NDArray[np.float32]:
+    """Points around a centre, stretched as all domains are."""
+    return np.asarray(RNG.normal(size=(count, 24)) @ SHAPE + centre * SHAPE[0], dtype=np.float32)
+
+
+def share(router: LdaRouter, trunk: NDArray[np.float32], route: str) -> float:
+    return float(np.mean([guess == route for guess in router.guess(trunk)]))
+
+
+@pytest.fixture(scope="module")
+def router() -> LdaRouter:
+    made = fitted({"photo": cloud(0), "sketch": cloud(8), "ink": cloud(-8)}, {"sketch", "ink"})
+    assert made is not None
+    return made
+
+
+def test_unseen_pictures_of_a_domain_take_its_route(router: LdaRouter) -> None:
+    assert share(router, cloud(8), "sketch") > 0.9
+    assert share(router, cloud(-8), "ink") > 0.9
+
+
+def test_pictures_of_a_domain_without_a_route_stay(router: LdaRouter) -> None:
+    assert share(router, cloud(0), BASE) > 0.97
+
+
+def test_pictures_of_no_domain_stay(router: LdaRouter) -> None:
+    far = cloud(8) + 40 * SHAPE[1].astype(np.float32)
+    assert share(router, far, BASE) == 1.0
+
+
+def test_overlapping_domains_send_few_of_the_old_pictures_astray() -> None:
+    made = fitted({"photo": cloud(0, 1000), "sketch": cloud(2, 1000)}, {"sketch"})
+    assert made is not None
+    assert share(made, cloud(0, 1000), "sketch") < 0.05
+    assert share(made, cloud(2, 1000), "sketch") > 0
+
+
+def test_more_dimensions_than_are_kept_still_work() -> None:
+    wide = [
+        np.concatenate([cloud(c), RNG.normal(size=(300, 400))], axis=1).astype(np.float32) for c in (0, 9)
+    ]
+    made = fitted({"photo": wide[0], "sketch": wide[1]}, {"sketch"})
+    assert made is not None
+    assert made.whitening.shape == (424, 256)
+    assert share(made, wide[1], "sketch") > 0.9
+
+
+def test_without_a_route_or_anything_to_tell_it_from_there_is_no_router() -> None:
+    assert fitted({"photo": cloud(0), "sketch": cloud(8)}, ()) is None
+    assert fitted({"sketch": cloud(8), "photo": cloud(0, 5)}, {"sketch"}) is None
+
+
+def test_it_is_made_again_from_its_configuration_and_tensors(router: LdaRouter) -> None:
+    again = LdaRouter.build(ENCODER, router.config, tiny_encoder().model)
+    again.load_state_dict(router.state_dict())
+    asked = cloud(6)
+    assert again.guess(asked) == router.guess(asked)
