@@ -72,7 +72,9 @@ class DomainAdaptersOptions:
         displacement: weight of leaving old captions their own picture.
         known_pairs: at most so many pairs of other domains stand beside the chunk, the same number of each slice.
         earlier_pairs: at most so many earlier pairs of the same domain are trained on again.
-        epochs: 0 means the default of the adapter's kind, as do batch_size and learning_rate.
+        epochs: 0 means the default of the adapter's kind.
+        batch_size: 0 means the default of the adapter's kind.
+        learning_rate: 0 means the default of the adapter's kind.
     """
 
     rank: int = 16
