@@ -50,7 +50,7 @@ def emoji_splits(data: Path, limit: int | None = None) -> dict[str, str]:
     """
     kept: dict[str, str] = {}
     left = {True: None if limit is None else max(1, limit // 5), False: limit}
-    for row in _tsv(data / "emoji" / "concepts.tsv"):
+    for row in read_tsv(data / "emoji" / "concepts.tsv"):
         held_out = row["held_out"] == "1"
         remaining = left[held_out]
         if remaining is not None:
@@ -65,7 +65,7 @@ def emoji_rows(
     data: Path, splits: Mapping[str, str], language: str, styles: Sequence[str]
 ) -> list[UploadRow]:
     """Returns the short name of every concept in one language, on its picture in each style."""
-    names = {r["key"]: r["name"] for r in _tsv(data / "emoji" / "names.tsv") if r["lang"] == language}
+    names = {r["key"]: r["name"] for r in read_tsv(data / "emoji" / "names.tsv") if r["lang"] == language}
     rows = []
     for style in styles:
         for key, split in splits.items():
@@ -84,7 +84,7 @@ def photo_rows(data: Path, language: str, *, photos: int) -> list[UploadRow]:
         photos: how many training photos (the first by a hash of their name).
     """
     captions: dict[str, dict[str, list[str]]] = {"train": {}, "val": {}, "test": {}}
-    for row in _tsv(data / "flickr8k" / "captions.tsv"):
+    for row in read_tsv(data / "flickr8k" / "captions.tsv"):
         if row["lang"] == language:
             captions[row["split"]].setdefault(row["image"], []).append(row["text"])
     chosen = sorted(captions["train"], key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:photos]
@@ -124,6 +124,7 @@ def _bring(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _tsv(path: Path) -> Iterable[dict[str, str]]:
+def read_tsv(path: Path) -> Iterable[dict[str, str]]:
+    """Yields the rows of a tab-separated table as dictionaries."""
     with path.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)

@@ -20,7 +20,7 @@ _JOBS_SHOWN = 10
 def init(
     model: Annotated[
         str, typer.Option(help="An embedded encoder or an open_clip architecture; `models` lists them.")
-    ] = "perennial-tiny",
+    ] = "perennial-photo",
     pretrained: Annotated[
         str | None,
         typer.Option(help="For an architecture: a tag or a local .safetensors file.", show_default=False),

@@ -31,7 +31,6 @@ from app.settings import Settings
 from app.workspace import Workspace
 from index.generation import Generation
 from ingest.intake import IntakeOptions, ingest_source
-from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.measurement import measure
 from model_updates.opening import base_languages, open_encoder
@@ -66,9 +65,7 @@ def initialise(
         facts = _facts(workspace, strategy=None, languages=list(known), parent=None)
         version = _publish_version(workspace, encoder, facts, {})
         embedded = gallery.embed_gallery(workspace, encoder, previous=None)
-        results = measure(
-            encoder, held_out(workspace, {BASE_LANGUAGE}), workspace.load_image, workspace.features
-        )
+        results = measure(encoder, held_out(workspace, set(known)), workspace.load_image, workspace.features)
         release = workspace.releases.publish_release(
             ReleaseManifest(
                 version=version,
