@@ -6,9 +6,12 @@ The architecture is timm's `tf_efficientnet_lite2` (Apache-2.0), the weights are
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import timm
+import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from model_updates.errors import WeightsMismatch
 
@@ -22,23 +25,18 @@ MEAN, DEVIATION = 0.498, 0.502  # of every channel, after division by 255
 class ImageTower(nn.Module):
     """Prepared pixels (n, 3, 260, 260) in, pooled features (n, 1280) out.
 
-    The statistics of its batch normalisation are those of ImageNet and stay so: in training mode too, since an
-    update sees too few pictures to replace them, and a vector must not depend on its neighbours in a batch.
+    Batch normalisation is folded into the convolutions before it, which then have a bias: less than half the time on a
+    processor, and nothing left whose statistics an update could move or that would let a vector depend on its
+    neighbours in a batch.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.body: nn.Module = timm.create_model(ARCHITECTURE, pretrained=False, num_classes=0)
-        self.eval()
-
-    def train(self, mode: bool = True) -> ImageTower:
-        """Keeps the tower in evaluation mode whatever is asked; gradients flow all the same."""
-        super().train(False)
-        return self
+        self.body = _folded(_unfolded())
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Returns (n, 1280) features."""
-        features: Tensor = self.body(pixels)
+        features: Tensor = self.body(pixels.contiguous(memory_format=torch.channels_last))
         return features
 
 
@@ -52,7 +50,8 @@ def tower_and_classifier(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tenso
         WeightsMismatch: the two lists do not fit.
     """
     *layers, weight, bias = weights.values()
-    names = ImageTower().state_dict()
+    body = _unfolded()
+    names = body.state_dict()
     if len(layers) != len(names) or any(
         ours.shape != theirs.shape for ours, theirs in zip(names.values(), layers, strict=True)
     ):
@@ -60,4 +59,30 @@ def tower_and_classifier(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tenso
             f"timm's {ARCHITECTURE} is laid out differently from the weights of the package; "
             "install the version of timm that the constraints file names"
         )
-    return dict(zip(names, layers, strict=True)), weight, bias
+    body.load_state_dict(dict(zip(names, layers, strict=True)))
+    state = {f"body.{name}": value.clone() for name, value in _folded(body).state_dict().items()}
+    return state, weight, bias
+
+
+def _unfolded() -> nn.Module:
+    body: nn.Module = timm.create_model(ARCHITECTURE, pretrained=False, num_classes=0)
+    return body.eval()
+
+
+def _folded(body: nn.Module) -> nn.Module:
+    """Folds each batch normalisation into its convolution, in place, and keeps the activation that it brings."""
+    for module in body.modules():
+        layers: dict[str, Any] = dict(module.named_children())  # timm's normalisation brings its activation
+        for convolution, normalisation in _LAYOUTS.get(next(iter(layers), ""), ()):
+            norm = layers[normalisation]
+            setattr(module, convolution, fuse_conv_bn_eval(layers[convolution], norm))
+            setattr(module, normalisation, norm.act)
+    return body.requires_grad_(False)
+
+
+# By a block's first layer: which normalisation follows which convolution.
+_LAYOUTS = {
+    "conv_stem": (("conv_stem", "bn1"), ("conv_head", "bn2")),
+    "conv_dw": (("conv_dw", "bn1"), ("conv_pw", "bn2")),
+    "conv_pw": (("conv_pw", "bn1"), ("conv_dw", "bn2"), ("conv_pwl", "bn3")),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,14 +68,27 @@ def test_a_text_that_spells_a_control_token_is_read_to_its_end() -> None:
     assert rows[-1] == 2
 
 
-def test_the_image_tower_keeps_its_statistics_in_training() -> None:
+def test_the_image_tower_gives_what_the_package_s_layers_give() -> None:
+    import timm
+
+    theirs: Any = timm.create_model("tf_efficientnet_lite2", pretrained=False).eval()
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), packages.image_weights().values(), strict=True)))
+    pixels = photo_encoder().prepare_images(drawn_pictures())
+
+    with torch.inference_mode():
+        expected = theirs.forward_head(theirs.forward_features(pixels), pre_logits=True)
+        ours = photo_encoder().forward_trunk(pixels)
+
+    assert expected.abs().max() > 1
+    assert torch.allclose(ours, expected, atol=1e-4)
+
+
+def test_the_image_tower_runs_alike_in_training() -> None:
     tower = ImageTower()
-    before = {name: value.clone() for name, value in tower.state_dict().items()}
+    pixels = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
 
-    tower.train()
-    tower(torch.randn(2, 3, 64, 64))
-
-    assert all(torch.equal(value, before[name]) for name, value in tower.state_dict().items())
+    assert not [name for name, _ in tower.named_buffers()]
+    assert torch.equal(tower.train()(pixels), tower.eval()(pixels))
 
 
 def test_a_picture_lies_near_the_words_of_what_it_shows() -> None:
