@@ -143,8 +143,8 @@ class LanguageTeaching(Strategy):
             return vocabulary.cannot_grow
         if prospect.languages <= {BASE_LANGUAGE}:
             return (
-                f"{self.name} teaches a language, and this chunk has captions in {BASE_LANGUAGE} alone, the language "
-                "that every encoder begins with. Leave the strategy out, and one for new pictures is chosen"
+                f"this chunk has captions in {BASE_LANGUAGE} alone, the language that every encoder begins with, so "
+                f"{self.name} has no language to teach. Leave the strategy out, and one that fits is chosen"
             )
         return None
 
@@ -292,8 +292,8 @@ class SharedTableTeaching(LanguageTeaching):
 
 def _foreign(strategy: str, encoder: Encoder) -> str:
     return (
-        f"{strategy} grows the vocabulary, but the text tower of {encoder.architecture} brings a "
-        "tokenizer of its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+        f"the text tower of {encoder.architecture} brings a tokenizer of its own, and {strategy} grows the "
+        "vocabulary. Use finetune or c-clip, or an encoder with CLIP's own text tower"
     )
 
 

@@ -166,7 +166,7 @@ class CClip(Strategy):
         if self._wants_text(prospect.learned_languages):
             towers.append(text_tower(model))
         unfit = next((tower for tower in towers if not adaptable(tower, self.options.targets)), None)
-        return None if unfit is None else f"{self.name}'s {no_blocks(unfit)}"
+        return None if unfit is None else no_blocks(unfit)
 
     def before_update(self, context: UpdateContext) -> None:
         """Keeps the old weights, inserts adapters and makes a fresh projector."""

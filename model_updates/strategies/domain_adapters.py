@@ -40,6 +40,7 @@ from model_updates.parts.domain_terms import (
     visibility,
 )
 from model_updates.parts.router import fitted
+from model_updates.prospect import Prospect, listed
 from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
 
 SMALL_WIDTH = 256  # of the joint space; CLIP's own begin at 512
@@ -132,6 +133,15 @@ class DomainAdapters(Strategy):
     def reads_pictures(self) -> bool:
         """Unless every adapter maps cached trunk features."""
         return any(adapter.runs_in_tower for adapter in self._adapters.values())
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses captions that nobody can read yet: an adapter learns how pictures look from what captions say."""
+        if prospect.languages & prospect.learned_languages:
+            return None
+        return (
+            f"no caption of this chunk is in a language that is learned ({listed(prospect.languages)} is not), so they "
+            f"cannot say to {self.name} what its pictures show. Use evergreen, which teaches the language too"
+        )
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns what the gallery knows: earlier pairs of the chunk's domains, and a sample of every other slice."""

@@ -152,6 +152,6 @@ class L2p(Strategy):
 
 def _foreign(encoder: Encoder) -> str:
     return (
-        f"l2p puts prompts among embedded words, but the text tower of {encoder.architecture} brings a tokenizer of "
-        "its own. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+        f"the text tower of {encoder.architecture} brings a tokenizer of its own, and l2p puts prompts among embedded "
+        "words. Use finetune or c-clip, or an encoder with CLIP's own text tower"
     )

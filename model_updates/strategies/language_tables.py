@@ -49,8 +49,8 @@ class LanguageTables(LanguageTeaching):
         if own or languages - prospect.learned_languages:
             return None
         return (
-            f"{self.name} gives a new language words of its own, and this chunk's are known already, by words that "
-            f"languages share ({listed(languages)}). Leave the strategy out, and one that fits is chosen"
+            f"the languages of this chunk ({listed(languages)}) are known already, by words that languages share, so "
+            f"{self.name} has none to give words of its own. Leave the strategy out, and one that fits is chosen"
         )
 
     def first_values(self, table: Tensor) -> tuple[float, float]:

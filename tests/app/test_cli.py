@@ -212,7 +212,7 @@ def test_a_strategy_that_does_not_fit_the_chunk_says_why_before_a_job_is_queued(
     probes = document("status", home=template)["chunks"][0]["id"]
     found = document("update", "--chunk", probes, "--strategy", "language-tables", home=template, code=2)
     assert found["code"] == "StrategyMisfit"
-    assert "teaches a language, and this chunk has captions in en alone" in found["error"]
+    assert "captions in en alone, the language that every encoder begins with" in found["error"]
     assert document("status", home=template)["jobs"] == []
 
 

@@ -90,7 +90,7 @@ def test_more_of_a_known_language_fits_only_where_it_has_a_table_of_its_own() ->
     encoder = tiny_encoder()
     known = frozenset({"en", "de"})
     again = prospect("de", "en", learned=known, encoder=encoder)
-    assert "known already, by words that languages share (de and en)" in str(
+    assert "the languages of this chunk (de and en) are known already" in str(
         make_strategy("language-tables").fits(again)
     )
     assert make_strategy("cll-clip").fits(again) is None
@@ -105,7 +105,7 @@ def test_more_of_a_known_language_fits_only_where_it_has_a_table_of_its_own() ->
 
 def test_adapters_need_transformer_blocks_in_the_towers_they_go_into() -> None:
     resnet = prospect("en", encoder=without_blocks())
-    assert "c-clip's adapters go into transformer blocks, and ModifiedResNet has none" in str(
+    assert "adapters go into transformer blocks, and ModifiedResNet has none" in str(
         make_strategy("c-clip").fits(resnet)
     )
     assert "prompts go into transformer towers, and ModifiedResNet is none" in str(
@@ -114,6 +114,22 @@ def test_adapters_need_transformer_blocks_in_the_towers_they_go_into() -> None:
     assert make_strategy("c-clip").fits(prospect("en")) is None
     assert make_strategy("l2p").fits(prospect("en")) is None
     assert make_strategy("finetune").fits(resnet) is None
+
+
+def test_evergreen_refuses_only_a_new_language_that_cannot_have_words() -> None:
+    foreign = tiny_encoder()
+    foreign.vocabulary = None
+    evergreen = make_strategy("evergreen")
+    assert "brings a tokenizer of its own" in str(evergreen.fits(prospect("en", "de", encoder=foreign)))
+    assert evergreen.fits(prospect("en", encoder=foreign)) is None
+    assert evergreen.fits(prospect("de")) is None
+    assert evergreen.fits(prospect("en", encoder=without_blocks())) is None
+
+
+def test_an_adapter_needs_captions_that_can_be_read() -> None:
+    adapters = make_strategy("domain-adapters")
+    assert "(de is not)" in str(adapters.fits(prospect("de")))
+    assert adapters.fits(prospect("de", "en")) is None
 
 
 def test_names_are_listed_as_a_sentence_lists_them() -> None:

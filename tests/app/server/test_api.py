@@ -217,7 +217,7 @@ def test_a_strategy_that_does_not_fit_the_chunk_is_refused_before_a_job_is_queue
         chunk = client.get("/v1/chunks").json()["chunks"][-1]["id"]
         refused = client.post("/v1/updates", json={"chunk": chunk, "strategy": "language-tables"})
         _refused(refused, 422, "strategy_misfit")
-        assert "known already, by words that languages share (de and en)" in refused.json()["error"]
+        assert "the languages of this chunk (de and en) are known already" in refused.json()["error"]
         assert "known already" in str(running.serving.misfit(chunk, "language-tables"))
         assert running.serving.misfit(chunk, "c-clip") is None
         assert [job for job in client.get("/v1/jobs").json()["jobs"] if job["kind"] == "update"] == []
