@@ -75,6 +75,24 @@ def emoji_rows(
     return rows
 
 
+def keyword_rows(data: Path, splits: Mapping[str, str], style: str) -> list[UploadRow]:
+    """Returns up to three English keywords of each concept, its name left out, as one more caption."""
+    rows = []
+    for row in _tsv(data / "emoji" / "names.tsv"):
+        words = [word.strip() for word in row["keywords"].split("|")]
+        chosen = [word for word in words if word and word != row["name"]][:3]
+        picture = data / "emoji" / style / f"{row['key']}{SUFFIXES[style]}"
+        if row["lang"] == "en" and row["key"] in splits and chosen and picture.exists():
+            caption = ", ".join(chosen)
+            rows.append(UploadRow(picture, caption, "en", style, splits[row["key"]], row["key"]))
+    return rows
+
+
+def photo_pictures(data: Path, count: int) -> list[Path]:
+    """Returns the first photographs by name."""
+    return sorted((data / "flickr8k" / "images").iterdir())[:count]
+
+
 def photo_rows(data: Path, language: str, *, photos: int) -> list[UploadRow]:
     """Returns captions of photographs: one for each training and validation photo, all of each test photo.
 

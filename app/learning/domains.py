@@ -6,7 +6,7 @@ about how they look. So it is asked: do captions in a known language find their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder, unit
 from model_updates.features import image_features, text_features
 from model_updates.pairs import TrainingPair
+
+Caption = tuple[str, str]
+"""Text and language."""
 
 SAMPLE = 300
 TOP_SHARE = 0.01  # a picture is found among so many of the sample
@@ -27,24 +30,22 @@ def known_domains(
 ) -> frozenset[str]:
     """Returns the domains of some pairs that a release's encoder knows.
 
-    One that has an adapter is known. Of any other, up to 300 pictures with a caption in a learned language are looked
-    up by it among themselves; the domain is known when 90 % of them are among the best 1 %. A domain without such a
-    caption is not known.
+    One that has an adapter is known. Of any other, up to 300 pictures are looked up among themselves by every caption
+    they have in a learned language, of this chunk or in English of any; the domain is known when 90 % of them are
+    among the best 1 % for one of theirs. A domain without such captions is not known.
 
     Args:
         workspace: opened for writing, since features are cached.
         release: what is live.
-        pairs: training pairs of a chunk, with English beside them where there is any.
+        pairs: training pairs of a chunk.
     """
     encoder = workspace.open_encoder(release.version)
     learned = set(release.manifest.languages)
-    by_domain: dict[str, dict[str, tuple[str, str]]] = {}
+    by_domain: dict[str, dict[str, set[Caption]]] = {}
     for pair in pairs:
-        own = by_domain.setdefault(pair.domain, {})
+        said = by_domain.setdefault(pair.domain, {}).setdefault(pair.image_id, set())
         if pair.language in learned:
-            own.setdefault(pair.image_id, (pair.text, pair.language))
-        elif pair.english is not None:
-            own.setdefault(pair.image_id, (pair.english, BASE_LANGUAGE))
+            said.add((pair.text, pair.language))
     return frozenset(
         domain
         for domain, captions in by_domain.items()
@@ -52,25 +53,31 @@ def known_domains(
     )
 
 
-def found_share(workspace: Workspace, encoder: Encoder, captions: dict[str, tuple[str, str]]) -> float:
-    """Returns the share of captions that find their picture among the best of a sample on the base route.
+def found_share(workspace: Workspace, encoder: Encoder, captions: Mapping[str, Collection[Caption]]) -> float:
+    """Returns the share of pictures that one of their captions finds among the best of a sample, on the base route.
 
     Args:
-        workspace: decodes pictures and keeps features.
+        workspace: decodes pictures, keeps features, and knows English captions from other chunks.
         encoder: asked.
-        captions: text and language of each picture, by its id.
+        captions: of each picture, by its id.
     """
     ids = sorted(captions)[:: max(1, len(captions) // SAMPLE)][:SAMPLE]
-    if len(ids) < 2:
+    english = workspace.catalog.captions_in(BASE_LANGUAGE, set(ids))
+    asked = [
+        (n, text, language)
+        for n, image_id in enumerate(ids)
+        for text, language in sorted(
+            {*captions[image_id], *((t, BASE_LANGUAGE) for t in english.get(image_id, []))}
+        )
+    ]
+    if len(ids) < 2 or not asked:
         return 0.0
     pictures = unit(image_features(encoder, ids, workspace.load_image, workspace.features))
-    texts = np.empty_like(pictures)
-    for language in sorted({captions[image_id][1] for image_id in ids}):
-        rows = [n for n, image_id in enumerate(ids) if captions[image_id][1] == language]
-        said = [captions[ids[n]][0] for n in rows]
-        texts[rows] = unit(text_features(encoder, said, language, workspace.features))
-    similarities = texts @ pictures.T
-    own = np.diagonal(similarities)[:, None]
-    same = np.asarray([[captions[a][0] == captions[b][0] for b in ids] for a in ids])
-    better = ((similarities >= own) & ~same).sum(axis=1)
-    return float((better < max(1, round(TOP_SHARE * len(ids)))).mean())
+    found: set[int] = set()
+    for language in sorted({language for _, _, language in asked}):
+        own = np.asarray([n for n, _, tag in asked if tag == language])
+        texts = [text for _, text, tag in asked if tag == language]
+        cosines = unit(text_features(encoder, texts, language, workspace.features)) @ pictures.T
+        better = (cosines > cosines[np.arange(len(own)), own][:, None]).sum(axis=1)
+        found |= set(own[better < max(1, round(TOP_SHARE * len(ids)))].tolist())
+    return len(found) / len(ids)

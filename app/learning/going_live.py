@@ -107,4 +107,6 @@ def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:
     """Loads a release cold, as a server would, before anything points at it."""
     encoder = workspace.open_encoder(record.version)
     generation = workspace.open_generation(record.generation)
-    gallery.require_sound(generation, encoder, [], lambda ids: gallery.embedded(workspace, encoder, ids))
+    gallery.require_sound(
+        generation, encoder, [], lambda ids: gallery.embedded(workspace, encoder, ids, generation.routes)
+    )
