@@ -78,7 +78,7 @@ def emoji_rows(
 def keyword_rows(data: Path, splits: Mapping[str, str], style: str) -> list[UploadRow]:
     """Returns up to three English keywords of each concept, its name left out, as one more caption."""
     rows = []
-    for row in _tsv(data / "emoji" / "names.tsv"):
+    for row in read_tsv(data / "emoji" / "names.tsv"):
         words = [word.strip() for word in row["keywords"].split("|")]
         chosen = [word for word in words if word and word != row["name"]][:3]
         picture = data / "emoji" / style / f"{row['key']}{SUFFIXES[style]}"
