@@ -91,7 +91,7 @@ def test_emoji_join_the_gallery_where_there_is_a_font_and_are_never_judged(works
 
 def test_teaching_german_embeds_nothing_and_keeps_english(workspace: Workspace) -> None:
     claims = played(story.german_is_taught, player_on(workspace))
-    assert claims["language-tables was chosen"]
+    assert claims["evergreen was chosen"]
     assert claims["no picture was embedded again"]
     assert claims["the index is the very same as before"]
     assert claims["no old slice lost more than 5 points"]
@@ -109,7 +109,7 @@ def test_a_step_that_breaks_its_promise_ends_the_story(workspace: Workspace) -> 
     def lazy(request: UpdateRequest, progress: Callable[[Stage], None]) -> UpdateOutcome:
         progress(Stage("train", "looking out of the window"))
         return UpdateOutcome(
-            version="v1", strategy="language-tables", training={"image_forwards": 0}, verdict="reject"
+            version="v1", strategy="evergreen", training={"image_forwards": 0}, verdict="reject"
         )
 
     said: list[str] = []
