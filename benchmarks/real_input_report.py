@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from real_input_figures import Runs, Values
+from report_evergreen import evergreen_photos_section, evergreen_section
 from report_languages import languages_section
 from report_photos import photos_section
 from report_styles import styles_section
@@ -26,7 +27,7 @@ gate.
 
 
 def write_report(results: Path, target: Path) -> None:
-    """Writes the report from all result files.
+    """Writes the report; a part without a finished run here keeps what the report says of it.
 
     Args:
         results: folder of `part.run.seed.json`.
@@ -36,15 +37,27 @@ def write_report(results: Path, target: Path) -> None:
     by_part: dict[str, Runs] = {}
     for values in sorted(files, key=lambda v: int(v["seed"])):
         by_part.setdefault(values["part"], {}).setdefault(values["run"], []).append(values)
-    sections = [
-        INTRODUCTION,
-        _measured_on(files),
-        languages_section(by_part.get("emoji-languages", {})),
-        styles_section(by_part.get("emoji-styles", {})),
-        photos_section(by_part.get("flickr", {}).get("default", [])),
-    ]
+    grown = [by_part.get(part, {}).get("default", []) for part in ("evergreen", "evergreen-photos")]
+    older = [values for values in files if not values["part"].startswith("evergreen")]
+    written = {
+        "a": languages_section(by_part.get("emoji-languages", {})),
+        "b": styles_section(by_part.get("emoji-styles", {})),
+        "c": photos_section(by_part.get("flickr", {}).get("default", [])),
+        "d": evergreen_section(grown[0], _measured_on(grown[0])),
+        "e": evergreen_photos_section(grown[1], _measured_on(grown[1])),
+    }
+    kept = _sections(target.read_text(encoding="utf-8")) if target.exists() else {}
+    head = "\n".join([INTRODUCTION, _measured_on(older)]) if older or "" not in kept else kept[""]
+    sections = [head, *(written[letter] or kept.get(letter, "") for letter in written)]
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("\n".join(section for section in sections if section), encoding="utf-8")
+    text = "\n".join(section.strip("\n") + "\n" for section in sections if section)
+    target.write_text(text, encoding="utf-8")
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Returns the parts of a written report by their letter; what comes before the first under ``""``."""
+    head, *parts = text.split("\n## (")
+    return {"": head} | {part[0]: f"## ({part}" for part in parts}
 
 
 def _measured_on(files: Sequence[Values]) -> str:

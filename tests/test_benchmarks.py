@@ -141,6 +141,53 @@ def test_the_report_says_which_bars_hold_and_how_many_seeds_it_has(tmp_path: Pat
     assert "reject, not promoted" in text
 
 
+def _evergreen(*, moved: list[str]) -> dict[str, Any]:
+    poor, good = {"1": "0000", "10": "0001"}, {"1": "1101", "10": "1111"}
+    mixed = {kind: {"line": poor, "noto": good, "fluent3d": good} for kind in ("trained", "held-out")}
+    seen = {kind: {"line": good, "noto": good, "fluent3d": good} for kind in mixed}
+    shares = {
+        "line": {"line": 95.0},
+        "noto": {"line": 1.0},
+        "fluent3d": {"line": 2.0},
+        "photographs": {"line": 0.0},
+    }
+    same = {"moved_routes": moved, "index_compared": 7, "index_identical": not moved}
+    step = _step("en") | same | {"routes": shares, "before": poor, "after": good}
+    kinds = ({kind: hits for kind in mixed} for hits in (poor, good))
+    before, after = kinds
+    line = step | {"before": {"mixed": mixed, **before}, "after": {"mixed": seen, **after}}
+    words = step | {"before": before, "after": after}
+    return {
+        "languages": TABLE,
+        "languages_after": TABLE,
+        "query_ms_before": 2.0,
+        "query_ms_after": 2.1,
+        "adapter_bytes": {"line": 500_000, "lda-router": 4_000_000},
+        "steps": {"line": line, "ink": step, "words": words},
+    }
+
+
+@pytest.mark.parametrize(("moved", "verdict"), [([], "holds"), (["image noto"], "**does not hold**")])
+def test_evergreens_part_names_its_bars_and_leaves_the_others_parts(
+    tmp_path: Path, module: Any, moved: list[str], verdict: str
+) -> None:
+    values = _common("evergreen", "default") | _evergreen(moved=moved)
+    (tmp_path / "evergreen.default.0.json").write_text(json.dumps(values))
+    step = _evergreen(moved=moved)["steps"]["ink"]
+    photos = _common("evergreen-photos", "default") | {"step": step, "photos": 9}
+    (tmp_path / "evergreen-photos.default.0.json").write_text(json.dumps(photos))
+    target = tmp_path / "report.md"
+    target.write_text("# Title\n\nSaid before.\n\n## (b) Styles\n\nkept\n\n## (d) Old\n\ngone\n")
+    module("real_input_report").write_report(tmp_path, target)
+    text = target.read_text()
+    assert text.startswith("# Title\n\nSaid before.\n\n## (b) Styles\n\nkept\n\n## (d) Emoji and scenes")
+    assert "gone" not in text
+    assert f"- {verdict}: every vector of every other route is bit-identical" in text
+    assert "- holds: an adapter takes 0.50 MB" in text
+    assert "- holds: all eight languages" in text
+    assert "## (e) Photographs by `evergreen`: flickr8k, 9 training photos" in text
+
+
 def test_a_report_of_nothing_is_still_a_report(tmp_path: Path, module: Any) -> None:
     target = tmp_path / "report.md"
     module("real_input_report").write_report(tmp_path / "empty", target)
