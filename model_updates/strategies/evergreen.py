@@ -106,6 +106,7 @@ class Evergreen(Strategy):
         super().__init__(options)
         self._parts: list[_Part] = []
         self._schedules: list[Schedule] = []
+        self._of: Sequence[TrainingPair] | None = None
 
     @property
     def touches_image(self) -> bool:
@@ -141,14 +142,16 @@ class Evergreen(Strategy):
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns what an adapter of the chunk's domains wants to stand beside it."""
-        adapted = next((p for p in self._compose(context) if isinstance(p.strategy, DomainAdapters)), None)
+        self._parts, self._of = self._compose(context), context.pairs
+        adapted = next((part for part in self._parts if isinstance(part.strategy, DomainAdapters)), None)
         return () if adapted is None else adapted.strategy.memory(_narrowed(context, adapted))
 
     def before_update(self, context: UpdateContext) -> None:
         """Decides what is taught, and prepares each part."""
         for _, parameter in context.encoder.parameters():
             parameter.requires_grad_(False)
-        self._parts = self._compose(context)
+        if self._of is not context.pairs:  # what all earlier captions say is read once
+            self._parts = self._compose(context)
         self._schedules = [part.strategy.schedule(context.encoder) for part in self._parts]
         rates = [schedule.learning_rate for schedule in self._schedules]
         for part, rate in zip(self._parts, rates, strict=True):

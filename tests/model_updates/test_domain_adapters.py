@@ -7,6 +7,7 @@ import torch
 from model_updates.encoder import Encoder
 from model_updates.parts.router import LdaRouter
 from tests.model_updates.domains import KNOWN_IDS, NEW, NEW_IDS, evolve, known_pairs, new_pairs
+from tests.model_updates.photographs import photo_encoder
 from tests.model_updates.tiny import (
     DOMAIN,
     ENGLISH_TEXTS,
@@ -123,3 +124,14 @@ def test_it_starts_where_the_base_is() -> None:
 def test_the_terms_are_in_the_report(name: str) -> None:
     report = evolve(tiny_encoder(), make_strategy("domain-adapters"), new_pairs(), known=known_pairs())
     assert name in report.history[-1]
+
+
+def test_where_trunk_features_are_kept_a_head_learns_without_a_picture() -> None:
+    encoder = photo_encoder().copy()
+    base = photo_encoder()
+    report = evolve(encoder, make_strategy("domain-adapters", epochs=1), new_pairs(), known=known_pairs())
+    assert report.image_forwards == 0
+    assert [insert.kind for insert in encoder.inserts] == ["feature-head"]
+    assert encoder.trunk_fingerprint(NEW) == base.trunk_fingerprint()
+    assert encoder.image_fingerprint(NEW) != base.image_fingerprint() == encoder.image_fingerprint()
+    assert encoder.text_fingerprint("en") == base.text_fingerprint("en")
