@@ -32,10 +32,7 @@ class LanguageTables(LanguageTeaching):
     """Trains rows that belong to the chunk's languages alone."""
 
     name = "language-tables"
-    summary = (
-        "Gives each new language word rows of its own; nothing known can be forgotten. "
-        "The default for a language."
-    )
+    summary = "Gives each new language word rows of its own; nothing known can be forgotten."
     paper = "our own, after the task-id rows of CLL-CLIP with TEIR, AAAI 2024, Table 2"
     grows_shared = False
 
