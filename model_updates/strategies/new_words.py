@@ -115,7 +115,9 @@ def new_words(vocabulary: Vocabulary, context: UpdateContext) -> dict[str, dict[
         met = vocabulary.words(sorted(earlier.get(language, ())), language)
         ours: Mapping[str, tuple[int, ...]] = vocabulary.words(sorted(set(texts)), language)
         found[language] = {
-            word: pieces for word, pieces in sorted(ours.items()) if len(pieces) > 1 and word not in met
+            word: pieces
+            for word, pieces in sorted(ours.items())
+            if len(pieces) > 1 and word not in met and not word.startswith("'")  # 's and 'll end any word
         }
     return found
 

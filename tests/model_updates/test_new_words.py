@@ -1,14 +1,24 @@
 """New words: a text without one of them keeps its rows, and its vector to the bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
 from model_updates.pairs import TrainingPair
+from model_updates.strategies.new_words import new_words
 from model_updates.vocabulary import Vocabulary
 from tests.model_updates.domains import evolve, known_pairs
-from tests.model_updates.tiny import DOMAIN, ENGLISH_TEXTS, image_ids, make_strategy, tiny_encoder
+from tests.model_updates.tiny import (
+    DOMAIN,
+    ENGLISH_TEXTS,
+    context_for,
+    image_ids,
+    make_strategy,
+    tiny_encoder,
+)
 
 OTHERS = [*ENGLISH_TEXTS, "zebrafinchs on paper", "a zebra", "zebra finch", "Ein roter Kreis", "日本", ""]
 
@@ -69,6 +79,14 @@ def test_the_words_survive_a_restart() -> None:
     texts = ["a zebrafinch 1", *OTHERS]
     assert again.encode(texts) == vocabulary.encode(texts)
     assert again.segmentation("")[0] == vocabulary.segmentation("")[0]
+
+
+def test_the_end_of_a_contraction_is_no_word() -> None:
+    text = "the zebrafinch's nest"
+    pairs = [TrainingPair(image_id, text, "en", DOMAIN, text) for image_id in image_ids()[:4]]
+    context = replace(context_for(tiny_encoder(), pairs), open_known=known_pairs)
+    assert "zebrafinch</w>" in new_words(vocabulary_of(context.encoder), context)["en"]
+    assert "'s</w>" not in new_words(vocabulary_of(context.encoder), context)["en"]
 
 
 def test_growing_by_no_word_or_a_known_one_changes_nothing() -> None:
