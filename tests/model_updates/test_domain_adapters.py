@@ -1,5 +1,7 @@
 """Domain adapters: one domain's pictures move, and nothing else by a bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,8 @@ from tests.model_updates.tiny import (
     ENGLISH_TEXTS,
     GERMAN,
     assert_same_state,
+    context_for,
+    data_for,
     draw,
     make_strategy,
     teach,
@@ -135,3 +139,12 @@ def test_where_trunk_features_are_kept_a_head_learns_without_a_picture() -> None
     assert encoder.trunk_fingerprint(NEW) == base.trunk_fingerprint()
     assert encoder.image_fingerprint(NEW) != base.image_fingerprint() == encoder.image_fingerprint()
     assert encoder.text_fingerprint("en") == base.text_fingerprint("en")
+
+
+def test_remembered_pictures_of_a_domain_have_their_routes_features_and_the_bases_trunk() -> None:
+    encoder = taught()
+    context = replace(context_for(encoder, known_pairs()), open_known=new_pairs, load_image=draw)
+    memory = data_for(make_strategy("domain-adapters"), context).memory
+    np.testing.assert_allclose(memory.trunk.numpy(), encoder.trunk_features(BROUGHT), atol=1e-5)
+    np.testing.assert_allclose(memory.image_features.numpy(), encoder.image_features(BROUGHT, NEW), atol=1e-5)
+    assert not np.allclose(memory.trunk.numpy(), memory.image_features.numpy(), atol=1e-3)
