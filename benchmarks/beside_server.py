@@ -3,7 +3,8 @@
     python benchmarks/beside_server.py [--strategy finetune] [--rounds 3] [--rate 20]
 
 Prints the processor seconds (user and system) of one update's worker process, alone and beside a server that answers
-queries at a steady rate, by turns in one run; then the ratios of the medians. Nothing is promoted.
+queries at a steady rate, and what one query's encoding takes in a process of its own, by turns in one run; then the
+ratios of the medians. Nothing is promoted.
 """
 
 from __future__ import annotations
@@ -36,6 +37,18 @@ from ingest.samples.chunks import write_chunk
 OPENMP = ("OMP_", "KMP_", "GOMP_", "MKL_")
 PORT = 7999
 ASKERS = 4
+# One query after another with a pause, as people ask; the median of each process is printed.
+QUERIES = """
+import time
+from model_updates.opening import open_encoder
+encoder, seconds = open_encoder("perennial-tiny"), []
+for turn in range(110):
+    began = time.perf_counter()
+    encoder.encode_texts([f"{turn % 7} red boats on a beach"], "en")
+    seconds.append(time.perf_counter() - began)
+    time.sleep(0.03)
+print(1000 * sorted(seconds[10:])[50])
+"""
 PATIENCE_SECONDS = 60.0
 
 
@@ -58,8 +71,11 @@ def main() -> None:
                     beside = processor_seconds(settings, request, environment)
                 seconds.setdefault(f"{name} alone", []).append(alone)
                 seconds.setdefault(f"{name} beside", []).append(beside)
+                query = query_milliseconds(environment)
+                seconds.setdefault(f"{name} query", []).append(query)
                 print(
-                    f"{round_number} {name}: alone {alone:.1f} s, beside {beside:.1f} s of processor; {answers}",
+                    f"{round_number} {name}: alone {alone:.1f} s, beside {beside:.1f} s of processor; {answers}; "
+                    f"a bare query {query:.1f} ms",
                     flush=True,
                 )
     middle = {name: statistics.median(found) for name, found in seconds.items()}
@@ -67,7 +83,9 @@ def main() -> None:
     for one, other in (
         ("spin beside", "spin alone"),
         ("sleep beside", "sleep alone"),
+        ("sleep alone", "spin alone"),
         ("sleep beside", "spin beside"),
+        ("sleep query", "spin query"),
     ):
         print(f"{one} / {other}: {middle[one] / middle[other]:.2f}")
 
@@ -94,6 +112,14 @@ def processor_seconds(settings: Settings, request: UpdateRequest, environment: M
     if process.returncode:
         raise RuntimeError(f"the update ended with {process.returncode}; the home's log says why")
     return usage.ru_utime + usage.ru_stime
+
+
+def query_milliseconds(environment: Mapping[str, str]) -> float:
+    """Returns the median time to encode one query in a process that does nothing else."""
+    said = subprocess.run(
+        [sys.executable, "-c", QUERIES], env=dict(environment), capture_output=True, text=True, check=True
+    )
+    return float(said.stdout)
 
 
 @dataclass
