@@ -72,7 +72,9 @@ def _pictures_of(
 ) -> tuple[Tensor, Tensor]:
     """Returns raw features (n, dim), each picture on its own route, and trunk features (n, trunk_dim) of the base."""
     trunk = trunk_features(encoder, image_ids, load_image, cache)
-    rows = encoder.projected(trunk).copy()  # of a tower without a head these are the trunk features themselves
+    rows = encoder.projected(
+        trunk
+    ).copy()  # of a tower without a head these are the trunk features themselves
     routes = {pair.image_id: encoder.image_route(pair.domain) for pair in pairs}
     own = [n for n, image_id in enumerate(image_ids) if routes[image_id] != BASE]
     if own:

@@ -14,13 +14,14 @@ from app.errors import ReleaseDamaged, UsageProblem
 if TYPE_CHECKING:
     from app.releases.store import ReleaseStore
 
+_DEFAULT_MODEL = "perennial-photo"
 _JOBS_SHOWN = 10
 
 
 def init(
     model: Annotated[
         str, typer.Option(help="An embedded encoder or an open_clip architecture; `models` lists them.")
-    ] = "perennial-photo",
+    ] = _DEFAULT_MODEL,
     pretrained: Annotated[
         str | None,
         typer.Option(help="For an architecture: a tag or a local .safetensors file.", show_default=False),
@@ -60,7 +61,8 @@ def models(
         raise UsageProblem(f"No encoder has {part!r} in its name; `python -m app models` lists all.")
     said: list[Any] = []
     if found.embedded:
-        said.append(f"Nothing to download: {', '.join(found.embedded)}.")
+        names = [name + " (the default)" * (name == _DEFAULT_MODEL) for name in found.embedded]
+        said.append(f"Nothing to download: {', '.join(names)}.")
     if found.architectures:
         said += [
             "From a local file: `init --model ARCHITECTURE --pretrained weights.safetensors`, any of those below.",

@@ -349,9 +349,7 @@ def _teach(player: Player, notes: Notebook, chunk: str, what: str) -> UpdateOutc
     return outcome
 
 
-def _only_moved(
-    player: Player, notes: Notebook, outcome: UpdateOutcome, old: Snapshot, style: str
-) -> None:
+def _only_moved(player: Player, notes: Notebook, outcome: UpdateOutcome, old: Snapshot, style: str) -> None:
     """Claims that the pictures of one style have new vectors, and that no other vector moved by a bit."""
     live, catalog = player.snapshot(), player.workspace.catalog
     gallery = catalog.gallery_ids()

@@ -317,6 +317,7 @@ def test_models_list_what_init_takes() -> None:
     assert inspect.signature(homes.init).parameters["model"].default in found["embedded"]
     assert "laion400m_e31" in found["architectures"]["ViT-B-16"]
     assert found["hub"] is False
+    assert "perennial-photo (the default)" in run("models", "perennial").stdout
     text = run("models", "vit-b-16").stdout
     assert "ViT-B-16-quickgelu" in text
     assert "RN50" not in text
