@@ -18,7 +18,7 @@ Kept between updates: the adapters and the router (`parts.router`), part of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -61,6 +61,9 @@ class Defaults:
 SMALL_TOWER = Defaults(epochs=22, batch_size=128, learning_rate=3e-3, weight_decay=0.0)
 TOWER = Defaults(epochs=15, batch_size=128, learning_rate=1e-3, weight_decay=0.0)
 HEAD = Defaults(epochs=8, batch_size=1024, learning_rate=5e-4, weight_decay=0.05, scale=16.0)
+# A head costs next to nothing a step, so a small chunk takes as many steps as a large one, in smaller batches.
+HEAD_STEPS, HEAD_SMALLEST_BATCH = 272, 64
+MANY_PAIRS = 512  # a batch that has enough texts to tell apart by itself
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class DomainAdapters(Strategy):
         super().__init__(options)
         self._adapters: dict[str, Insert] = {}
         self._went_on: list[str] = []
+        self._pairs = 0
 
     @property
     def touches_image(self) -> bool:
@@ -158,6 +162,7 @@ class DomainAdapters(Strategy):
             parameter.requires_grad_(False)
         torch.manual_seed(context.seed)
         had = set(encoder.image_routes)
+        self._pairs = len(context.pairs)
         self._adapters = {
             name: adapter_for(encoder, domain(name), rank=self.options.rank)
             for name in sorted({pair.domain for pair in context.pairs})
@@ -187,7 +192,7 @@ class DomainAdapters(Strategy):
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns a warm-up and a cosine."""
-        usual = defaults_for(encoder)
+        usual = defaults_for(encoder, self._pairs)
         return Schedule(
             epochs=self.options.epochs or usual.epochs,
             batch_size=self.options.batch_size or usual.batch_size,
@@ -202,6 +207,8 @@ class DomainAdapters(Strategy):
         pairs = self._taught.rows(batch.row)
         rows = [self._forward(batch.images, batch.trunk, batch.domains)]
         told_apart = [self._told_apart] if len(self._taught) <= MOST_TEXTS else [self._told_apart, pairs]
+        if len(pairs) >= MANY_PAIRS:
+            told_apart = [pairs]
         again = self._earlier.drawn(batch.row)
         if again is not None:
             rows.append(self._forward(again.images, again.trunk, again.domains))
@@ -240,8 +247,10 @@ class DomainAdapters(Strategy):
         return self._encoder.forward_images(images, domains)
 
 
-def defaults_for(encoder: Encoder) -> Defaults:
-    """Returns what suits the adapters of an encoder."""
+def defaults_for(encoder: Encoder, pairs: int = 0) -> Defaults:
+    """Returns what suits the adapters of an encoder, for a chunk of so many pairs (0: a large one)."""
     if maps_features(encoder):
-        return HEAD
+        batch = min(HEAD.batch_size, max(HEAD_SMALLEST_BATCH, pairs // 16)) if pairs else HEAD.batch_size
+        steps = max(1, -(-pairs // batch))
+        return replace(HEAD, batch_size=batch, epochs=max(HEAD.epochs, min(40, HEAD_STEPS // steps)))
     return SMALL_TOWER if encoder.dim < SMALL_WIDTH else TOWER

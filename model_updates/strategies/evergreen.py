@@ -152,14 +152,15 @@ class Evergreen(Strategy):
             parameter.requires_grad_(False)
         if self._of is not context.pairs:  # what all earlier captions say is read once
             self._parts = self._compose(context)
-        self._schedules = [part.strategy.schedule(context.encoder) for part in self._parts]
-        rates = [schedule.learning_rate for schedule in self._schedules]
-        for part, rate in zip(self._parts, rates, strict=True):
+        for part in self._parts:
             trained = [p for _, p in context.encoder.parameters() if p.requires_grad]
             part.strategy.before_update(_narrowed(context, part))
-            part.factor = rate / rates[0]
             for parameter in trained:  # a part freezes all that is not its own
                 parameter.requires_grad_(True)
+        # A schedule may follow the pairs that a part was given, so it comes after.
+        self._schedules = [part.strategy.schedule(context.encoder) for part in self._parts]
+        for part, schedule in zip(self._parts, self._schedules, strict=True):
+            part.factor = schedule.learning_rate / self._schedules[0].learning_rate
 
     def take(self, data: UpdateData) -> None:
         """Hands each part its pairs of the chunk."""
