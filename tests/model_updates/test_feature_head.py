@@ -10,6 +10,7 @@ import torch
 from model_updates.encoder import Encoder
 from model_updates.inserts import BASE, domain
 from model_updates.parts.feature_head import FeatureHead
+from model_updates.strategies.domain_adapters import defaults_for
 from model_updates.versions import load_version, write_version
 from tests.model_updates.photographs import drawn_pictures, photo_encoder
 
@@ -71,3 +72,12 @@ def test_dropout_is_of_training_alone() -> None:
     assert torch.equal(run(), run())
     encoder.train()
     assert not torch.equal(run(), run())
+
+
+def test_a_small_chunk_gets_as_many_steps_as_a_large_one() -> None:
+    encoder = photo_encoder()
+    large, small, few = (defaults_for(encoder, pairs) for pairs in (35_000, 985, 10))
+
+    assert (large.batch_size, large.epochs) == (1024, 8)
+    assert (small.batch_size, small.epochs) == (64, 17)
+    assert (few.batch_size, few.epochs) == (64, 40)
