@@ -44,7 +44,8 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
     """Makes an earlier release live again; without a name, the one that was live before the live one.
 
     Raises:
-        NoRelease: there is nothing to go back to.
+        NoRelease: nothing is live.
+        UsageProblem: there is nothing to go back to.
     """
     live, _ = live_release(workspace)
     if release is None:
@@ -100,7 +101,7 @@ def _before(workspace: Workspace, live: CommitRecord) -> str:
         record = workspace.releases.readable(name)
         if record is not None and record.version != version:
             return name
-    raise NoRelease(f"{live.release} is the first version of this home; there is nothing to go back to.")
+    raise UsageProblem(f"{live.release} is the first version of this home; there is nothing to go back to.")
 
 
 def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:

@@ -150,7 +150,7 @@ MISTAKES = [
     (["promote", "r99"], 1, "UnknownRelease", "no release 'r99'"),
     (["gate", "r99"], 1, "UnknownRelease", "no release 'r99'"),
     (["promote", "r2"], 2, "UsageProblem", "live already"),
-    (["rollback"], 1, "NoRelease", "nothing to go back to"),
+    (["rollback"], 2, "UsageProblem", "nothing to go back to"),
     (["ingest", "missing.zip"], 1, "BadUpload", "missing.zip"),
     (["ingest", "x", "--map", "text"], 2, "UsageProblem", "--map takes name=value"),
     (["ingest", "x", "--language", "klingonish"], 2, "UnknownLanguage", "klingonish"),

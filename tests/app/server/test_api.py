@@ -223,6 +223,10 @@ def test_a_strategy_that_does_not_fit_the_chunk_is_refused_before_a_job_is_queue
         assert [job for job in client.get("/v1/jobs").json()["jobs"] if job["kind"] == "update"] == []
 
 
+def test_with_nothing_to_go_back_to_the_request_is_wrong_and_not_the_server(client: httpx.Client) -> None:
+    _refused(client.post("/v1/rollback", json={}), 400, "usage_problem")
+
+
 def test_going_live_and_back_is_answered_by_the_new_release_at_once(tmp_path: Path) -> None:
     with served(make_home(tmp_path)) as running, running.client() as client:
         promoted = client.post("/v1/releases/r2/promote", json={"why": "better"}).json()
