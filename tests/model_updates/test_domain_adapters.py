@@ -8,6 +8,7 @@ import torch
 
 from model_updates.encoder import Encoder
 from model_updates.parts.router import LdaRouter
+from model_updates.strategies.domain_adapters import defaults_for
 from tests.model_updates.domains import KNOWN_IDS, NEW, NEW_IDS, evolve, known_pairs, new_pairs
 from tests.model_updates.photographs import photo_encoder
 from tests.model_updates.tiny import (
@@ -148,3 +149,8 @@ def test_remembered_pictures_of_a_domain_have_their_routes_features_and_the_base
     np.testing.assert_allclose(memory.trunk.numpy(), encoder.trunk_features(BROUGHT), atol=1e-5)
     np.testing.assert_allclose(memory.image_features.numpy(), encoder.image_features(BROUGHT, NEW), atol=1e-5)
     assert not np.allclose(memory.trunk.numpy(), memory.image_features.numpy(), atol=1e-3)
+
+
+@pytest.mark.parametrize(("pairs", "epochs"), [(0, 22), (900, 22), (4000, 15), (10**6, 5)])
+def test_a_large_chunk_takes_fewer_epochs_in_a_tower(pairs: int, epochs: int) -> None:
+    assert defaults_for(tiny_encoder(), pairs).epochs == epochs
