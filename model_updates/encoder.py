@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_digest, trunk_digest
-from model_updates.inserts import BASE, Insert, Router, extended, reading
+from model_updates.inserts import BASE, Insert, Route, Router, by_route, extended, reading
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
@@ -43,8 +43,6 @@ IMAGE_BATCH = 64
 TEXT_BATCH = 256
 
 ForeignTokenizer = Callable[[list[str]], Tensor]
-Route = str | Sequence[str]
-"""One language or domain for all rows, or one for each."""
 
 
 class Encoder:
@@ -208,7 +206,7 @@ class Encoder:
             with self._turn("image"), training_precision(self.model, self.device):
                 return forward(pixels)
 
-        return self._by_route("image", route, run, prepared.to(self.device))
+        return by_route(self.inserts, "image", route, run, prepared.to(self.device))
 
     def project(self, trunk: Tensor, route: Route = BASE) -> Tensor:
         """Maps trunk features (n, trunk_dim) to raw (n, dim) features; no picture is needed again."""
@@ -219,7 +217,7 @@ class Encoder:
                 forward = partial(insert.around_head, forward)
             return forward(rows)
 
-        return self._by_route("image", route, run, trunk.to(self.device))
+        return by_route(self.inserts, "image", route, run, trunk.to(self.device))
 
     def trunk_features(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
         """Returns (n, trunk_dim) float32 trunk features: what a cache keeps of pictures."""
@@ -274,7 +272,7 @@ class Encoder:
             with self._turn("text"):
                 return forward(self.model.token_embedding(rows), ends)  # type: ignore[operator]
 
-        return self._by_route("text", route, run, tokens.to(self.device))
+        return by_route(self.inserts, "text", route, run, tokens.to(self.device))
 
     def text_features(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
         """Returns raw (n, dim) float32 text features, each text read with the language's token table."""
@@ -334,25 +332,6 @@ class Encoder:
     def _turn(self, tower: str) -> AbstractContextManager[object]:
         swaps = any(insert.tower == tower and insert.runs_in_tower for insert in self.inserts)
         return self._turns[tower] if swaps else nullcontext()
-
-    def _by_route(
-        self, tower: str, route: Route, run: Callable[[list[Insert], Tensor], Tensor], rows: Tensor
-    ) -> Tensor:
-        """Runs rows through the inserts of their routes, those that share their inserts together."""
-        if isinstance(route, str):
-            return run(reading(self.inserts, tower, route), rows)
-        groups: dict[tuple[int, ...], list[int]] = {}
-        chosen: dict[tuple[int, ...], list[Insert]] = {}
-        for position, name in enumerate(route):
-            inserts = reading(self.inserts, tower, name)
-            key = tuple(map(id, inserts))
-            chosen[key] = inserts
-            groups.setdefault(key, []).append(position)
-        if len(groups) == 1:
-            return run(next(iter(chosen.values())), rows)
-        results = [run(chosen[key], rows[positions]) for key, positions in groups.items()]
-        order = [position for positions in groups.values() for position in positions]
-        return torch.cat(results)[torch.tensor(order, device=rows.device).argsort()]
 
     def _image_side(self) -> str:
         return self._cached("image", lambda: image_digest(self.model, self.preprocessing, self.architecture))

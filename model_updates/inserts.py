@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -27,6 +28,9 @@ from model_updates.towers import hash_tensors
 
 BASE = ""
 """The route of a picture whose domain has no insert."""
+
+Route = str | Sequence[str]
+"""One language or domain for all rows, or one for each."""
 
 RunImages = Callable[[Tensor], Tensor]
 RunTexts = Callable[[Tensor, Tensor], Tensor]
@@ -132,6 +136,41 @@ def reading(inserts: Sequence[Insert], tower: str, route: str) -> list[Insert]:
     if route:
         owners.add(language(route) if tower == "text" else domain(route))
     return [insert for insert in inserts if insert.tower == tower and insert.owner in owners]
+
+
+def by_route(
+    inserts: Sequence[Insert],
+    tower: str,
+    route: Route,
+    run: Callable[[list[Insert], Tensor], Tensor],
+    rows: Tensor,
+) -> Tensor:
+    """Runs rows (n, …) through the inserts of their routes, those that share their inserts together.
+
+    Args:
+        inserts: of the encoder.
+        tower: whose inserts.
+        route: of all rows, or of each.
+        run: gives the results of rows that run through the same inserts.
+        rows: what to run.
+
+    Returns:
+        The results in the order of the rows.
+    """
+    if isinstance(route, str):
+        return run(reading(inserts, tower, route), rows)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    chosen: dict[tuple[int, ...], list[Insert]] = {}
+    for position, name in enumerate(route):
+        read_by = reading(inserts, tower, name)
+        key = tuple(map(id, read_by))
+        chosen[key] = read_by
+        groups.setdefault(key, []).append(position)
+    if len(groups) < 2:
+        return run(next(iter(chosen.values()), []), rows)
+    results = [run(chosen[key], rows[positions]) for key, positions in groups.items()]
+    order = [position for positions in groups.values() for position in positions]
+    return torch.cat(results)[torch.tensor(order, device=rows.device).argsort()]
 
 
 def extended(fingerprint: str, inserts: Sequence[Insert]) -> str:

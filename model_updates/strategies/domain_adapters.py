@@ -42,8 +42,7 @@ from model_updates.parts.domain_terms import (
 from model_updates.parts.router import fitted
 from model_updates.prospect import Prospect, listed
 from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
-
-SMALL_WIDTH = 256  # of the joint space; CLIP's own begin at 512
+from model_updates.towers import is_small
 
 
 @dataclass(frozen=True)
@@ -255,6 +254,6 @@ def defaults_for(encoder: Encoder, pairs: int = 0) -> Defaults:
         batch = min(HEAD.batch_size, max(HEAD_SMALLEST_BATCH, pairs // 16)) if pairs else HEAD.batch_size
         steps = max(1, -(-pairs // batch))
         return replace(HEAD, batch_size=batch, epochs=max(HEAD.epochs, min(40, HEAD_STEPS // steps)))
-    usual = SMALL_TOWER if encoder.dim < SMALL_WIDTH else TOWER
+    usual = SMALL_TOWER if is_small(encoder.dim) else TOWER
     epochs = max(TOWER_FEWEST_EPOCHS, TOWER_PAIRS // pairs) if pairs else usual.epochs
     return replace(usual, epochs=min(usual.epochs, epochs))
