@@ -192,3 +192,9 @@ def test_a_report_of_nothing_is_still_a_report(tmp_path: Path, module: Any) -> N
     target = tmp_path / "report.md"
     module("real_input_report").write_report(tmp_path / "empty", target)
     assert "0 finished runs" in target.read_text()
+
+
+def test_answers_beside_an_update_are_summed_up_by_their_middle_and_their_slowest(module: Any) -> None:
+    answers = module("beside_server").Answers([n / 1000 for n in range(100, 0, -1)], failed=2)
+    assert str(answers) == "100 answers, 2 failed, p50 50 ms, p95 95 ms"
+    assert str(module("beside_server").Answers()) == "no answer, 0 failed"
