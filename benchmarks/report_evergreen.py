@@ -167,10 +167,6 @@ def _bars(runs: Sequence[Values]) -> str:
         not step["moved_routes"] and step["index_identical"] for run in runs for step in run["steps"].values()
     )
     promoted = [sum(run["steps"][name]["verdict"] == "promote" for run in runs) for name in STEPS]
-    router = [run["steps"]["line"]["routes"] for run in runs]
-    right = float(np.mean([shares["line"]["line"] for shares in router]))
-    astray = max(float(np.mean([s[old]["line"] for s in router])) for old in ("noto", "fluent3d"))
-    photographs = max(shares["photographs"]["line"] for shares in router)
     sizes = max(
         size for run in runs for name, size in run["adapter_bytes"].items() if name in {"line", "ink"}
     )
@@ -204,11 +200,7 @@ def _bars(runs: Sequence[Values]) -> str:
             f"today's gate promotes line {promoted[0]}, ink {promoted[1]} and keywords {promoted[2]} of {len(runs)} "
             "times.",
         ),
-        bar(
-            right >= 90 and astray <= 3 and photographs == 0,
-            f"unlabelled: {right:.1f} % of unseen line pictures take its route (90 asked), {astray:.1f} % of an old "
-            f"style's do (3 allowed), {photographs:.1f} % of 200 photographs (0).",
-        ),
+        *(_router_bar(runs, name) for name in ("line", "ink")),
         bar(sizes <= MEGABYTE, f"an adapter takes {sizes / MEGABYTE:.2f} MB (1 allowed)."),
         bar(
             all(languages),
@@ -221,6 +213,18 @@ def _bars(runs: Sequence[Values]) -> str:
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _router_bar(runs: Sequence[Values], name: str) -> str:
+    shares = [run["steps"][name]["routes"] for run in runs]
+    right = float(np.mean([by_domain[name][name] for by_domain in shares]))
+    astray = max(float(np.mean([s[old][name] for s in shares])) for old in ("noto", "fluent3d"))
+    photographs = max(by_domain["photographs"][name] for by_domain in shares)
+    return bar(
+        right >= 90 and astray <= 3 and photographs == 0,
+        f"unlabelled, after {name}: {right:.1f} % of its unseen pictures take its route (90 asked), {astray:.1f} % of "
+        f"an old style's do (3 allowed), {photographs:.1f} % of 200 photographs (0).",
+    )
 
 
 def _recall(by_seed: Sequence[str]) -> str:

@@ -145,12 +145,8 @@ def _evergreen(*, moved: list[str]) -> dict[str, Any]:
     poor, good = {"1": "0000", "10": "0001"}, {"1": "1101", "10": "1111"}
     mixed = {kind: {"line": poor, "noto": good, "fluent3d": good} for kind in ("trained", "held-out")}
     seen = {kind: {"line": good, "noto": good, "fluent3d": good} for kind in mixed}
-    shares = {
-        "line": {"line": 95.0},
-        "noto": {"line": 1.0},
-        "fluent3d": {"line": 2.0},
-        "photographs": {"line": 0.0},
-    }
+    right = {"line": 95.0, "noto": 1.0, "fluent3d": 2.0, "photographs": 0.0, "ink": 80.0}
+    shares = {domain: dict.fromkeys(("line", "ink"), share) for domain, share in right.items()}
     same = {"moved_routes": moved, "index_compared": 7, "index_identical": not moved}
     step = _step("en") | same | {"routes": shares, "before": poor, "after": good}
     kinds = ({kind: hits for kind in mixed} for hits in (poor, good))
@@ -185,6 +181,8 @@ def test_evergreens_part_names_its_bars_and_leaves_the_others_parts(
     assert f"- {verdict}: every vector of every other route is bit-identical" in text
     assert "- holds: an adapter takes 0.50 MB" in text
     assert "- holds: all eight languages" in text
+    assert "- holds: unlabelled, after line: 95.0 %" in text
+    assert "- **does not hold**: unlabelled, after ink: 80.0 %" in text
     assert "## (e) Photographs by `evergreen`: flickr8k, 9 training photos" in text
 
 
