@@ -195,10 +195,9 @@ def _bars(runs: Sequence[Values]) -> str:
             f"mixed gallery: noto's own picture in the top 10, {signed(lost[0])} points, at worst {signed(lost[1])} "
             "(1 allowed).",
         ),
-        bar(
-            promoted[0] == len(runs),
-            f"today's gate promotes line {promoted[0]}, ink {promoted[1]} and keywords {promoted[2]} of {len(runs)} "
-            "times.",
+        *(
+            bar(count == len(runs), f"today's gate promotes the {STEPS[name]} {count} of {len(runs)} times.")
+            for name, count in zip(STEPS, promoted, strict=True)
         ),
         *(_router_bar(runs, name) for name in ("line", "ink")),
         bar(sizes <= MEGABYTE, f"an adapter takes {sizes / MEGABYTE:.2f} MB (1 allowed)."),
