@@ -16,6 +16,7 @@ from model_updates.parts.domain_terms import (
     contrast,
     displacement,
     joined,
+    still_found,
     visibility,
 )
 from tests.model_updates.tiny import toy_pairs
@@ -106,3 +107,24 @@ def test_a_sample_takes_as_much_of_each_slice_and_gives_on_what_a_small_one_leav
     assert even_sample([*few, *many], 10) == sample
     assert len(even_sample([*few, *many], 100)) == 19
     assert even_sample([*few, *many], 0) == []
+
+
+def test_only_what_is_found_can_be_displaced() -> None:
+    # Twelve old pictures at growing angles; the first caption lies on its picture, the last one opposite to its own.
+    angles = torch.linspace(0, 1.5, 12)
+    pictures = torch.stack([angles.cos(), angles.sin()], dim=1)
+    texts = pictures.clone()
+    texts[11] = pictures[0]
+    numbers = torch.arange(12)
+
+    kept = still_found(Known(texts, pictures, numbers, numbers))
+
+    assert kept.picture.tolist() == list(range(11))
+
+
+def test_several_captions_of_a_picture_count_it_once() -> None:
+    alike = rows(*[60.0] * 20)
+    one = Known(alike, alike, torch.arange(20), torch.zeros(20, dtype=torch.int64))
+    other = Known(rows(90), rows(0), torch.tensor([20]), torch.tensor([1]))
+
+    assert len(still_found(joined([one, other]))) == 21
