@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -86,6 +87,11 @@ class _Part:
     strategy: Strategy
     rows: list[int]
     factor: float = 1.0
+
+    @cached_property
+    def place(self) -> dict[int, int]:
+        """The part's own number of each of its rows; asked in every step, so made once."""
+        return {row: position for position, row in enumerate(self.rows)}
 
 
 class Evergreen(Strategy):
@@ -188,11 +194,10 @@ class Evergreen(Strategy):
         """Returns the terms of each part on its own rows of the batch; a part without two of them waits."""
         terms: dict[str, Tensor] = {}
         for part in self._parts:
-            place = {row: position for position, row in enumerate(part.rows)}
-            chosen = [n for n, row in enumerate(batch.row.tolist()) if row in place]
+            chosen = [n for n, row in enumerate(batch.row.tolist()) if row in part.place]
             if len(chosen) > 1:
                 own = batch.select(chosen)
-                renumbered = [place[row] for row in own.row.tolist()]
+                renumbered = [part.place[row] for row in own.row.tolist()]
                 own = replace(own, row=torch.tensor(renumbered, device=batch.row.device))
                 terms |= part.strategy.terms(own)
         if not terms:  # a last small batch with one row of each part
