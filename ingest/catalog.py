@@ -7,52 +7,32 @@ which are harmless and are reused when the chunk comes again.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Engine,
-    Select,
-    and_,
-    column,
-    distinct,
-    func,
-    literal_column,
-    select,
-    table,
-    update,
-)
+from sqlalchemy import Engine, Select, distinct, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.caption_search import containing
 from ingest.errors import UnknownChunk
+from ingest.findings import Finding
 from ingest.jobs import JobTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
-from ingest.recording import chunk_record, grouped, insert_chunk, record_captions, record_images
+from ingest.recording import chunk_record, grouped, record_chunk
 from ingest.records import ChunkRecord, ImageRecord, JobRecord, NewChunk, Pin, Recorded
-from ingest.schema import captions, chunk_captions, chunks, images, open_engine, pins, writing
-
-_JOINED = captions.join(images, captions.c.image == images.c.seq)
-# Scripts written without spaces between words: the full-text index would see a sentence as one word.
-_UNSPACED = (
-    "CJK",
-    "HIRAGANA",
-    "KATAKANA",
-    "HANGUL",
-    "BOPOMOFO",
-    "THAI",
-    "LAO",
-    "KHMER",
-    "MYANMAR",
-    "TIBETAN",
-    "YI",
-)
+from ingest.schema import captions, chunks, images, open_engine, pins, writing
+from ingest.selection import JOINED, held_out, images_counted, images_where, pairs_counted, pairs_where
+from ingest.standing import Standing, add_findings, set_standing
 
 
 class Catalog:
-    """An open catalog; get one with `Catalog.open`."""
+    """An open catalog; get one with `Catalog.open`.
+
+    What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a
+    question takes `chunks`, ids of chunks, it is about what any of them has, each thing once; None means all
+    chunks that are not withdrawn, and an id that no chunk has matches nothing.
+    """
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self.path = path
@@ -91,7 +71,7 @@ class Catalog:
         return self.images([image_id]).get(image_id)
 
     def images(self, ids: Iterable[ImageId]) -> dict[ImageId, ImageRecord]:
-        """Returns the records of those ids that are known."""
+        """Returns the records of those ids that are known, also of withdrawn ones."""
         query = select(
             images.c.id,
             images.c.domain,
@@ -101,6 +81,9 @@ class Catalog:
             images.c.format,
             chunks.c.id,
             images.c.in_gallery,
+            images.c.group,
+            images.c.cluster,
+            images.c.withdrawn,
         ).join(chunks, images.c.chunk == chunks.c.seq)
         found: dict[ImageId, ImageRecord] = {}
         with self._engine.connect() as connection:
@@ -111,21 +94,48 @@ class Catalog:
         return found
 
     def ids_where(
-        self, *, languages: Collection[str] | None = None, domains: Collection[str] | None = None
+        self,
+        *,
+        languages: Collection[str] | None = None,
+        domains: Collection[str] | None = None,
+        chunks: Collection[str] | None = None,
     ) -> set[ImageId]:
         """Returns the images captioned in one of `languages` and of one of `domains`; None means any."""
-        query = select(images.c.id)
-        if languages is not None:
-            captioned = select(captions.c.image).where(captions.c.language.in_(list(languages)))
-            query = query.where(images.c.seq.in_(captioned))
-        if domains is not None:
-            query = query.where(images.c.domain.in_(list(domains)))
-        return set(self._column(query))
+        return set(self._column(images_where(languages, domains, chunks)))
 
-    def test_images(self, domain: str) -> list[ImageId]:
+    def test_images(self, domain: str, *, chunks: Collection[str] | None = None) -> list[ImageId]:
         """Returns all held-out images of a domain in the order they came: what recall is measured on."""
-        held_out = and_(images.c.domain == domain, images.c.split == Split.TEST.value)
-        return self._column(select(images.c.id).where(held_out).order_by(images.c.seq))
+        query = select(images.c.id).where(held_out(domain), images_counted(chunks))
+        return self._column(query.order_by(images.c.seq))
+
+    def groups(self, ids: Iterable[ImageId]) -> dict[ImageId, str]:
+        """Returns by image the name of its group: pictures of one thing share it, one that is alone has its id.
+
+        Ids that are not known are alone.
+        """
+        found: dict[ImageId, str] = {}
+        with self._engine.connect() as connection:
+            for group in grouped(ids):
+                found.update({image_id: image_id for image_id in group})
+                query = select(images.c.id, images.c.cluster).where(images.c.id.in_(group))
+                rows = connection.execute(query.where(images.c.cluster.is_not(None)))
+                found.update({image_id: cluster for image_id, cluster in rows})
+        return found
+
+    def known_groups(self, names: Iterable[str]) -> dict[str, tuple[str, Split]]:
+        """Returns `(cluster, split)` of those stated groups that have a picture; one is in one split.
+
+        Where an earlier release split a group all the same, the held-out part decides.
+        """
+        found: dict[str, tuple[str, Split]] = {}
+        with self._engine.connect() as connection:
+            for some in grouped(names):
+                query = select(images.c.group, images.c.cluster, images.c.split)
+                query = query.where(images.c.group.in_(some), ~images.c.withdrawn).order_by(images.c.seq)
+                for name, cluster, split in connection.execute(query):
+                    if name not in found or split == Split.TEST.value:
+                        found[name] = (cluster, Split(split))
+        return found
 
     # Captions and pairs
 
@@ -133,8 +143,8 @@ class Catalog:
         """Returns all captions of an image, by language and then in the order they came."""
         query = (
             select(images.c.id, captions.c.language, captions.c.text)
-            .select_from(_JOINED)
-            .where(images.c.id == image_id)
+            .select_from(JOINED)
+            .where(images.c.id == image_id, pairs_counted(None))
             .order_by(captions.c.language, captions.c.seq)
         )
         return [Caption(*row) for row in self._rows(query)]
@@ -144,23 +154,8 @@ class Catalog:
 
         Any text is safe: nothing in it is query syntax. Scripts without spaces are matched as substrings.
         """
-        text = (
-            unicodedata.normalize("NFC", text.replace("\0", " ")).encode("utf-8", "ignore").decode().strip()
-        )
-        query = select(images.c.id, captions.c.language, captions.c.text).select_from(_JOINED).limit(limit)
-        if not text:
-            return []
-        if _needs_substring(text):
-            query = query.where(captions.c.text.contains(text, autoescape=True)).order_by(captions.c.seq)
-        else:
-            words = " ".join('"' + word.replace('"', '""') + '"' for word in text.split())
-            matching: ColumnElement[Any] = literal_column("captions_text")
-            query = (
-                query.join(_full_text(), literal_column("captions_text.rowid") == captions.c.seq)
-                .where(matching.op("MATCH")(words + "*"))
-                .order_by(literal_column("captions_text.rank"), captions.c.seq)
-            )
-        return [Caption(*row) for row in self._rows(query)]
+        query = containing(text, limit)
+        return [] if query is None else [Caption(*row) for row in self._rows(query)]
 
     def pairs(
         self,
@@ -169,38 +164,36 @@ class Catalog:
         language: str | None = None,
         domain: str | None = None,
         split: Split | None = None,
+        chunks: Collection[str] | None = None,
     ) -> list[Pair]:
         """Returns the pairs that match all given conditions, in the order they came.
+
+        Args:
+            chunk: an id or a unique beginning of one: the pairs of this chunk.
+            language: those in this language.
+            domain: those of this domain.
+            split: those of this split.
+            chunks: those that any of these chunks has; in place of `chunk`.
 
         Raises:
             UnknownChunk: `chunk` is neither an id nor a unique prefix.
         """
-        query = (
-            select(images.c.id, captions.c.text, captions.c.language, images.c.domain, images.c.split)
-            .select_from(_JOINED)
-            .order_by(captions.c.seq)
-        )
         if chunk is not None:
-            query = query.join(chunk_captions, chunk_captions.c.caption == captions.c.seq).where(
-                chunk_captions.c.chunk == self._chunk_seq(chunk)
-            )
-        if language is not None:
-            query = query.where(captions.c.language == language)
-        if domain is not None:
-            query = query.where(images.c.domain == domain)
-        if split is not None:
-            query = query.where(images.c.split == split.value)
+            chunks = [self._chunk_id(chunk)]
+        query = pairs_where(language=language, domain=domain, split=split, chunk_ids=chunks)
         splits = {member.value: member for member in Split}
         return [
             Pair(i, text, spoken, place, splits[part]) for i, text, spoken, place, part in self._rows(query)
         ]
 
-    def captions_in(self, language: str, ids: Collection[ImageId]) -> dict[ImageId, list[str]]:
+    def captions_in(
+        self, language: str, ids: Collection[ImageId], *, chunks: Collection[str] | None = None
+    ) -> dict[ImageId, list[str]]:
         """Returns the captions in one language of those ids that have any, in the order they came."""
         query = (
             select(images.c.id, captions.c.text)
-            .select_from(_JOINED)
-            .where(captions.c.language == language)
+            .select_from(JOINED)
+            .where(captions.c.language == language, pairs_counted(chunks))
             .order_by(captions.c.seq)
         )
         found: dict[ImageId, list[str]] = {}
@@ -210,12 +203,12 @@ class Catalog:
                     found.setdefault(image_id, []).append(text)
         return found
 
-    def slices(self, *, minimum_images: int = 1) -> list[SliceKey]:
+    def slices(self, *, minimum_images: int = 1, chunks: Collection[str] | None = None) -> list[SliceKey]:
         """Returns every language-and-domain that has at least so many held-out captioned images, sorted."""
         query = (
             select(captions.c.language, images.c.domain)
-            .select_from(_JOINED)
-            .where(images.c.split == Split.TEST.value)
+            .select_from(JOINED)
+            .where(images.c.split == Split.TEST.value, pairs_counted(chunks))
             .group_by(captions.c.language, images.c.domain)
             .having(func.count(distinct(captions.c.image)) >= minimum_images)
         )
@@ -225,6 +218,7 @@ class Catalog:
         """Returns the number of pairs by language."""
         query = (
             select(captions.c.language, func.count())
+            .where(pairs_counted(None))
             .group_by(captions.c.language)
             .order_by(captions.c.language)
         )
@@ -232,7 +226,8 @@ class Catalog:
 
     def domains(self) -> dict[str, int]:
         """Returns the number of images by domain."""
-        query = select(images.c.domain, func.count()).group_by(images.c.domain).order_by(images.c.domain)
+        query = select(images.c.domain, func.count()).where(images_counted(None))
+        query = query.group_by(images.c.domain).order_by(images.c.domain)
         return {domain: count for domain, count in self._rows(query)}
 
     # Chunks
@@ -249,18 +244,55 @@ class Catalog:
         Raises:
             UnknownChunk: none or several match; the sentence names the known ones.
         """
-        seq = self._chunk_seq(id_or_prefix)
+        chunk_id = self._chunk_id(id_or_prefix)
         with self._engine.connect() as connection:
-            row = connection.execute(select(chunks).where(chunks.c.seq == seq)).one()
+            row = connection.execute(select(chunks).where(chunks.c.id == chunk_id)).one()
             return chunk_record(connection, row._asdict())
+
+    def set_standing(
+        self, chunk: str, standing: Standing, *, by: str, why: str, measures: bool | None = None
+    ) -> ChunkRecord:
+        """Changes what a chunk counts for; a withdrawn one leaves the gallery in the same transaction.
+
+        Args:
+            chunk: its id or a unique beginning of it.
+            standing: one of `ingest.standing.STANDINGS`.
+            by: who says so.
+            why: the reason; may be empty for `new` alone.
+            measures: whether it is accepted as measuring material; None leaves that as it is, but a withdrawn
+                chunk measures nothing.
+
+        Returns:
+            The chunk as it stands now.
+
+        Raises:
+            UnknownChunk: none or several match.
+            BadOption: a value cannot be used.
+        """
+        chunk_id = self._chunk_id(chunk)
+        with writing(self._engine) as connection:
+            set_standing(connection, chunk_id, standing, by=by, why=why, measures=measures)
+        return self.chunk(chunk_id)
+
+    def add_findings(self, chunk: str, findings: Sequence[Finding]) -> ChunkRecord:
+        """Writes findings into a chunk's report, each in place of an earlier one of the same check.
+
+        Raises:
+            UnknownChunk: none or several match.
+        """
+        chunk_id = self._chunk_id(chunk)
+        with writing(self._engine) as connection:
+            add_findings(connection, chunk_id, findings)
+        return self.chunk(chunk_id)
 
     def record_chunk(
         self, chunk: NewChunk, report_of: Callable[[Recorded], dict[str, Any]] | None = None
     ) -> Recorded:
         """Records a chunk's images and captions in one transaction; its blobs must be stored already.
 
-        An image that is known keeps its domain and split, whatever `chunk` says. A chunk that is known keeps
-        its first report.
+        An image that is known keeps its domain and split, whatever `chunk` says, unless only withdrawn chunks
+        have it. A chunk that is known keeps its first report; one that was withdrawn becomes new again and
+        gets this one.
 
         Args:
             chunk: what to record.
@@ -270,18 +302,7 @@ class Catalog:
             CatalogFull: the disk has no room; nothing was recorded.
         """
         with writing(self._engine) as connection:
-            present = connection.execute(
-                select(chunks.c.seq).where(chunks.c.id == chunk.id)
-            ).scalar_one_or_none()
-            seq = int(present) if present is not None else insert_chunk(connection, chunk)
-            new_images, image_seqs = record_images(connection, chunk, seq)
-            new_pairs = record_captions(connection, chunk, seq, image_seqs)
-            recorded = Recorded(new_images, new_pairs, known_chunk=present is not None)
-            if present is None:
-                report = report_of(recorded) if report_of is not None else {}
-                counts = {"new_pairs": new_pairs, "new_images": new_images}
-                connection.execute(update(chunks).where(chunks.c.seq == seq).values(report=report, **counts))
-        return recorded
+            return record_chunk(connection, chunk, report_of)
 
     # Jobs and pins
 
@@ -335,26 +356,12 @@ class Catalog:
         with self._engine.connect() as connection:
             return list(connection.scalars(query))
 
-    def _chunk_seq(self, id_or_prefix: str) -> int:
+    def _chunk_id(self, id_or_prefix: str) -> str:
         asked = id_or_prefix.strip().lower()
-        query = select(chunks.c.seq, chunks.c.id).order_by(chunks.c.seq)
-        known = [(int(seq), str(chunk_id)) for seq, chunk_id in self._rows(query)]
-        exact = [seq for seq, chunk_id in known if chunk_id == asked]
-        matching = exact or [seq for seq, chunk_id in known if asked and chunk_id.startswith(asked)]
+        known: list[str] = self._column(select(chunks.c.id).order_by(chunks.c.seq))
+        matching = [asked] if asked in known else [one for one in known if asked and one.startswith(asked)]
         if len(matching) == 1:
             return matching[0]
-        shown = ", ".join(chunk_id for _, chunk_id in known[-10:]) or "none yet"
+        shown = ", ".join(known[-10:]) or "none yet"
         what = "Several chunks start with" if matching else "There is no chunk"
         raise UnknownChunk(f"{what} {id_or_prefix[:40]!r}. Known chunks: {shown}.")
-
-
-def _full_text() -> Any:
-    return table("captions_text", column("rowid"), column("text"))
-
-
-def _needs_substring(text: str) -> bool:
-    if not any(character.isalnum() for character in text):
-        return True
-    return any(
-        unicodedata.name(character, "").startswith(_UNSPACED) for character in text if ord(character) > 0xE00
-    )

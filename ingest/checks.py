@@ -14,30 +14,25 @@ from ingest.limits import Limits
 from ingest.pair import ImageId, Split
 from ingest.readers.container import Row
 from ingest.report import ReportRow
-from ingest.splits import assign_split, parse_split
+from ingest.splits import parse_split
 
 DEFAULT_DOMAIN = "general"
+GROUP_CHARACTERS = 200
 
 NO_CAPTION = "It has no caption: it joins the gallery, and nothing is learned from it."
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where an image belongs; settled once and for all by the first accepted upload."""
-
-    domain: str
-    split: Split
-
-
-@dataclass(frozen=True, slots=True)
 class Accepted:
-    """A pair that passed, with the report row it may still lose to a check over the whole upload."""
+    """A pair that passed, with what it states and the report row it may still lose to a check over the upload."""
 
     image_id: ImageId
     language: str
     text: str
     where: str
     sentence: str = ""
+    split: Split | None = None
+    group: str | None = None
 
 
 class Judge:
@@ -53,77 +48,70 @@ class Judge:
         self._language = language
         self._domain = domain
         self._limits = limits
-        self._settled: dict[ImageId, Place] = {}
+        self._domains: dict[ImageId, str] = {}
         self._first_seen: dict[tuple[ImageId, str, str], str] = {}
 
-    def place_of(self, image_id: ImageId) -> Place:
-        """Returns where an accepted image of this upload belongs."""
-        return self._settled[image_id]
+    def domain_of(self, image_id: ImageId) -> str:
+        """Returns the domain of an accepted image of this upload."""
+        return self._domains[image_id]
 
-    def judge(
-        self, image_id: ImageId, rows: Sequence[Row], known: Place | None
-    ) -> list[Accepted | ReportRow]:
+    def judge(self, image_id: ImageId, rows: Sequence[Row], known: str | None) -> list[Accepted | ReportRow]:
         """Judges all rows of one picture.
 
         Args:
             image_id: the picture.
             rows: what the upload says about it.
-            known: where the catalog already has it.
+            known: the domain in which the catalog already has it.
 
         Returns:
             One entry per row: an `Accepted`, or the report row that says why not.
         """
-        place = self._settled.get(image_id) or known or self._stated_place(image_id, rows)
+        domain = self._domains.get(image_id) or known or self._stated_domain(rows)
         judged: list[Accepted | ReportRow] = []
         for row in rows:
             try:
-                entry = self._judge_row(image_id, row, place)
+                entry = self._judge_row(image_id, row, domain)
             except BadItem as error:
                 entry = ReportRow(row.where, "rejected", error.code, error.sentence)
             except UnknownLanguage as error:
                 entry = ReportRow(row.where, "rejected", "language_unknown", str(error))
             if isinstance(entry, Accepted):
-                self._settled[image_id] = place
+                self._domains[image_id] = domain
             judged.append(entry)
         return judged
 
-    def judge_uncaptioned(self, image_id: ImageId, where: str, known: Place | None) -> ReportRow:
+    def judge_uncaptioned(self, image_id: ImageId, where: str, known: str | None) -> ReportRow:
         """Judges a picture that the upload says nothing about."""
-        place = self._settled.get(image_id) or known
-        if place is None:
-            place = Place(self._domain or DEFAULT_DOMAIN, assign_split(image_id))
-        elif self._domain is not None and self._domain != place.domain:
-            return _domain_conflict(where, self._domain, place)
-        self._settled[image_id] = place
+        domain = self._domains.get(image_id) or known
+        if domain is None:
+            domain = self._domain or DEFAULT_DOMAIN
+        elif self._domain is not None and self._domain != domain:
+            return _domain_conflict(where, self._domain, domain)
+        self._domains[image_id] = domain
         return ReportRow(where, "accepted", "no_caption", NO_CAPTION)
 
-    def _judge_row(self, image_id: ImageId, row: Row, place: Place) -> Accepted | ReportRow:
+    def _judge_row(self, image_id: ImageId, row: Row, settled: str) -> Accepted | ReportRow:
         caption = normalise_caption(row.caption or "", self._limits)
         language = normalise_language(row.language or "")
         if language == UNDETERMINED:
             language = self._language or UNDETERMINED
         domain = normalise_domain(row.domain) if row.domain else self._domain
         split = parse_split(row.split) if row.split else None
+        group = normalise_group(row.group) if row.group else None
         if language == UNDETERMINED:
             sentence = "Its language is not given: add --language TAG or a language column."
             return ReportRow(row.where, "held", "language_missing", sentence)
-        if domain is not None and domain != place.domain:
-            return _domain_conflict(row.where, domain, place)
-        if split is not None and split != place.split:
-            sentence = f"The upload says {split.value}, but this picture is in {place.split.value} for good."
-            return ReportRow(row.where, "held", "split_conflict", sentence)
+        if domain is not None and domain != settled:
+            return _domain_conflict(row.where, domain, settled)
         key = (image_id, language, caption.text)
         first = self._first_seen.setdefault(key, row.where)
         if first != row.where:
             sentence = f"The same picture and caption as {first}: counted once."
             return ReportRow(row.where, "accepted", "duplicate", sentence)
-        return Accepted(*key, row.where, _sentence(caption.notes))
+        return Accepted(*key, row.where, _sentence(caption.notes), split, group)
 
-    def _stated_place(self, image_id: ImageId, rows: Sequence[Row]) -> Place:
-        domain = next(filter(None, map(_valid_domain, rows)), None) or self._domain or DEFAULT_DOMAIN
-        split = next(filter(None, map(_valid_split, rows)), None)
-        group = next((row.group for row in rows if row.group), None)
-        return Place(domain, split or assign_split(image_id, group=group))
+    def _stated_domain(self, rows: Sequence[Row]) -> str:
+        return next(filter(None, map(_valid_domain, rows)), None) or self._domain or DEFAULT_DOMAIN
 
 
 def normalise_domain(name: str) -> str:
@@ -141,6 +129,21 @@ def normalise_domain(name: str) -> str:
     return joined
 
 
+def normalise_group(name: str) -> str | None:
+    """Returns a stated group's name, composed and without spaces around it; None for an empty one.
+
+    Raises:
+        BadRow: longer than 200 characters.
+    """
+    stripped = unicodedata.normalize("NFC", name).strip()
+    if len(stripped) > GROUP_CHARACTERS:
+        raise BadRow(
+            "group_too_long",
+            f"The group {stripped[:40]!r}… has {len(stripped)} characters; use at most {GROUP_CHARACTERS}.",
+        )
+    return stripped or None
+
+
 def repeated_captions(pairs: Sequence[Accepted], limits: Limits) -> set[tuple[str, str]]:
     """Returns `(language, text)` of captions that stand on suspiciously many different pictures."""
     images_of = Counter((pair.language, pair.text) for pair in pairs)  # pairs are unique by image already
@@ -156,15 +159,8 @@ def _valid_domain(row: Row) -> str | None:
         return None
 
 
-def _valid_split(row: Row) -> Split | None:
-    try:
-        return parse_split(row.split) if row.split else None
-    except BadRow:
-        return None
-
-
-def _domain_conflict(where: str, domain: str, place: Place) -> ReportRow:
-    sentence = f"The upload says domain {domain}, but this picture is in {place.domain} for good."
+def _domain_conflict(where: str, domain: str, settled: str) -> ReportRow:
+    sentence = f"The upload says domain {domain}, but this picture is in {settled} for good."
     return ReportRow(where, "held", "domain_conflict", sentence)
 
 

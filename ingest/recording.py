@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, case, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.grouping import cluster_of
 from ingest.jobs import now
 from ingest.pair import ImageId
-from ingest.records import ChunkRecord, NewChunk
+from ingest.records import ChunkRecord, NewChunk, Recorded
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
+from ingest.standing import WITHDRAWN, set_standing, settle_withdrawn
 
 T = TypeVar("T")
 
@@ -25,16 +27,54 @@ def grouped(values: Iterable[T]) -> Iterator[list[T]]:
         yield ordered[start : start + _GROUP]
 
 
-def insert_chunk(connection: Connection, chunk: NewChunk) -> int:
-    """Inserts a chunk's own row, counts and report still empty, and returns its row number."""
+def record_chunk(
+    connection: Connection, chunk: NewChunk, report_of: Callable[[Recorded], dict[str, Any]] | None
+) -> Recorded:
+    """Records a chunk inside a write transaction; see `Catalog.record_chunk`."""
+    found = connection.execute(select(chunks.c.seq, chunks.c.standing).where(chunks.c.id == chunk.id))
+    present = found.one_or_none()
+    returned = present is not None and present.standing == WITHDRAWN
+    images_before, pairs_before = _counts(connection)
+    seq = int(present.seq) if present is not None else _insert_chunk(connection, chunk)
+    seqs = _record_images(connection, chunk, seq)
+    _record_captions(connection, chunk, seq, seqs)
+    if returned:  # after its images: while they are withdrawn they are settled anew
+        set_standing(connection, chunk.id, "new", by="intake", why="taken in again")
+    else:
+        settle_withdrawn(connection, chunk.id)
+    _show(connection, chunk)
+    images_after, pairs_after = _counts(connection)
+    recorded = Recorded(
+        images_after - images_before,
+        pairs_after - pairs_before,
+        known_chunk=present is not None and not returned,
+        returned=returned,
+    )
+    if not recorded.known_chunk:
+        values: dict[str, Any] = {"new_pairs": recorded.new_pairs, "new_images": recorded.new_images}
+        values |= {"name": chunk.name, "in_gallery": chunk.in_gallery}
+        values |= {"report": report_of(recorded) if report_of is not None else {}}
+        connection.execute(update(chunks).where(chunks.c.seq == seq).values(**values))
+    return recorded
+
+
+def _counts(connection: Connection) -> tuple[int, int]:
+    """Returns how many images and captions count, withdrawn ones left out."""
+    pictures, texts = (
+        connection.execute(select(func.count()).select_from(table).where(~table.c.withdrawn)).scalar_one()
+        for table in (images, captions)
+    )
+    return pictures, texts
+
+
+def _insert_chunk(connection: Connection, chunk: NewChunk) -> int:
     values = {"id": chunk.id, "name": chunk.name, "created": now(), "in_gallery": chunk.in_gallery}
     statement = insert(chunks).values(new_pairs=0, new_images=0, report={}, **values).returning(chunks.c.seq)
     return int(connection.execute(statement).scalar_one())
 
 
-def record_images(connection: Connection, chunk: NewChunk, seq: int) -> tuple[int, dict[ImageId, int]]:
-    """Inserts the chunk's unknown images; returns how many are new, and every image's row number."""
-    before = connection.execute(select(func.count()).select_from(images)).scalar_one()
+def _record_images(connection: Connection, chunk: NewChunk, seq: int) -> dict[ImageId, int]:
+    """Inserts the chunk's unknown images and settles withdrawn ones anew; returns every image's row number."""
     rows = [
         {
             "id": image.id,
@@ -45,35 +85,51 @@ def record_images(connection: Connection, chunk: NewChunk, seq: int) -> tuple[in
             "format": image.format,
             "in_gallery": chunk.in_gallery,
             "chunk": seq,
+            "group": image.group,
+            "cluster": image.cluster or (cluster_of(image.group) if image.group else None),
         }
         for image in chunk.images
     ]
     if rows:
-        connection.execute(upsert(images).on_conflict_do_nothing(), rows)
-    after = connection.execute(select(func.count()).select_from(images)).scalar_one()
+        statement = upsert(images)
+        brought, old = statement.excluded, images.c
+        settled = {name: _unless_withdrawn(name, brought) for name in ("domain", "split", "chunk")}
+        # What was not known of a picture is added; what was stated before stays, unless it was withdrawn.
+        for name in ("group", "cluster"):
+            added = func.coalesce(old[name], brought[name])
+            settled[name] = case((old.withdrawn, brought[name]), else_=added)
+        connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=settled), rows)
     seqs: dict[ImageId, int] = {}
     for group in grouped(image.id for image in chunk.images):
         query = select(images.c.id, images.c.seq).where(images.c.id.in_(group))
         seqs.update({image_id: number for image_id, number in connection.execute(query)})
-        if chunk.in_gallery:
-            connection.execute(update(images).where(images.c.id.in_(group)).values(in_gallery=True))
     if seqs:
         links = [{"chunk": seq, "image": number} for number in seqs.values()]
         connection.execute(upsert(chunk_images).on_conflict_do_nothing(), links)
-    return after - before, seqs
+    return seqs
 
 
-def record_captions(connection: Connection, chunk: NewChunk, seq: int, image_seqs: dict[ImageId, int]) -> int:
-    """Inserts the chunk's unknown captions and returns how many are new."""
+def _unless_withdrawn(name: str, brought: Any) -> Any:
+    return case((images.c.withdrawn, brought[name]), else_=images.c[name])
+
+
+def _show(connection: Connection, chunk: NewChunk) -> None:
+    """Puts the chunk's images into the gallery when it is meant for it."""
+    if chunk.in_gallery:
+        for group in grouped(image.id for image in chunk.images):
+            connection.execute(update(images).where(images.c.id.in_(group)).values(in_gallery=True))
+
+
+def _record_captions(
+    connection: Connection, chunk: NewChunk, seq: int, image_seqs: dict[ImageId, int]
+) -> None:
     if not chunk.captions:
-        return 0
-    before = connection.execute(select(func.count()).select_from(captions)).scalar_one()
+        return
     rows = [
         {"image": image_seqs[image_id], "language": language, "text": text}
         for image_id, language, text in chunk.captions
     ]
     connection.execute(upsert(captions).on_conflict_do_nothing(), rows)
-    after = connection.execute(select(func.count()).select_from(captions)).scalar_one()
     wanted = {(row["image"], row["language"], row["text"]) for row in rows}
     links = []
     for group in grouped({row["image"] for row in rows}):
@@ -82,7 +138,6 @@ def record_captions(connection: Connection, chunk: NewChunk, seq: int, image_seq
             if (image, language, text) in wanted:
                 links.append({"chunk": seq, "caption": number})
     connection.execute(upsert(chunk_captions).on_conflict_do_nothing(), links)
-    return after - before
 
 
 def chunk_record(connection: Connection, values: dict[str, Any]) -> ChunkRecord:
@@ -114,4 +169,9 @@ def chunk_record(connection: Connection, values: dict[str, Any]) -> ChunkRecord:
         languages=dict(sorted(languages.items())),
         domains=dict(sorted(domains.items())),
         report=values["report"],
+        standing=values["standing"],
+        measures=values["measures"],
+        standing_by=values["standing_by"],
+        standing_why=values["standing_why"],
+        standing_since=values["standing_since"],
     )

@@ -14,7 +14,11 @@ FINAL_STATES = frozenset({"succeeded", "rejected", "review", "failed", "cancelle
 
 @dataclass(frozen=True, slots=True)
 class ImageRecord:
-    """One picture: where it belongs and what it looks like. Sizes are in pixels, upright."""
+    """One picture: where it belongs and what it looks like. Sizes are in pixels, upright.
+
+    `group` is what an upload stated; `cluster` names the pictures of one thing, None for one that is alone.
+    A `withdrawn` picture is in no chunk but withdrawn ones.
+    """
 
     id: ImageId
     domain: str
@@ -24,11 +28,19 @@ class ImageRecord:
     format: str
     chunk_id: str
     in_gallery: bool
+    group: str | None = None
+    cluster: str | None = None
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:
-    """One accepted upload. `pairs` and `images` count all it holds, `new_*` what no earlier chunk had."""
+    """One accepted upload. `pairs` and `images` count all it holds, `new_*` what no earlier chunk had.
+
+    `standing` is one of `ingest.standing.STANDINGS`; `measures`: a person accepted it as measuring material.
+    `standing_by`, `standing_why` and `standing_since` (ISO 8601 in UTC) tell of the last change of standing
+    and are empty before the first.
+    """
 
     id: str
     name: str
@@ -41,6 +53,11 @@ class ChunkRecord:
     languages: dict[str, int]
     domains: dict[str, int]
     report: dict[str, Any]
+    standing: str = "new"
+    measures: bool = False
+    standing_by: str = ""
+    standing_why: str = ""
+    standing_since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +88,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class NewImage:
-    """An accepted picture on its way into the catalog."""
+    """An accepted picture on its way into the catalog; `group` and `cluster` as in `ImageRecord`."""
 
     id: ImageId
     domain: str
@@ -79,6 +96,8 @@ class NewImage:
     width: int
     height: int
     format: str
+    group: str | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +116,9 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What recording a chunk changed."""
+    """What recording a chunk changed; `returned`: it was withdrawn, and is taken in again as new."""
 
     new_images: int
     new_pairs: int
     known_chunk: bool
+    returned: bool = False

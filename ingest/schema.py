@@ -15,6 +15,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -22,14 +23,16 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    text,
 )
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
+from ingest.migration import migrate
 
-SCHEMA = 1
+SCHEMA = 2
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -46,6 +49,11 @@ chunks = Table(
     Column("new_pairs", Integer, nullable=False),
     Column("new_images", Integer, nullable=False),
     Column("report", JSON, nullable=False),
+    Column("standing", String(10), nullable=False, server_default="new"),
+    Column("measures", Boolean, nullable=False, server_default=text("0")),
+    Column("standing_by", Text, nullable=False, server_default=""),
+    Column("standing_why", Text, nullable=False, server_default=""),
+    Column("standing_since", String(32), nullable=False, server_default=""),
 )
 
 images = Table(
@@ -60,7 +68,15 @@ images = Table(
     Column("format", String(8), nullable=False),
     Column("in_gallery", Boolean, nullable=False),
     Column("chunk", Integer, ForeignKey("chunks.seq"), nullable=False),
+    Column(
+        "withdrawn", Boolean, nullable=False, server_default=text("0")
+    ),  # no chunk but withdrawn ones has it
+    Column("group", Text),  # as stated
+    Column("cluster", Text),  # one name for the pictures of one thing, stated or found; NULL: it is alone
+    Column("sketch", LargeBinary),  # what near-copies are found by; NULL: not made yet
     Index("images_by_domain", "domain", "split"),
+    Index("images_by_cluster", "cluster"),
+    Index("images_by_group", "group"),
 )
 
 captions = Table(
@@ -70,6 +86,9 @@ captions = Table(
     Column("image", Integer, ForeignKey("images.seq"), nullable=False),
     Column("language", String(35), nullable=False),
     Column("text", Text, nullable=False),
+    Column(
+        "withdrawn", Boolean, nullable=False, server_default=text("0")
+    ),  # no chunk but withdrawn ones has it
     UniqueConstraint("image", "language", "text"),
     Index("captions_by_language", "language"),
 )
@@ -80,6 +99,7 @@ chunk_captions = Table(
     metadata,
     Column("chunk", Integer, ForeignKey("chunks.seq"), primary_key=True),
     Column("caption", Integer, ForeignKey("captions.seq"), primary_key=True),
+    Index("chunk_captions_by_caption", "caption"),
     sqlite_with_rowid=False,
 )
 
@@ -88,6 +108,7 @@ chunk_images = Table(
     metadata,
     Column("chunk", Integer, ForeignKey("chunks.seq"), primary_key=True),
     Column("image", Integer, ForeignKey("images.seq"), primary_key=True),
+    Index("chunk_images_by_image", "image"),
     sqlite_with_rowid=False,
 )
 
@@ -216,6 +237,24 @@ def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
             f"The catalog at {path} has schema {found}; this Perennial reads up to {SCHEMA}. "
             "Install a newer release."
         )
+    if found < SCHEMA:
+        _bring_up_to_date(engine, path, found, read_only=read_only)
+
+
+def _bring_up_to_date(engine: Engine, path: Path, found: int, *, read_only: bool) -> None:
+    if read_only:  # it cannot be read as it is: somebody has to write once
+        try:
+            open_engine(path, read_only=False).dispose()
+        except CatalogError as error:
+            raise CatalogError(
+                f"The catalog at {path} is of an earlier release (schema {found}) and has to be written once "
+                f"to be read by this one (schema {SCHEMA}), which failed: {error} Make the file and its folder "
+                "writable, or run `python -m app status` as somebody who may write them."
+            ) from error
+        return
+    with writing(engine) as connection:
+        # Asked again: another process may have migrated while this one waited for the lock.
+        migrate(connection, int(connection.exec_driver_sql("PRAGMA user_version").scalar_one()), SCHEMA)
 
 
 def _create(engine: Engine) -> int:

@@ -1,0 +1,175 @@
+"""What one upload yields: its pictures and pairs, judged while it streams by and settled when all is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ingest.blobs import BlobStore
+from ingest.catalog import Catalog
+from ingest.checks import Accepted, Judge, repeated_captions
+from ingest.errors import BadImage, NoValidPair
+from ingest.grouping import Claim, Settled, settle_splits
+from ingest.images import decode, thumbnail
+from ingest.limits import Limits
+from ingest.pair import ImageId, Split, image_id_of
+from ingest.plan import Plan
+from ingest.readers.container import Container, Problem, Row, shown
+from ingest.records import NewImage
+from ingest.report import ReportRow, top_reasons
+
+Progress = Callable[[int, int | None], None]
+
+
+class Harvest:
+    """What one upload yields, picture after picture."""
+
+    def __init__(
+        self, catalog: Catalog, blobs: BlobStore, *, language: str | None, domain: str | None, limits: Limits
+    ) -> None:
+        self.catalog = catalog
+        self.images: dict[ImageId, NewImage] = {}
+        self.pairs: list[Accepted] = []
+        self.rows: list[ReportRow] = []
+        self.stored: set[ImageId] = set()  # blobs that this upload brought
+        self._blobs = blobs
+        self._uncaptioned: set[ImageId] = set()
+        self._known_split: dict[ImageId, Split] = {}
+        self._limits = limits
+        self._judge = Judge(language=language, domain=domain, limits=limits)
+
+    def reject(self, places: Sequence[str], code: str, sentence: str) -> None:
+        """Lists each place as rejected for one reason."""
+        self.rows.extend(ReportRow(shown(where), "rejected", code, sentence) for where in places)
+
+    def gather(
+        self, container: Container, plan: Plan, progress: Progress | None
+    ) -> Iterator[tuple[ImageId, bytes, bytes]]:
+        """Judges each picture and yields `(id, original, thumbnail)` of those that have to be stored."""
+        unread = dict(plan.rows)
+        for done, (name, data) in enumerate(container.read(plan.rows.keys()), start=1):
+            rows = plan.rows[name]
+            unread.pop(name, None)
+            places = [row.where for row in rows] or [name]
+            if isinstance(data, Problem):
+                self.reject(places, data.code, data.sentence)
+            else:
+                try:
+                    yield from self._take(name, data, rows)
+                except BadImage as error:
+                    self.reject(places, error.code, error.sentence)
+            if progress is not None:
+                progress(done, max(done, len(plan.rows)))
+        for name, rows in unread.items():
+            sentence = f"The picture {shown(name)!r} could not be read from the upload."
+            self.reject([row.where for row in rows] or [name], "image_missing", sentence)
+
+    def settle(self) -> None:
+        """Applies the checks that need the whole upload.
+
+        Raises:
+            NoValidPair: nothing is left.
+        """
+        repeated = repeated_captions(self.pairs, self._limits)
+        kept: list[Accepted] = []
+        for pair in self.pairs:
+            if (pair.language, pair.text) in repeated:
+                sentence = "Its caption stands on very many pictures; look whether it belongs to each."
+                self.rows.append(ReportRow(pair.where, "held", "caption_repeated", sentence))
+            else:
+                kept.append(pair)
+        self.pairs = self._in_their_splits(kept)
+        used = {pair.image_id for pair in self.pairs} | self._uncaptioned
+        self.images = {image_id: image for image_id, image in self.images.items() if image_id in used}
+        self.forget(self.stored - used)
+        self.stored &= used
+        if not self.images:
+            reasons = top_reasons(self.rows) or "It holds no picture."
+            raise NoValidPair("no_valid_pair", f"Nothing in the upload can be used. {reasons}")
+
+    def _in_their_splits(self, pairs: Sequence[Accepted]) -> list[Accepted]:
+        """Settles each picture's split and group; returns the pairs that state no other split."""
+        settled = settle_splits(*self._claims(pairs))
+        for image_id, place in settled.items():
+            self.images[image_id] = replace(
+                self.images[image_id], split=place.split, group=place.group, cluster=place.cluster
+            )
+        kept: list[Accepted] = []
+        for pair in pairs:
+            place = settled[pair.image_id]
+            if pair.split is not None and pair.split is not place.split:
+                self.rows.append(_split_conflict(pair, place))
+            else:
+                kept.append(pair)
+                self.rows.append(ReportRow(pair.where, "accepted", sentence=pair.sentence))
+        return kept
+
+    def _claims(self, pairs: Sequence[Accepted]) -> tuple[list[Claim], dict[str, tuple[str, Split]]]:
+        stated: dict[ImageId, tuple[Split | None, str | None]] = dict.fromkeys(
+            self._uncaptioned, (None, None)
+        )
+        for pair in pairs:
+            split, group = stated.get(pair.image_id, (None, None))
+            stated[pair.image_id] = (split or pair.split, group or pair.group)
+        claims = [
+            Claim(image_id, self._known_split.get(image_id), split, group)
+            for image_id, (split, group) in stated.items()
+        ]
+        return claims, self.catalog.known_groups({claim.group for claim in claims if claim.group})
+
+    def forget(self, image_ids: set[ImageId]) -> None:
+        """Deletes blobs that this upload brought, except those another upload has come to rely on meanwhile."""
+        self._blobs.delete(image_ids - self.catalog.images(image_ids).keys())
+
+    def _take(self, name: str, data: bytes, rows: Sequence[Row]) -> Iterator[tuple[ImageId, bytes, bytes]]:
+        image_id = image_id_of(data)
+        record = self.catalog.image(image_id)
+        known = None
+        if record is not None and not record.withdrawn:
+            known = record.domain
+            self._known_split[image_id] = record.split
+        is_stored = image_id in self.stored or self._blobs.contains([image_id])[0]
+        decoded = None
+        if image_id not in self.images and (record is None or not is_stored):
+            decoded = decode(data, self._limits)
+        accepted = self._judge_rows(image_id, name, rows, known, decoded.notes if decoded else ())
+        if not accepted:
+            return
+        if image_id not in self.images:
+            size = decoded or record
+            if size is not None:
+                domain, split = self._judge.domain_of(image_id), Split.TRAIN  # settled with the whole upload
+                self.images[image_id] = NewImage(
+                    image_id, domain, split, size.width, size.height, size.format
+                )
+        if decoded is not None and not is_stored:
+            self.stored.add(image_id)
+            yield image_id, data, thumbnail(decoded.image)
+
+    def _judge_rows(
+        self, image_id: ImageId, name: str, rows: Sequence[Row], known: str | None, notes: Sequence[str]
+    ) -> bool:
+        if not rows:
+            row = self._judge.judge_uncaptioned(image_id, shown(name), known)
+            self.rows.append(row)
+            if row.outcome == "accepted":
+                self._uncaptioned.add(image_id)
+            return row.outcome == "accepted"
+        pairs: list[Accepted] = []
+        for entry in self._judge.judge(image_id, rows, known):
+            if isinstance(entry, Accepted):
+                sentence = " ".join(filter(None, (entry.sentence, _as_sentence(notes))))
+                pairs.append(replace(entry, where=shown(entry.where), sentence=sentence))
+            else:
+                self.rows.append(replace(entry, where=shown(entry.where)))
+        self.pairs.extend(pairs)
+        return bool(pairs)
+
+
+def _split_conflict(pair: Accepted, place: Settled) -> ReportRow:
+    stated = pair.split.value if pair.split else "nothing"
+    return ReportRow(pair.where, "held", "split_conflict", f"The upload says {stated}, but {place.because}.")
+
+
+def _as_sentence(notes: Sequence[str]) -> str:
+    return f"The picture is {'; '.join(notes)}." if notes else ""

@@ -1,0 +1,37 @@
+"""How a catalog of an earlier release becomes one of this release: one transaction, nothing is read anew.
+
+Each step only adds columns that have a default, so a process of the earlier release that still runs goes on
+working on the same file.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+STEPS: dict[int, tuple[str, ...]] = {
+    1: (
+        "ALTER TABLE chunks ADD COLUMN standing VARCHAR(10) NOT NULL DEFAULT 'new'",
+        "ALTER TABLE chunks ADD COLUMN measures BOOLEAN NOT NULL DEFAULT 0",
+        "ALTER TABLE chunks ADD COLUMN standing_by TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE chunks ADD COLUMN standing_why TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE chunks ADD COLUMN standing_since VARCHAR(32) NOT NULL DEFAULT ''",
+        "ALTER TABLE images ADD COLUMN withdrawn BOOLEAN NOT NULL DEFAULT 0",
+        'ALTER TABLE images ADD COLUMN "group" TEXT',
+        "ALTER TABLE images ADD COLUMN cluster TEXT",
+        "ALTER TABLE images ADD COLUMN sketch BLOB",
+        "ALTER TABLE captions ADD COLUMN withdrawn BOOLEAN NOT NULL DEFAULT 0",
+        "CREATE INDEX images_by_cluster ON images (cluster)",
+        'CREATE INDEX images_by_group ON images ("group")',
+        "CREATE INDEX chunk_captions_by_caption ON chunk_captions (caption)",
+        "CREATE INDEX chunk_images_by_image ON chunk_images (image)",
+    ),
+}
+"""By schema number, the statements that make the next one of it."""
+
+
+def migrate(connection: Connection, found: int, wanted: int) -> None:
+    """Brings a catalog from schema `found` to `wanted`; call it inside a write transaction."""
+    for number in range(found, wanted):
+        for statement in STEPS[number]:
+            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(f"PRAGMA user_version={number + 1}")

@@ -1,0 +1,69 @@
+"""Which rows of the catalog a question is about: conditions on chunks, for its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, select
+
+from ingest.pair import Split
+from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
+
+JOINED = captions.join(images, captions.c.image == images.c.seq)
+
+
+def pairs_counted(chunk_ids: Collection[str] | None) -> ColumnElement[bool]:
+    """Returns the condition that one of these chunks has a caption; None: any chunk that is not withdrawn.
+
+    Ids that no chunk has match nothing. A withdrawn chunk that is named is asked for, and counts.
+    """
+    if chunk_ids is None:
+        return ~captions.c.withdrawn
+    of_chunks = select(chunk_captions.c.caption).join(chunks, chunk_captions.c.chunk == chunks.c.seq)
+    return captions.c.seq.in_(of_chunks.where(chunks.c.id.in_(list(chunk_ids))))
+
+
+def images_counted(chunk_ids: Collection[str] | None) -> ColumnElement[bool]:
+    """Returns the condition that one of these chunks has an image, as `pairs_counted` has it for captions."""
+    if chunk_ids is None:
+        return ~images.c.withdrawn
+    of_chunks = select(chunk_images.c.image).join(chunks, chunk_images.c.chunk == chunks.c.seq)
+    return images.c.seq.in_(of_chunks.where(chunks.c.id.in_(list(chunk_ids))))
+
+
+def held_out(domain: str) -> ColumnElement[bool]:
+    """Returns the condition that an image is a held-out one of a domain."""
+    return and_(images.c.domain == domain, images.c.split == Split.TEST.value)
+
+
+def images_where(
+    languages: Collection[str] | None, domains: Collection[str] | None, chunk_ids: Collection[str] | None
+) -> Select[Any]:
+    """Returns the query for the ids of images captioned in one of `languages` and of one of `domains`."""
+    query = select(images.c.id).where(images_counted(chunk_ids))
+    if languages is not None:
+        captioned = select(captions.c.image).where(captions.c.language.in_(list(languages)))
+        query = query.where(images.c.seq.in_(captioned.where(pairs_counted(chunk_ids))))
+    if domains is not None:
+        query = query.where(images.c.domain.in_(list(domains)))
+    return query
+
+
+def pairs_where(
+    *, language: str | None, domain: str | None, split: Split | None, chunk_ids: Collection[str] | None
+) -> Select[Any]:
+    """Returns the query for `(image id, text, language, domain, split)` of pairs, in the order they came."""
+    query = (
+        select(images.c.id, captions.c.text, captions.c.language, images.c.domain, images.c.split)
+        .select_from(JOINED)
+        .where(pairs_counted(chunk_ids))
+        .order_by(captions.c.seq)
+    )
+    if language is not None:
+        query = query.where(captions.c.language == language)
+    if domain is not None:
+        query = query.where(images.c.domain == domain)
+    if split is not None:
+        query = query.where(images.c.split == split.value)
+    return query

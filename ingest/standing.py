@@ -1,0 +1,91 @@
+"""What a chunk counts for, and what follows for its pictures and captions when it is withdrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+from sqlalchemy import Connection, exists, select, update
+
+from ingest.errors import BadOption
+from ingest.findings import Finding
+from ingest.jobs import now
+from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
+
+Standing = Literal["new", "held", "accepted", "rejected", "withdrawn"]
+"""new: nothing speaks against it; held: it waits for a person's word; accepted: a person gave it;
+rejected: the gate rejected its update; withdrawn: nothing of it is trained on, measured by or searched."""
+
+STANDINGS: tuple[str, ...] = get_args(Standing)
+WITHDRAWN = "withdrawn"
+
+
+def set_standing(
+    connection: Connection, chunk_id: str, standing: str, *, by: str, why: str, measures: bool | None = None
+) -> None:
+    """Changes a chunk's standing, and what its pictures and captions are good for, in one transaction.
+
+    Args:
+        connection: a write transaction.
+        chunk_id: the chunk's whole id.
+        standing: one of `STANDINGS`.
+        by: who says so; not empty.
+        why: the reason; may be empty only for `new`.
+        measures: whether a person accepts it as measuring material; None leaves that as it is, except that a
+            chunk which is withdrawn measures nothing.
+
+    Raises:
+        BadOption: a value cannot be used.
+    """
+    if standing not in STANDINGS:
+        raise BadOption(f"{standing[:40]!r} is no standing of a chunk; use one of {', '.join(STANDINGS)}.")
+    if not by.strip():
+        raise BadOption(f"A chunk becomes {standing} by somebody's word: say whose.")
+    if not why.strip() and standing != "new":
+        raise BadOption(f"A chunk becomes {standing} for a reason: say which.")
+    if standing == WITHDRAWN and measures:
+        raise BadOption("A withdrawn chunk cannot be measuring material; accept it instead.")
+    values: dict[str, Any] = {
+        "standing": standing,
+        "standing_by": by.strip(),
+        "standing_why": why.strip(),
+        "standing_since": now(),
+    }
+    if standing == WITHDRAWN:
+        values["measures"] = False
+    elif measures is not None:
+        values["measures"] = measures
+    connection.execute(update(chunks).where(chunks.c.id == chunk_id).values(**values))
+    settle_withdrawn(connection, chunk_id)
+
+
+def settle_withdrawn(connection: Connection, chunk_id: str) -> None:
+    """Marks the pictures and captions of a chunk that no chunk but withdrawn ones has, and unmarks the others.
+
+    A picture is in the gallery while a chunk that is meant for it and not withdrawn has it.
+    """
+    seq = select(chunks.c.seq).where(chunks.c.id == chunk_id).scalar_subquery()
+    of_chunk = select(chunk_captions.c.caption).where(chunk_captions.c.chunk == seq)
+    counted = exists().where(
+        chunk_captions.c.caption == captions.c.seq,
+        chunk_captions.c.chunk == chunks.c.seq,
+        chunks.c.standing != WITHDRAWN,
+    )
+    connection.execute(update(captions).where(captions.c.seq.in_(of_chunk)).values(withdrawn=~counted))
+    pictures = select(chunk_images.c.image).where(chunk_images.c.chunk == seq)
+    holder = exists().where(
+        chunk_images.c.image == images.c.seq,
+        chunk_images.c.chunk == chunks.c.seq,
+        chunks.c.standing != WITHDRAWN,
+    )
+    statement = update(images).where(images.c.seq.in_(pictures))
+    connection.execute(statement.values(withdrawn=~holder, in_gallery=holder.where(chunks.c.in_gallery)))
+
+
+def add_findings(connection: Connection, chunk_id: str, findings: Sequence[Finding]) -> None:
+    """Writes findings into a chunk's report; a finding takes the place of an earlier one of the same check."""
+    report = dict(connection.execute(select(chunks.c.report).where(chunks.c.id == chunk_id)).scalar_one())
+    by_check = {values["check"]: values for values in report.get("findings", ())}
+    by_check.update({finding.check: finding.to_json() for finding in findings})
+    report["findings"] = list(by_check.values())
+    connection.execute(update(chunks).where(chunks.c.id == chunk_id).values(report=report))

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ingest import schema
+from ingest.catalog import Catalog
+from ingest.errors import CatalogError
+from ingest.pair import Pair, Split
+
+# The tables as release 0.1 made them, with one chunk of one picture.
+SCHEMA_1 = """
+CREATE TABLE chunks (seq INTEGER NOT NULL PRIMARY KEY, id VARCHAR(12) NOT NULL UNIQUE, name TEXT NOT NULL,
+    created VARCHAR(32) NOT NULL, in_gallery BOOLEAN NOT NULL, new_pairs INTEGER NOT NULL,
+    new_images INTEGER NOT NULL, report JSON NOT NULL);
+CREATE TABLE images (seq INTEGER NOT NULL PRIMARY KEY, id VARCHAR(64) NOT NULL UNIQUE,
+    domain VARCHAR(64) NOT NULL, split VARCHAR(10) NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,
+    format VARCHAR(8) NOT NULL, in_gallery BOOLEAN NOT NULL, chunk INTEGER NOT NULL REFERENCES chunks (seq));
+CREATE INDEX images_by_domain ON images (domain, split);
+CREATE TABLE captions (seq INTEGER NOT NULL PRIMARY KEY, image INTEGER NOT NULL REFERENCES images (seq),
+    language VARCHAR(35) NOT NULL, text TEXT NOT NULL, UNIQUE (image, language, text));
+CREATE INDEX captions_by_language ON captions (language);
+CREATE TABLE chunk_captions (chunk INTEGER NOT NULL REFERENCES chunks (seq),
+    caption INTEGER NOT NULL REFERENCES captions (seq), PRIMARY KEY (chunk, caption)) WITHOUT ROWID;
+CREATE TABLE chunk_images (chunk INTEGER NOT NULL REFERENCES chunks (seq),
+    image INTEGER NOT NULL REFERENCES images (seq), PRIMARY KEY (chunk, image)) WITHOUT ROWID;
+CREATE TABLE jobs (seq INTEGER NOT NULL PRIMARY KEY, kind VARCHAR(32) NOT NULL, state VARCHAR(16) NOT NULL,
+    arguments JSON NOT NULL, progress JSON NOT NULL, result JSON NOT NULL, error TEXT, pid INTEGER,
+    created VARCHAR(32) NOT NULL, started VARCHAR(32), finished VARCHAR(32));
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE TABLE pins (query TEXT NOT NULL, language VARCHAR(35) NOT NULL, image_id VARCHAR(64) NOT NULL,
+    PRIMARY KEY (query, language));
+CREATE VIRTUAL TABLE captions_text USING fts5(text, content='captions', content_rowid='seq',
+    tokenize='unicode61 remove_diacritics 2');
+CREATE TRIGGER captions_inserted AFTER INSERT ON captions BEGIN
+    INSERT INTO captions_text(rowid, text) VALUES (new.seq, new.text); END;
+INSERT INTO chunks VALUES (1, 'aaa111aaa111', 'old', '2026-01-01', 1, 1, 1, '{"notes": ["kept"]}');
+INSERT INTO images VALUES (1, 'picture', 'photo', 'test', 64, 48, 'PNG', 1, 1);
+INSERT INTO captions VALUES (1, 1, 'en', 'a red boat');
+INSERT INTO chunk_captions VALUES (1, 1);
+INSERT INTO chunk_images VALUES (1, 1);
+PRAGMA user_version=1;
+"""
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    path = tmp_path / "catalog.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(SCHEMA_1)
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_catalog_of_the_first_schema_is_brought_up_to_date_with_all_it_holds(
+    old: Path, read_only: bool
+) -> None:
+    with Catalog.open(old, read_only=read_only) as catalog:
+        assert catalog.pairs() == [Pair("picture", "a red boat", "en", "photo", Split.TEST)]
+        assert [found.text for found in catalog.find_captions("boat")] == ["a red boat"]
+        (chunk,) = catalog.chunks()
+        assert (chunk.standing, chunk.measures, chunk.standing_by) == ("new", False, "")
+        assert chunk.report == {"notes": ["kept"]}
+        assert catalog.groups(["picture"]) == {"picture": "picture"}
+    with Catalog.open(old) as catalog:
+        assert catalog.set_standing("aaa", "withdrawn", by="ann", why="wrong file").standing == "withdrawn"
+        assert catalog.gallery_ids() == []
+
+
+def test_an_old_catalog_has_the_tables_and_indexes_of_a_new_one(old: Path, tmp_path: Path) -> None:
+    def shape(path: Path) -> dict[str, set[tuple[str, str, int]]]:
+        Catalog.open(path).close()
+        connection = sqlite3.connect(path)
+        tables = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        found = {
+            table: {
+                (name, kind, need)
+                for _, name, kind, need, *_ in connection.execute(f"PRAGMA table_info({table})")
+            }
+            for table in tables
+        }
+        indexes = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+        )
+        found["indexes"] = {(name, "", 0) for (name,) in indexes}
+        connection.close()
+        return found
+
+    assert shape(old) == shape(tmp_path / "new.sqlite")
+
+
+def test_a_process_of_the_earlier_release_can_still_write(old: Path) -> None:
+    Catalog.open(old).close()
+    connection = sqlite3.connect(old)
+    connection.execute(
+        "INSERT INTO chunks (id, name, created, in_gallery, new_pairs, new_images, report) "
+        "VALUES ('bbb222bbb222', 'b', '2026-01-02', 1, 0, 0, '{}')"
+    )
+    connection.commit()
+    connection.close()
+    with Catalog.open(old, read_only=True) as catalog:
+        assert catalog.chunk("bbb").standing == "new"
+
+
+def test_an_old_catalog_that_cannot_be_written_says_what_to_do(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "BUSY_MILLISECONDS", 20)
+    other = sqlite3.connect(old, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(CatalogError, match=r"schema 1.*locked.*app status"):
+        Catalog.open(old, read_only=True)
+    other.execute("ROLLBACK")
+    other.close()
+    Catalog.open(old, read_only=True).close()
+
+
+def test_a_failed_migration_leaves_the_old_catalog(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ingest import migration
+
+    steps = {1: (*migration.STEPS[1], "ALTER TABLE nowhere ADD COLUMN x TEXT")}
+    with monkeypatch.context() as patched:
+        patched.setattr(migration, "STEPS", steps)
+        with pytest.raises(CatalogError):
+            Catalog.open(old)
+    connection = sqlite3.connect(old)
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert "standing" not in [row[1] for row in connection.execute("PRAGMA table_info(chunks)")]
+    connection.close()
+    Catalog.open(old).close()
