@@ -227,7 +227,7 @@ def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[
 
 def gate_table(gate: Mapping[str, Any]) -> tuple[list[str], Table]:
     """Turns a stored gate report into its reasons and its table of slices."""
-    from model_updates.gate_report import GateReport
+    from model_updates.gate.report import GateReport
 
     report = GateReport.from_json(gate)
     header, *rows = report.table()

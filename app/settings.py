@@ -27,7 +27,7 @@ from app.errors import UsageProblem
 from index.kinds import FACTORIES, is_offered
 
 if TYPE_CHECKING:
-    from model_updates.gate_report import Policy
+    from model_updates.gate.report import Policy
 
 SETTINGS_FILE = "perennial.toml"
 PREFIX = "PERENNIAL_"
@@ -38,7 +38,7 @@ _LIKENESS = 0.8
 
 
 class GateSettings(BaseModel):
-    """What an update must show; the fields and defaults of `model_updates.gate_report.Policy`.
+    """What an update must show; the fields and defaults of `model_updates.gate.report.Policy`.
 
     Repeated here because reading settings must not load what the gate computes with; a test compares them.
     """
@@ -50,6 +50,8 @@ class GateSettings(BaseModel):
     learned_margin: float = 0.0
     pooled_drop: float = 2.0
     slice_drop: float = 5.0
+    first_pooled_drop: float = 3.0
+    first_slice_drop: float = 8.0
     minimum_images: int = 100
     samples: int = 2000
     seed: int = 0
@@ -61,7 +63,7 @@ class GateSettings(BaseModel):
         Raises:
             UsageProblem: a value makes no sense to the gate.
         """
-        from model_updates.gate_report import Policy
+        from model_updates.gate.report import Policy
 
         try:
             return Policy(**self.model_dump())

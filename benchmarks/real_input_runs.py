@@ -33,8 +33,8 @@ from ingest.pair import SliceKey, Split
 from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import SliceResult, caption_ranks
 from model_updates.features import image_features, text_features
-from model_updates.gate import judge
-from model_updates.gate_report import Policy
+from model_updates.gate.report import Policy
+from model_updates.gate.rules import Past, judge
 from model_updates.measurement import HeldOut, measure
 
 # A chain must go on after an update that the default gate stops, so its home asks for a review of everything
@@ -266,11 +266,11 @@ def teach(workspace: Workspace, request: UpdateRequest, languages: Sequence[str]
     report = judge(
         candidate=measured(outcome.version, slices),
         live=measured(record.version, slices),
-        best_ever=best,
         new_slices=[held.key for held in slices if held.key in taught],
         taught_languages={key.language: 1 for key in taught},
         canaries=(),
         policy=Policy(),
+        past={key: Past((one,)) for key, one in best.items() if key not in taught},
     )
     values = outcome_values(outcome)
     values |= {"verdict": str(report.verdict), "reason": report.first_reason}

@@ -14,6 +14,7 @@ IncCLIP and in its usual form, PD after C-CLIP.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -153,18 +154,33 @@ def rank_slice(
     return np.concatenate(text_ranks), np.concatenate(ranks_of_images), images
 
 
+class View(StrEnum):
+    """In which gallery, and how, a slice's captions look for their pictures."""
+
+    OWN = "own"
+    """Held-out captions among the held-out pictures of their domain, the language told: what the encoder knows."""
+    MIXED = "mixed"
+    """Held-out captions among pictures of all domains, the language detected: what a searcher meets."""
+    MEMORY = "memory"
+    """Captions that were trained on, looked up as in the mixed gallery: what people find today."""
+
+
 @dataclass(frozen=True, eq=False)
 class SliceResult:
-    """How one encoder ranks the held-out pairs of one language in one domain.
+    """How one encoder ranks pairs of one language in one domain.
 
     Attributes:
         language: BCP-47 tag.
         domain: the pictures' domain.
-        image_ids: the measuring gallery, all held-out images of the domain.
+        image_ids: the measuring gallery; in the view `own` all held-out images of the domain.
         caption_image: `(n_captions,)`, the position of each caption's image in `image_ids`.
         text_ranks: `(n_captions,)`, rank of the right image for each caption as the query.
-        image_ranks: `(n_images_with_captions,)`, best rank of an own caption for each image as the query.
-        image_rank_image: `(n_images_with_captions,)`, which image each of `image_ranks` belongs to.
+        image_ranks: `(n_images_with_captions,)`, best rank of an own caption for each image as the query; empty in
+            views that are not measured in this direction.
+        image_rank_image: which image each of `image_ranks` belongs to.
+        view: in which gallery the captions looked.
+        caption_group: the group of each caption's image, `(n_captions,)`: pictures of one thing, of which two are no
+            more evidence than one. Empty when every picture is a group of its own.
     """
 
     language: str
@@ -174,9 +190,16 @@ class SliceResult:
     text_ranks: IntArray
     image_ranks: IntArray
     image_rank_image: IntArray
+    view: View = View.OWN
+    caption_group: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_positions(self.caption_image, len(self.image_ids))
+        if self.caption_group and len(self.caption_group) != len(self.caption_image):
+            raise ValueError(
+                f"Slice {self.language}/{self.domain} has {len(self.caption_image)} captions but "
+                f"{len(self.caption_group)} groups."
+            )
         if len(self.text_ranks) != len(self.caption_image) or len(self.image_ranks) != len(
             self.image_rank_image
         ):
@@ -187,21 +210,30 @@ class SliceResult:
             )
 
     @property
-    def captioned_images(self) -> int:
-        """Number of images that have a caption here: the independent observations of the slice."""
-        return len(self.image_rank_image)
+    def clusters(self) -> tuple[str, ...]:
+        """The group of each caption's image: captions of one group rise and fall together."""
+        return self.caption_group or tuple(self.image_ids[position] for position in self.caption_image)
+
+    @property
+    def groups(self) -> int:
+        """Number of different things that have a caption here: the independent observations of the slice."""
+        return len(set(self.clusters))
 
     def recalls(self) -> dict[str, float]:
         """Returns R@1, 5 and 10 both ways (`t2i_r1`, …, `i2t_r10`) and `mean_recall`, in percent.
 
-        A gallery smaller than the depth makes that recall 100: compare such slices with care.
+        Only those from text to image where the other direction was not measured. A gallery smaller than the depth makes
+        that recall 100: compare such slices with care.
         """
         recalls = {
             f"{direction}_r{depth}": 100.0 * float(np.mean(ranks < depth))
             for direction, ranks in (("t2i", self.text_ranks), ("i2t", self.image_ranks))
             for depth in RECALL_DEPTHS
+            if len(ranks)
         }
-        return {**recalls, "mean_recall": mean_recall(list(recalls.values()))}
+        if len(self.image_ranks):
+            recalls["mean_recall"] = mean_recall(list(recalls.values()))
+        return recalls
 
     def query_scores(self, metric: str) -> FloatArray:
         """Returns each caption's score in [0, 1], `(n_captions,)`; its mean is the metric as a fraction.
@@ -228,6 +260,8 @@ class SliceResult:
             "language": self.language,
             "domain": self.domain,
             "image_ids": list(self.image_ids),
+            "view": str(self.view),
+            "caption_group": list(self.caption_group),
             **{name: getattr(self, name).tolist() for name in arrays},
         }
 
@@ -242,6 +276,8 @@ class SliceResult:
             text_ranks=np.array(document["text_ranks"], dtype=np.int64),
             image_ranks=np.array(document["image_ranks"], dtype=np.int64),
             image_rank_image=np.array(document["image_rank_image"], dtype=np.int64),
+            view=View(document.get("view", View.OWN)),
+            caption_group=tuple(document.get("caption_group", ())),
         )
 
 

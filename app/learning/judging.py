@@ -15,7 +15,7 @@ from app.workspace import Workspace
 from ingest.pair import SliceKey
 from model_updates.encoder import Encoder
 from model_updates.evaluation import SliceResult
-from model_updates.gate import GateReport, judge
+from model_updates.gate.rules import GateReport, Past, judge
 from model_updates.measurement import HeldOut, measure
 
 logger = logging.getLogger(__name__)
@@ -36,11 +36,11 @@ def judge_candidate(
     report = judge(
         candidate=results,
         live=live,
-        best_ever=best,
         new_slices=[key for key in results if key in lesson.taught],
         taught_languages=lesson.taught_languages,
         canaries=canaries(workspace, candidate, record),
         policy=workspace.settings.gate.policy(),
+        past={key: Past((one,)) for key, one in best.items() if key not in lesson.taught},
     )
     return report, results
 

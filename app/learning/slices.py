@@ -35,7 +35,7 @@ def summaries(results: Mapping[SliceKey, SliceResult]) -> tuple[SliceSummary, ..
         SliceSummary(
             language=key.language,
             domain=key.domain,
-            images=result.captioned_images,
+            images=result.groups,
             captions=len(result.text_ranks),
             recalls={name: round(value, 3) for name, value in result.recalls().items()},
         )

@@ -14,7 +14,7 @@ from app.search import AUTO, Answer, CompareAnswer
 from app.ui.language_names import english_name, own_name
 from ingest.pair import Caption
 from ingest.records import ChunkRecord, ImageRecord
-from model_updates.gate_report import GateReport, points
+from model_updates.gate.report import GateReport, points
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")

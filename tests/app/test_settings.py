@@ -50,7 +50,7 @@ def test_gate_settings_from_file_and_environment_are_merged(
 
 
 def test_gate_settings_mirror_the_policy() -> None:
-    from model_updates.gate_report import Policy
+    from model_updates.gate.report import Policy
 
     assert GateSettings().model_dump() == dataclasses.asdict(Policy())
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from model_updates.bootstrap import holm_levels, paired_bootstrap
 from model_updates.evaluation import (
     SliceResult,
     average_precision_at_n,
@@ -21,6 +20,7 @@ from model_updates.evaluation import (
     pd,
     rank_slice,
 )
+from model_updates.gate.bootstrap import holm_levels, paired_bootstrap
 
 TRIANGLE = [[0.8], [0.6, 0.7], [0.5, 0.6, 0.9]]
 

@@ -31,7 +31,7 @@ from ingest.intake import IntakeOptions, ingest_source
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from model_updates.encoder import Encoder
-from model_updates.gate_report import GateReport, Policy, RuleResult, Verdict
+from model_updates.gate.report import GateReport, Policy, RuleResult, Verdict
 from model_updates.opening import open_encoder
 from model_updates.versions import write_version
 

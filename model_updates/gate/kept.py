@@ -1,0 +1,202 @@
+"""What each old slice kept: none may have lost more than the policy allows.
+
+Each old slice is held, in every view, against the live version and against the high water, by the policy's metric and
+by R@1. All that changed are read together (`shrinkage.py`), so that sixty slices do not cost sixty times the doubt. A
+statement passes when a breach of the policy is unlikely after all that, *and* the slice's own figures exclude a loss
+far beyond it, which keeps the others from vouching for one that nobody measured well. It fails when a breach is nearly
+certain. Whatever lies between is for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_updates.evaluation import SliceResult, View
+from model_updates.gate.comparison import Drop, measured_drop, slice_name
+from model_updates.gate.high_water import HighWater, high_water
+from model_updates.gate.report import Policy, Verdict, points
+from model_updates.gate.shrinkage import one_sided, share
+from model_updates.recalls import LABELS
+
+FloatArray = NDArray[np.float64]
+
+FIRST = "t2i_r1"
+FIRST_SCALE = 1.5
+"""R@1 of a caption is 0 or 1, the mean of three recalls moves by thirds: it varies so much more."""
+FAR_BEYOND = 1.6
+"""Times the policy: what a slice's own figures must exclude with 97.5 %; 8 points where 5 are allowed."""
+OWN_FIGURES = 1.96
+WATER_DOUBT = 0.1
+"""The high water is asked again after every update: ten updates in a row share the error rate."""
+
+
+@dataclass(frozen=True, eq=False)
+class OldSlice:
+    """One old slice in one view, under every version that matters.
+
+    Attributes:
+        candidate: under the encoder that is judged.
+        live: under the live one.
+        versions: name and result of the others that were ever live and rank differently.
+        debt: points that a person accepted to lose here.
+    """
+
+    candidate: SliceResult
+    live: SliceResult
+    versions: Sequence[tuple[str, SliceResult]] = ()
+    debt: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The slice and, beside its own gallery, the view: `de/photo`, `de/photo mixed`."""
+        view = self.candidate.view
+        return slice_name(self.candidate) + ("" if view is View.OWN else f" ({view})")
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether every caption's rank is what it was under the live version."""
+        return bool(np.array_equal(self.candidate.text_ranks, self.live.text_ranks))
+
+    def against_live(self, metric: str) -> Drop:
+        """Returns the drop against the live version."""
+        reference, candidate = self.live.query_scores(metric), self.candidate.query_scores(metric)
+        return measured_drop(reference, candidate, self.candidate.clusters)
+
+    def water(self, metric: str) -> HighWater | None:
+        """Returns the high water; None when no other version was ever live here."""
+        if not self.versions:
+            return None
+        results = [self.live, *(result for _, result in self.versions)]
+        return high_water([result.query_scores(metric) for result in results], self.candidate.clusters)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One statement on one old slice.
+
+    Attributes:
+        slice: which one.
+        metric: by which it was measured.
+        against: `live` or the version that sets the high water.
+        is_water: whether it is held against the high water.
+        drop: as measured, after what was accepted before.
+        bound: points; the drop is less than this with `confidence`.
+        confidence: that this statement needs.
+        verdict: of this statement.
+        note: in a word or two.
+    """
+
+    slice: OldSlice
+    metric: str
+    against: str
+    is_water: bool
+    drop: Drop
+    bound: float
+    confidence: float
+    verdict: Verdict
+    note: str
+
+    def sentence(self, policy: Policy) -> str:
+        """Says what was found, with its numbers."""
+        label = LABELS.get(self.metric, "R")
+        limit = policy.slice_drop if self.metric == policy.metric else policy.first_slice_drop
+        after = 100.0 * float(self.slice.candidate.query_scores(self.metric).mean())
+        before = after + self.drop.points + (self.slice.debt if self.is_water else 0.0)
+        return (
+            f"{self.slice.name} {self.note} against {self.against}: {label} {before:.1f} → {after:.1f} "
+            f"({points(-self.drop.points)}, at worst {points(-self.bound)} with "
+            f"{100 * self.confidence:.3g} % confidence; the policy allows {points(-limit)})."
+        )
+
+
+def judge_each(old: Sequence[OldSlice], policy: Policy, tries: int) -> list[Judged]:
+    """Judges every old slice that changed, by both metrics, against live and against the high water."""
+    changed = [one for one in old if not one.is_unchanged]
+    if not changed:
+        return []
+    judged = []
+    for metric, limit, scale in metrics_of(policy):
+        drops = [one.against_live(metric) for one in changed]
+        judged += _judge_family(
+            changed, ["live"] * len(changed), drops, metric, limit, scale, 1.0, policy, tries
+        )
+        judged += _judge_water(changed, drops, metric, limit, scale, policy, tries)
+    return judged
+
+
+def metrics_of(policy: Policy) -> list[tuple[str, float, float]]:
+    """Returns what is judged: each metric with the points a slice may lose and how much it varies."""
+    metrics = [(policy.metric, policy.slice_drop, FIRST_SCALE if policy.metric == FIRST else 1.0)]
+    return metrics if policy.metric == FIRST else [*metrics, (FIRST, policy.first_slice_drop, FIRST_SCALE)]
+
+
+def _judge_water(
+    changed: Sequence[OldSlice],
+    against_live: Sequence[Drop],
+    metric: str,
+    limit: float,
+    scale: float,
+    policy: Policy,
+    tries: int,
+) -> list[Judged]:
+    asked, names, drops, gaps = [], [], [], []
+    for one, drop in zip(changed, against_live, strict=True):
+        water = one.water(metric)
+        # What certainly gains on live is on its way back up, wherever the water stands.
+        if water is None or drop.points + one_sided(policy.confidence) * drop.error <= 0:
+            continue
+        clusters = one.candidate.clusters
+        asked.append(one)
+        names.append(["live", *(name for name, _ in one.versions)][water.best])
+        below = measured_drop(water.scores, one.candidate.query_scores(metric), clusters)
+        drops.append(Drop(below.points - one.debt, below.error))
+        gaps.append(measured_drop(water.scores, one.live.query_scores(metric), clusters))
+    if not asked:
+        return []
+    # A slice that already stands below its high water gets no benefit of the doubt.
+    suspected = share(*_columns(gaps), scale=scale).odd
+    return _judge_family(
+        asked, names, drops, metric, limit, scale, WATER_DOUBT, policy, tries, suspected=suspected
+    )
+
+
+def _judge_family(  # noqa: PLR0913 - one parameter per fact of the family
+    slices: Sequence[OldSlice],
+    against: Sequence[str],
+    drops: Sequence[Drop],
+    metric: str,
+    limit: float,
+    scale: float,
+    doubt: float,
+    policy: Policy,
+    tries: int,
+    suspected: FloatArray | None = None,
+) -> list[Judged]:
+    together = share(*_columns(drops), suspected=suspected, scale=scale)
+    allowed = doubt * (1.0 - policy.confidence) / tries
+    broken, bounds = together.beyond(limit), together.bound(1.0 - allowed)
+    judged = []
+    for n, (one, name, drop) in enumerate(zip(slices, against, drops, strict=True)):
+        own = drop.points + OWN_FIGURES * drop.error
+        if broken[n] >= policy.confidence:
+            verdict, note = Verdict.REJECT, "lost"
+        elif own >= FAR_BEYOND * limit and broken[n] <= allowed:
+            verdict, note = Verdict.REVIEW, f"has too few held-out pairs ({one.candidate.groups} things)"
+        elif broken[n] > allowed:
+            verdict, note = Verdict.REVIEW, "perhaps lost"
+        else:
+            verdict, note = Verdict.PROMOTE, "kept"
+        judged.append(
+            Judged(
+                one, metric, name, suspected is not None, drop, float(bounds[n]), 1.0 - allowed, verdict, note
+            )
+        )
+    return judged
+
+
+def _columns(drops: Sequence[Drop]) -> tuple[list[float], list[float]]:
+    return [drop.points for drop in drops], [drop.error for drop in drops]

@@ -1,0 +1,142 @@
+"""What the old slices kept together: an average that may not fall, against live and against the high water.
+
+Each slice weighs as many as it has different things, so that a hundred small uploads do not outvote what people use,
+and slices in which nothing is found under either version weigh nothing: junk dilutes no loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_updates.evaluation import View
+from model_updates.gate.comparison import Drop, beats_guessing, measured_drop, weight_of
+from model_updates.gate.high_water import high_water
+from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, OldSlice, metrics_of
+from model_updates.gate.report import Policy, RuleResult, Verdict, points, worst
+from model_updates.gate.shrinkage import COMMON_SPREAD, normal_tail, one_sided, posterior
+from model_updates.recalls import LABELS
+
+FloatArray = NDArray[np.float64]
+
+POOLS = {
+    "known": (View.OWN, View.MEMORY),
+    "found": (View.MIXED, View.MEMORY),
+}
+"""What is averaged: what the encoder knows, and what a searcher finds among everything."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is known of an average drop after it was measured.
+
+    Attributes:
+        against: `live` or the version that sets the high water.
+        drop: as measured, after what was accepted before.
+        mean: of the belief, points.
+        deviation: of the belief, points.
+        allowed: chance of a breach with which the statement still passes.
+    """
+
+    against: str
+    drop: Drop
+    mean: float
+    deviation: float
+    allowed: float
+
+    def verdict(self, limit: float, policy: Policy) -> tuple[Verdict, str]:
+        """Returns the verdict and a word for it, where the average may lose `limit` points."""
+        broken = float(normal_tail((limit - self.mean) / self.deviation))
+        if broken >= policy.confidence:
+            return Verdict.REJECT, "lost"
+        return (Verdict.REVIEW, "perhaps lost") if broken > self.allowed else (Verdict.PROMOTE, "kept")
+
+    def bounds(self) -> str:
+        """Returns the drop and its bound in words."""
+        bound = self.mean + one_sided(1.0 - self.allowed) * self.deviation
+        sure = f"{100 * (1.0 - self.allowed):.3g} % confidence"
+        return f"{points(-self.drop.points)}, at worst {points(-bound)} with {sure}"
+
+
+def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResult:
+    """Judges all old slices together, by both metrics, against live and against the high water."""
+    if not old:
+        return RuleResult(
+            "kept", Verdict.REVIEW, ("No old slice was measured, so nothing shows what was kept.",)
+        )
+    verdicts, reasons = [], []
+    for pool, views in POOLS.items():
+        told = [one for one in old if one.candidate.view in views and _tells(one, policy)]
+        if not told:
+            continue
+        if all(one.is_unchanged for one in told):
+            reasons.append(f"Old slices unchanged in what is {pool}: no rank of {len(told)} differs.")
+            continue
+        for metric, _, scale in metrics_of(policy):
+            limit = policy.pooled_drop if metric == policy.metric else policy.first_pooled_drop
+            label = "" if metric == policy.metric else f"{LABELS[metric]} "
+            for belief in _beliefs(told, metric, scale, policy, tries):
+                verdict, note = belief.verdict(limit, policy)
+                verdicts.append(verdict)
+                # What passes is said once, by the metric that decides most.
+                if verdict is not Verdict.PROMOTE or metric == policy.metric:
+                    reasons.append(
+                        f"Old slices together {note} against {belief.against} in what is {pool}: {label}"
+                        f"{belief.bounds()}, over {len(told)} (the policy allows {points(-limit)})."
+                    )
+    return RuleResult("kept", worst(verdicts), tuple(reasons))
+
+
+def _beliefs(told: Sequence[OldSlice], metric: str, scale: float, policy: Policy, tries: int) -> list[Belief]:
+    clusters = [cluster for one in told for cluster in one.candidate.clusters]
+    weights = np.concatenate([weight_of(one.candidate) for one in told])
+    candidate = np.concatenate([one.candidate.query_scores(metric) for one in told])
+    live = np.concatenate([one.live.query_scores(metric) for one in told])
+    spread, allowed = scale * COMMON_SPREAD, (1.0 - policy.confidence) / tries
+
+    def belief(against: str, drop: Drop, center: float, share: float) -> Belief:
+        mean, deviation = posterior(drop.points, drop.error, center=center, spread=spread)
+        return Belief(against, drop, mean, deviation, share)
+
+    found = [belief("live", measured_drop(live, candidate, clusters, weights), 0.0, allowed)]
+    versions = _versions(told, metric)
+    if versions:
+        water = high_water([live, *versions.values()], clusters, weights)
+        debt = _debt(told)
+        below = measured_drop(water.scores, candidate, clusters, weights)
+        gap = measured_drop(water.scores, live, clusters, weights)
+        # A candidate is expected where live stands, not at the water.
+        drop, center = Drop(below.points - debt, below.error), gap.points - debt
+        found.append(belief(["live", *versions][water.best], drop, center, WATER_DOUBT * allowed))
+    return found
+
+
+def _tells(one: OldSlice, policy: Policy) -> bool:
+    return beats_guessing(one.live, policy) or beats_guessing(one.candidate, policy)
+
+
+def _versions(told: Sequence[OldSlice], metric: str) -> dict[str, FloatArray]:
+    """Returns what each earlier version would score on all slices, beside live on those that it is worse at.
+
+    A version from before a language was learned says nothing about that language, and all the more about the others.
+    """
+    by_name: dict[str, FloatArray] = {}
+    for name in sorted({name for one in told for name, _ in one.versions}):
+        parts = []
+        for one in told:
+            live = one.live.query_scores(metric)
+            result = dict(one.versions).get(name)
+            scores = live if result is None else result.query_scores(metric)
+            drop = measured_drop(live, scores, one.candidate.clusters)
+            is_worse = drop.points - OWN_FIGURES * drop.error > 0
+            parts.append(live if is_worse else scores)
+        by_name[name] = np.concatenate(parts)
+    return by_name
+
+
+def _debt(told: Sequence[OldSlice]) -> float:
+    groups = [one.candidate.groups for one in told]
+    return sum(one.debt * size for one, size in zip(told, groups, strict=True)) / sum(groups)

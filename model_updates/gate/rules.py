@@ -1,0 +1,238 @@
+"""The gate: does the data show that a candidate learned what it was taught and kept what was known?
+
+Five rules, each promote, review or reject; the strictest decides.
+
+*learned* and *visible* (`learned.py`): taught slices gained for certain, in their own gallery and among everything.
+*kept* (`pool.py`) and *worst slice* (`kept.py`): old slices, together and each, cannot have lost more than the policy
+allows, against live and against the best that any version ever was.
+*canaries*: pinned queries keep their answer.
+
+A rule passes when the data exclude a breach of the policy, rejects when they show one, and asks for a review between
+the two. A slice whose ranks are all the same as before has lost exactly nothing, whatever its size. Candidates that
+were held against the same live version share one error rate: who tries twenty times must not pass by luck.
+"""
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from model_updates.evaluation import SliceResult, View
+from model_updates.gate.comparison import Comparison, slice_name
+from model_updates.gate.kept import FIRST, Judged, OldSlice, judge_each
+from model_updates.gate.learned import judge_learned
+from model_updates.gate.next_steps import next_steps
+from model_updates.gate.pool import judge_pool
+from model_updates.gate.report import GateReport, GateRow, Policy, RuleResult, Verdict, worst
+from model_updates.gate.shrinkage import one_sided
+
+__all__ = ["GateInputError", "GateReport", "GateRow", "Past", "Policy", "RuleResult", "Verdict", "judge"]
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What came before on one slice in one view.
+
+    Attributes:
+        versions: name and result of every other version that was ever live, on the same pairs.
+        debt: points that a person accepted to lose there by promoting in spite of a review.
+    """
+
+    versions: Sequence[tuple[str, SliceResult]] = ()
+    debt: float = 0.0
+
+
+class GateInputError(ValueError):
+    """Raised when measurements that should be compared do not belong together or are missing."""
+
+
+def judge(
+    *,
+    candidate: Mapping[Key, SliceResult],
+    live: Mapping[Key, SliceResult],
+    new_slices: Collection[Key],
+    taught_languages: Mapping[str, int],
+    canaries: Sequence[tuple[str, bool]],
+    policy: Policy,
+    past: Mapping[Key, Past] | None = None,
+    attempts: int = 1,
+) -> GateReport:
+    """Judges a candidate encoder by its ranks on held-out pairs.
+
+    Args:
+        candidate: its result on every slice in every view; a key stands for one slice in one view.
+        live: the live version's results on the same pairs.
+        new_slices: the keys of what this update taught, measured on the chunk's own pairs; all others are old.
+        taught_languages: training pairs per language of this update.
+        canaries: pinned queries, and whether the candidate still gives the pinned answer.
+        policy: what must be shown.
+        past: of old slices, how the other versions that were ever live rank the same pairs, and what was accepted.
+        attempts: how many candidates, this one included, were held against this live version.
+
+    Raises:
+        GateInputError: when a slice is missing on one side or was measured on other pairs.
+    """
+    past = past or {}
+    _check_inputs(candidate, live, past, new_slices)
+    order = sorted(
+        candidate, key=lambda key: (slice_name(candidate[key]), list(View).index(candidate[key].view))
+    )
+    taught = [(candidate[key], live[key]) for key in order if key in new_slices]
+    old = [
+        OldSlice(candidate[key], live[key], _distinct(live[key], known.versions), known.debt)
+        for key in order
+        if key not in new_slices
+        for known in [past.get(key, Past())]
+    ]
+    learned, learned_rows = judge_learned(taught, taught_languages, policy, attempts)
+    each = judge_each(old, policy, attempts)
+    report = GateReport(
+        policy=policy,
+        rules=(
+            *learned,
+            judge_pool(old, policy, attempts),
+            _worst_slice(old, each, policy),
+            _judge_canaries(canaries, policy),
+        ),
+        rows=(
+            *(_new_row(comparison, verdict, note, policy) for comparison, verdict, note in learned_rows),
+            *(_old_row(one, [judged for judged in each if judged.slice is one], policy) for one in old),
+        ),
+        attempts=attempts,
+    )
+    return next_steps(report)
+
+
+def _distinct(
+    live: SliceResult, versions: Sequence[tuple[str, SliceResult]]
+) -> tuple[tuple[str, SliceResult], ...]:
+    """Returns one of all versions that rank alike, and none that ranks as live does."""
+    kept: list[tuple[str, SliceResult]] = []
+    for name, result in versions:
+        others = [live, *(other for _, other in kept)]
+        if not any(np.array_equal(result.text_ranks, other.text_ranks) for other in others):
+            kept.append((name, result))
+    return tuple(kept)
+
+
+def _check_inputs(
+    candidate: Mapping[Key, SliceResult],
+    live: Mapping[Key, SliceResult],
+    past: Mapping[Key, Past],
+    new_slices: Collection[Key],
+) -> None:
+    missing = set(candidate) ^ set(live) | (set(new_slices) | set(past)) - set(candidate)
+    if missing:
+        names = ", ".join(sorted(map(str, missing)))
+        raise GateInputError(
+            f"Slice {names} was not measured for both candidate and live. Measure both again."
+        )
+    for key, result in candidate.items():
+        for reference, other in [("live", live[key]), *past.get(key, Past()).versions]:
+            if other.image_ids != result.image_ids or not np.array_equal(
+                other.caption_image, result.caption_image
+            ):
+                raise GateInputError(
+                    f"Slice {slice_name(result)} was measured on {len(result.caption_image)} captions and "
+                    f"{len(result.image_ids)} images for the candidate, but on other pairs "
+                    f"({len(other.caption_image)} and {len(other.image_ids)}) for {reference}. "
+                    "Measure all versions again on the newest held-out pairs."
+                )
+
+
+def _worst_slice(old: Sequence[OldSlice], each: Sequence[Judged], policy: Policy) -> RuleResult:
+    reasons = [judged.sentence(policy) for judged in each if judged.verdict is not Verdict.PROMOTE]
+    if each and not reasons:
+        reasons = [f"Worst old slice: {max(each, key=lambda judged: judged.bound).sentence(policy)}"]
+    elif old and not each:
+        reasons = [f"No rank of any old slice changed ({len(old)} measured)."]
+    return RuleResult("worst slice", worst(judged.verdict for judged in each), tuple(reasons))
+
+
+def _judge_canaries(canaries: Sequence[tuple[str, bool]], policy: Policy) -> RuleResult:
+    if not canaries:
+        return RuleResult("canaries", Verdict.PROMOTE, ())
+    lost = [query for query, kept in canaries if not kept]
+    if not lost:
+        return RuleResult(
+            "canaries", Verdict.PROMOTE, (f"All {len(canaries)} pinned queries keep their answer.",)
+        )
+    verdict = Verdict.REJECT if len(lost) > policy.canary_share * len(canaries) else Verdict.PROMOTE
+    named = ", ".join(f"“{query}”" for query in lost[:5]) + (" and more" if len(lost) > 5 else "")
+    return RuleResult(
+        "canaries",
+        verdict,
+        (
+            f"{len(lost)} of {len(canaries)} pinned queries lose their answer: {named} (the policy allows "
+            f"{100 * policy.canary_share:.0f} %).",
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- the rows
+
+
+def _new_row(comparison: Comparison, verdict: Verdict, note: str, policy: Policy) -> GateRow:
+    candidate, live = comparison.candidate, comparison.live
+    return GateRow(
+        role="new",
+        difference=comparison.change,
+        low=comparison.low,
+        high=comparison.high,
+        verdict=verdict,
+        note=note,
+        **_measured(candidate, live, policy),
+    )
+
+
+def _old_row(one: OldSlice, judged: Sequence[Judged], policy: Policy) -> GateRow:
+    facts = _measured(one.candidate, one.live, policy)
+    if not judged:
+        return GateRow(
+            role="kept",
+            difference=0.0,
+            low=0.0,
+            high=0.0,
+            verdict=Verdict.PROMOTE,
+            note="unchanged",
+            debt=one.debt,
+            **facts,
+        )
+    against = {(entry.metric, not entry.is_water): entry for entry in judged}
+    live, water = against[policy.metric, True], against.get((policy.metric, False))
+    first = against.get((FIRST, True), live)
+    verdict = worst(entry.verdict for entry in judged)
+    level = None if water is None else facts["candidate"] + water.drop.points + one.debt
+    return GateRow(
+        role="kept",
+        difference=-live.drop.points,
+        low=-live.bound,
+        high=-live.drop.points + one_sided(policy.confidence) * live.drop.error,
+        verdict=verdict,
+        note=next(entry.note for entry in judged if entry.verdict is verdict),
+        first_low=-first.bound,
+        water=level,
+        water_version=None if water is None else water.against,
+        water_difference=None if water is None else -water.drop.points,
+        water_low=None if water is None else -water.bound,
+        debt=one.debt,
+        **facts,
+    )
+
+
+def _measured(candidate: SliceResult, live: SliceResult, policy: Policy) -> dict[str, Any]:
+    before, after = live.recalls(), candidate.recalls()
+    return {
+        "slice": slice_name(candidate),
+        "view": str(candidate.view),
+        "images": candidate.groups,
+        "captions": len(candidate.caption_image),
+        "live": 100.0 * float(live.query_scores(policy.metric).mean()),
+        "candidate": 100.0 * float(candidate.query_scores(policy.metric).mean()),
+        "live_recalls": before,
+        "candidate_recalls": after,
+        "first_difference": after[FIRST] - before[FIRST],
+    }
