@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -209,12 +210,12 @@ class SliceResult:
                 f"{len(self.image_rank_image)} images."
             )
 
-    @property
+    @cached_property
     def clusters(self) -> tuple[str, ...]:
         """The group of each caption's image: captions of one group rise and fall together."""
         return self.caption_group or tuple(self.image_ids[position] for position in self.caption_image)
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """Number of different things that have a caption here: the independent observations of the slice."""
         return len(set(self.clusters))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_updates.evaluation import View
-from model_updates.gate.comparison import Drop, beats_guessing, measured_drop, weight_of
+from model_updates.gate.comparison import Drop, measured_drop, weight_of
 from model_updates.gate.high_water import high_water
 from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, OldSlice, metrics_of
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, worst
@@ -115,7 +115,13 @@ def _beliefs(told: Sequence[OldSlice], metric: str, scale: float, policy: Policy
 
 
 def _tells(one: OldSlice, policy: Policy) -> bool:
-    return beats_guessing(one.live, policy) or beats_guessing(one.candidate, policy)
+    """Whether anything was or is found here: certainly more than a random order of the gallery would find."""
+    for result in (one.live, one.candidate):
+        scores = result.query_scores(policy.metric)
+        above = measured_drop(scores, np.full_like(scores, result.chance(policy.metric)), result.clusters)
+        if above.points - OWN_FIGURES * above.error > 0:
+            return True
+    return False
 
 
 def _versions(told: Sequence[OldSlice], metric: str) -> dict[str, FloatArray]:
