@@ -6,13 +6,13 @@ and slices in which nothing is found under either version weigh nothing: junk di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.evaluation import View
+from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Drop, measured_drop, weight_of
 from model_updates.gate.high_water import high_water
 from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, OldSlice, metrics_of
@@ -27,6 +27,10 @@ POOLS = {
     "found": (View.MIXED, View.MEMORY),
 }
 """What is averaged: what the encoder knows, and what a searcher finds among everything."""
+
+
+_Told = tuple[OldSlice, Mapping[str, SliceResult]]
+"""A slice that tells something, and the earlier versions that tell something about it."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,13 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
         return RuleResult(
             "kept", Verdict.REVIEW, ("No old slice was measured, so nothing shows what was kept.",)
         )
+    everything = [(one, _comparable(one, policy)) for one in old if _tells(one, policy)]
     verdicts, reasons = [], []
     for pool, views in POOLS.items():
-        told = [one for one in old if one.candidate.view in views and _tells(one, policy)]
+        told = [entry for entry in everything if entry[0].candidate.view in views]
         if not told:
             continue
-        if all(one.is_unchanged for one in told):
+        if all(one.is_unchanged for one, _ in told):
             reasons.append(f"Old slices unchanged in what is {pool}: no rank of {len(told)} differs.")
             continue
         for metric, _, scale in metrics_of(policy):
@@ -90,11 +95,12 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
     return RuleResult("kept", worst(verdicts), tuple(reasons))
 
 
-def _beliefs(told: Sequence[OldSlice], metric: str, scale: float, policy: Policy, tries: int) -> list[Belief]:
-    clusters = [cluster for one in told for cluster in one.candidate.clusters]
-    weights = np.concatenate([weight_of(one.candidate) for one in told])
-    candidate = np.concatenate([one.candidate.query_scores(metric) for one in told])
-    live = np.concatenate([one.live.query_scores(metric) for one in told])
+def _beliefs(told: Sequence[_Told], metric: str, scale: float, policy: Policy, tries: int) -> list[Belief]:
+    slices = [one for one, _ in told]
+    clusters = [cluster for one in slices for cluster in one.candidate.clusters]
+    weights = np.concatenate([weight_of(one.candidate) for one in slices])
+    candidate = np.concatenate([one.candidate.query_scores(metric) for one in slices])
+    live = np.concatenate([one.live.query_scores(metric) for one in slices])
     spread, allowed = scale * COMMON_SPREAD, (1.0 - policy.confidence) / tries
 
     def belief(against: str, drop: Drop, center: float, share: float) -> Belief:
@@ -102,10 +108,10 @@ def _beliefs(told: Sequence[OldSlice], metric: str, scale: float, policy: Policy
         return Belief(against, drop, mean, deviation, share)
 
     found = [belief("live", measured_drop(live, candidate, clusters, weights), 0.0, allowed)]
-    versions = _versions(told, metric)
+    versions = _water(told, metric)
     if versions:
         water = high_water([live, *versions.values()], clusters, weights)
-        debt = _debt(told)
+        debt = _debt(slices)
         below = measured_drop(water.scores, candidate, clusters, weights)
         gap = measured_drop(water.scores, live, clusters, weights)
         # A candidate is expected where live stands, not at the water.
@@ -124,25 +130,29 @@ def _tells(one: OldSlice, policy: Policy) -> bool:
     return False
 
 
-def _versions(told: Sequence[OldSlice], metric: str) -> dict[str, FloatArray]:
-    """Returns what each earlier version would score on all slices, beside live on those that it is worse at.
+def _comparable(one: OldSlice, policy: Policy) -> dict[str, SliceResult]:
+    """Returns the versions that are not worse than live here for certain.
 
     A version from before a language was learned says nothing about that language, and all the more about the others.
     """
-    by_name: dict[str, FloatArray] = {}
-    for name in sorted({name for one in told for name, _ in one.versions}):
-        parts = []
-        for one in told:
-            live = one.live.query_scores(metric)
-            result = dict(one.versions).get(name)
-            scores = live if result is None else result.query_scores(metric)
-            drop = measured_drop(live, scores, one.candidate.clusters)
-            is_worse = drop.points - OWN_FIGURES * drop.error > 0
-            parts.append(live if is_worse else scores)
-        by_name[name] = np.concatenate(parts)
-    return by_name
+    live = one.live.query_scores(policy.metric)
+    found = {}
+    for name, result in one.versions:
+        drop = measured_drop(live, result.query_scores(policy.metric), one.live.clusters)
+        if drop.points - OWN_FIGURES * drop.error <= 0:
+            found[name] = result
+    return found
 
 
-def _debt(told: Sequence[OldSlice]) -> float:
-    groups = [one.candidate.groups for one in told]
-    return sum(one.debt * size for one, size in zip(told, groups, strict=True)) / sum(groups)
+def _water(told: Sequence[_Told], metric: str) -> dict[str, FloatArray]:
+    """Returns what each earlier version would score on all slices, with live's scores where it says nothing."""
+    names = sorted({name for _, versions in told for name in versions})
+    return {
+        name: np.concatenate([versions.get(name, one.live).query_scores(metric) for one, versions in told])
+        for name in names
+    }
+
+
+def _debt(slices: Sequence[OldSlice]) -> float:
+    groups = [one.candidate.groups for one in slices]
+    return sum(one.debt * size for one, size in zip(slices, groups, strict=True)) / sum(groups)

@@ -46,5 +46,5 @@ def test_a_bound_is_where_the_chance_beyond_it_is_what_was_asked() -> None:
 
 def test_belief_and_measurement_meet_by_their_precision() -> None:
     mean, deviation = posterior(4.0, 1.0, center=0.0, spread=1.0)
-    assert (mean, deviation) == (pytest.approx(2.0), pytest.approx(0.5**0.5))
+    assert [mean, deviation] == pytest.approx([2.0, 0.5**0.5])
     assert normal_tail(one_sided(0.95)) == pytest.approx(0.05)
