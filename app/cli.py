@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from app.commands import chunks, homes, learning, releasing
+from app.commands import chunks, homes, learning, releasing, reports
 
 if TYPE_CHECKING:
     from app.messages import Problem
@@ -92,10 +92,11 @@ for verb in (
     homes.init,
     homes.models,
     chunks.ingest,
+    reports.check,
     learning.update,
     learning.methods,
     learning.evaluate,
-    learning.gate,
+    reports.gate,
     releasing.compare,
     releasing.promote,
     releasing.rollback,

@@ -176,6 +176,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, title: str
     return built
 
 
+def grid(rows: Iterable[Sequence[str]]) -> Table:
+    """Builds columns without lines, so that long sentences keep their indentation."""
+    from rich.table import Table
+    from rich.text import Text
+
+    built = Table.grid(padding=(0, 2, 0, 0))
+    for row in rows:
+        built.add_row(*map(Text, row))
+    return built
+
+
 def intake(report: Mapping[str, Any]) -> list[str]:
     """Says what became of an upload.
 
@@ -222,17 +233,9 @@ def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[
             f"Look at it with `python -m app gate {result['release']}`, then "
             f"`python -m app promote {result['release']} --force` or leave it."
         )
+    if state == "rejected":
+        lines.append(f"`python -m app gate {job_id}` shows the whole report and what may help.")
     return [plain(line) for line in lines]
-
-
-def gate_table(gate: Mapping[str, Any]) -> tuple[list[str], Table]:
-    """Turns a stored gate report into its reasons and its table of slices."""
-    from model_updates.gate.report import GateReport
-
-    report = GateReport.from_json(gate)
-    header, *rows = report.table()
-    lines = [f"Verdict: {report.verdict}", *(f"  - {plain(reason)}" for reason in report.reasons)]
-    return lines, table(header, rows)
 
 
 def slices_table(slices: Iterable[SliceSummary], *, title: str | None = None) -> Table:

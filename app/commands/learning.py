@@ -1,4 +1,4 @@
-"""Verbs about learning: update, methods, evaluate, gate."""
+"""Verbs about learning: update, methods, evaluate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ingest.records import JobRecord
 
 _EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
-_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
 
 
 class JobFailed(AppError):
@@ -148,26 +147,6 @@ def evaluate(
     title = f"Recall of {record.id} in percent, text to image"
     found: Any = messages.slices_table(slices, title=title) if slices else "There are no held-out pairs yet."
     show(is_json, {"release": record.id, "slices": [part.to_json() for part in slices]}, found)
-
-
-def gate(release: Annotated[str, _RELEASE], home: HomeOption = None, is_json: JsonOption = False) -> None:
-    """Show why a release passed the gate, or did not."""
-    settings = settings_for(home)
-    from app import messages
-    from app.releases.home import Home
-    from app.releases.store import ReleaseStore
-
-    record = ReleaseStore(Home.open(settings.home)).release(release)
-    report = record.manifest.gate
-    if not report:
-        show(
-            is_json,
-            {"release": record.id, "gate": None},
-            f"{record.id} went through no gate: nothing was learned.",
-        )
-        return
-    lines, found = messages.gate_table(report)
-    show(is_json, {"release": record.id, "gate": report}, record.id, *lines, found)
 
 
 def _check_strategy(strategy: str | None, options: dict[str, str]) -> None:

@@ -12,9 +12,11 @@ from fastapi import APIRouter, Form, Response, UploadFile
 
 from app.errors import UsageProblem
 from app.jobs import worker
+from app.learning.judged import judged_job
 from app.learning.outcomes import UpdateRequest
 from app.server.api_context import Admin, State
 from app.server.api_models import StartUpdate
+from app.server.api_reports import ChunkOut, JudgedOut, chunk_out, judged_out
 from app.server.uploads import column_names, receive
 from ingest.intake import IntakeOptions
 from ingest.records import ChunkRecord
@@ -66,10 +68,9 @@ def chunks(state: State) -> dict[str, Any]:
 
 
 @router.get("/chunks/{chunk_id}")
-def chunk(chunk_id: str, state: State) -> dict[str, Any]:
-    """Returns a chunk with its intake report."""
-    record = state.workspace.catalog.chunk(chunk_id)
-    return {**_chunk(record), "report": record.report}
+def chunk(chunk_id: str, state: State) -> ChunkOut:
+    """Returns a chunk with its standing, what its checks found, and its intake report."""
+    return chunk_out(state.workspace.catalog.chunk(chunk_id))
 
 
 @router.get("/chunks/{chunk_id}/report.csv")
@@ -96,6 +97,12 @@ def jobs(state: State) -> dict[str, Any]:
 def job(job_id: str, state: State) -> dict[str, Any]:
     """Returns a job with its progress and result."""
     return asdict(state.workspace.catalog.job(job_id))
+
+
+@router.get("/jobs/{job_id}/gate")
+def job_gate(job_id: str, state: State) -> JudgedOut:
+    """Returns the gate's whole report of an update, also of a rejected one; null before it was judged."""
+    return judged_out(judged_job(state.workspace.catalog, job_id))
 
 
 @router.post("/jobs/{job_id}/cancel")

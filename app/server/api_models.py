@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.search import Answer
+from app.server.api_reports import JudgedOut
 from app.server.serving import Found
 
 Value = str | float | int | bool
@@ -152,3 +153,4 @@ class ReleaseDetail(ReleaseOut):
     """A release with its gate report and everything else its manifest says."""
 
     manifest: dict[str, Any]
+    judged: JudgedOut

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from app.learning.judged import judged_release
 from app.releases.store import ReleaseRecord
 from app.search import Answer
 from app.server.api_context import Admin, State
@@ -21,6 +22,7 @@ from app.server.api_models import (
     Why,
     search_response,
 )
+from app.server.api_reports import judged_out
 from app.server.serving import Serving, WentLive
 
 router = APIRouter(prefix="/v1")
@@ -100,7 +102,11 @@ def releases(state: State) -> dict[str, list[ReleaseOut]]:
 def release(release_id: str, state: State) -> ReleaseDetail:
     """Returns a release with its gate report."""
     record = state.workspace.releases.release(release_id)
-    return ReleaseDetail(**_facts(record, state.live_id()), manifest=record.manifest.to_json())
+    return ReleaseDetail(
+        **_facts(record, state.live_id()),
+        manifest=record.manifest.to_json(),
+        judged=judged_out(judged_release(state.workspace.releases, record.id)),
+    )
 
 
 @router.post("/releases/{release_id}/promote")

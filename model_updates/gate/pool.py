@@ -16,7 +16,7 @@ from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Drop, measured_drop, weight_of
 from model_updates.gate.high_water import high_water
 from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, OldSlice, metrics_of
-from model_updates.gate.report import Policy, RuleResult, Verdict, points, worst
+from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 from model_updates.gate.shrinkage import COMMON_SPREAD, normal_tail, one_sided, posterior
 from model_updates.recalls import LABELS
 
@@ -72,27 +72,28 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
             "kept", Verdict.REVIEW, ("No old slice was measured, so nothing shows what was kept.",)
         )
     everything = [(one, _comparable(one, policy)) for one in old if _tells(one, policy)]
-    verdicts, reasons = [], []
+    found: list[tuple[Verdict, str]] = []
     for pool, views in POOLS.items():
         told = [entry for entry in everything if entry[0].candidate.view in views]
         if not told:
             continue
         if all(one.is_unchanged for one, _ in told):
-            reasons.append(f"Old slices unchanged in what is {pool}: no rank of {len(told)} differs.")
+            said = f"Old slices unchanged in what is {pool}: no rank of {len(told)} differs."
+            found.append((Verdict.PROMOTE, said))
             continue
         for metric, _, scale in metrics_of(policy):
             limit = policy.pooled_drop if metric == policy.metric else policy.first_pooled_drop
             label = "" if metric == policy.metric else f"{LABELS[metric]} "
             for belief in _beliefs(told, metric, scale, policy, tries):
                 verdict, note = belief.verdict(limit, policy)
-                verdicts.append(verdict)
                 # What passes is said once, by the metric that decides most.
                 if verdict is not Verdict.PROMOTE or metric == policy.metric:
-                    reasons.append(
+                    said = (
                         f"Old slices together {note} against {belief.against} in what is {pool}: {label}"
                         f"{belief.bounds()}, over {len(told)} (the policy allows {points(-limit)})."
                     )
-    return RuleResult("kept", worst(verdicts), tuple(reasons))
+                    found.append((verdict, said))
+    return RuleResult("kept", worst(verdict for verdict, _ in found), strictest_first(found))
 
 
 def _beliefs(told: Sequence[_Told], metric: str, scale: float, policy: Policy, tries: int) -> list[Belief]:

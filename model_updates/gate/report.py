@@ -21,6 +21,11 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=list(Verdict).index, default=Verdict.PROMOTE)
 
 
+def strictest_first(said: Iterable[tuple[Verdict, str]]) -> tuple[str, ...]:
+    """Returns sentences, those of the strictest verdict first and otherwise in their order."""
+    return tuple(sentence for _, sentence in sorted(said, key=lambda one: -list(Verdict).index(one[0])))
+
+
 @dataclass(frozen=True)
 class Policy:
     """What an update must show before it goes live. Points are percentage points of `metric`.

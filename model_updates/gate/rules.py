@@ -24,7 +24,7 @@ from model_updates.gate.kept import FIRST, Judged, OldSlice, judge_each
 from model_updates.gate.learned import judge_learned
 from model_updates.gate.next_steps import next_steps
 from model_updates.gate.pool import judge_pool
-from model_updates.gate.report import GateReport, GateRow, Policy, RuleResult, Verdict, worst
+from model_updates.gate.report import GateReport, GateRow, Policy, RuleResult, Verdict, strictest_first, worst
 from model_updates.gate.shrinkage import one_sided
 
 __all__ = ["GateInputError", "GateReport", "GateRow", "Past", "Policy", "RuleResult", "Verdict", "judge"]
@@ -144,12 +144,14 @@ def _check_inputs(
 
 
 def _worst_slice(old: Sequence[OldSlice], each: Sequence[Judged], policy: Policy) -> RuleResult:
-    reasons = [judged.sentence(policy) for judged in each if judged.verdict is not Verdict.PROMOTE]
+    reasons = strictest_first(
+        (judged.verdict, judged.sentence(policy)) for judged in each if judged.verdict is not Verdict.PROMOTE
+    )
     if each and not reasons:
-        reasons = [f"Worst old slice: {max(each, key=lambda judged: judged.bound).sentence(policy)}"]
+        reasons = (f"Worst old slice: {max(each, key=lambda judged: judged.bound).sentence(policy)}",)
     elif old and not each:
-        reasons = [f"No rank of any old slice changed ({len(old)} measured)."]
-    return RuleResult("worst slice", worst(judged.verdict for judged in each), tuple(reasons))
+        reasons = (f"No rank of any old slice changed ({len(old)} measured).",)
+    return RuleResult("worst slice", worst(judged.verdict for judged in each), reasons)
 
 
 def _judge_canaries(canaries: Sequence[tuple[str, bool]], policy: Policy) -> RuleResult:

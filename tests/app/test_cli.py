@@ -15,7 +15,7 @@ from huggingface_hub import constants
 from typer.testing import CliRunner
 
 from app import cli
-from app.commands import chunks, homes, learning, releasing
+from app.commands import chunks, homes, learning, releasing, reports
 from app.jobs import requests, worker
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import UpdateRequest
@@ -23,7 +23,9 @@ from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
+from model_updates.gate.report import GateReport
 from tests.app import small_home
+from tests.app.gate_reports import HOSTILE, findings, gate_report
 from tests.app.releases.publishing import damage
 
 VERBS = {
@@ -34,6 +36,7 @@ VERBS = {
         "methods",
         "evaluate",
         "gate",
+        "check",
         "compare",
         "promote",
         "rollback",
@@ -103,7 +106,7 @@ def test_help_loads_nothing_heavy_and_names_every_verb() -> None:
 def test_every_verb_knows_json_and_home() -> None:
     verbs = {
         name: function
-        for module in (homes, chunks, learning, releasing)
+        for module in (homes, chunks, learning, releasing, reports)
         for name, function in vars(module).items()
         if name in VERBS and inspect.isfunction(function)
     }
@@ -127,6 +130,8 @@ def test_every_verb_knows_json_and_home() -> None:
         ["update", "--chunk", "x"],
         ["update", "--resume", "j1"],
         ["gate", "r1"],
+        ["gate", "j1"],
+        ["check", "0a1b"],
         ["promote", "r1"],
         ["rollback"],
         ["evaluate"],
@@ -149,6 +154,8 @@ MISTAKES = [
     (["compare", "r1", "r99", "boat"], 1, "UnknownRelease", "no release 'r99'"),
     (["promote", "r99"], 1, "UnknownRelease", "no release 'r99'"),
     (["gate", "r99"], 1, "UnknownRelease", "no release 'r99'"),
+    (["gate", "j99"], 1, "UnknownJob", "j99"),
+    (["check", "feedbeef"], 1, "UnknownChunk", "feedbeef"),
     (["promote", "r2"], 2, "UsageProblem", "live already"),
     (["rollback"], 2, "UsageProblem", "nothing to go back to"),
     (["ingest", "missing.zip"], 1, "BadUpload", "missing.zip"),
@@ -354,6 +361,44 @@ def test_a_review_needs_force_and_rollback_goes_back(reviewed: Path, tmp_path: P
     assert document("releases", home=home)[0]["live"]
     assert document("rollback", home=home)["reason"] == "rollback"
     assert not document("releases", home=home)[0]["live"]
+
+
+def test_gate_shows_the_whole_report_of_a_rejected_update_by_its_job(home: Path) -> None:
+    report = gate_report("reject")
+    with Workspace.open(load_settings(home=home)) as workspace:
+        job = workspace.catalog.add_job("update", {"chunk": "0a1b2c3d4e5f"})
+        workspace.catalog.update_job(job.id, state="rejected", result={"gate": report.to_json()})
+    said = run("gate", job.id, home=home).stdout
+    assert "Verdict: reject" in said
+    assert report.first_reason in said
+    assert "What to do next:" in said
+    assert GateReport.from_json(document("gate", job.id, home=home)["gate"]) == report
+
+
+def test_gate_of_a_release_that_learned_nothing_says_so(template: Path) -> None:
+    assert "went through no gate" in run("gate", "r2", home=template).stdout
+    assert document("gate", "r2", home=template)["gate"] is None
+
+
+def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
+    chunk = small_home.taught_chunk(home)
+    with Workspace.open(load_settings(home=home)) as workspace:
+        workspace.catalog.add_findings(chunk, findings())
+        workspace.catalog.set_standing(chunk, "held", by="checks", why="row shift")
+    said = run("check", chunk[:6], home=home).stdout
+    for expected in (
+        "Standing: held",
+        "By checks",
+        "HOLD  row shift",
+        HOSTILE,
+        f"accept {chunk}",
+        f"withdraw {chunk}",
+    ):
+        assert expected in said
+    found = document("check", chunk, home=home)
+    assert (found["standing"], found["standing_by"], found["standing_why"]) == ("held", "checks", "row shift")
+    shift = next(finding for finding in found["findings"] if finding["check"] == "row_shift")
+    assert shift["examples"][0]["text"] == HOSTILE
 
 
 def test_status_reads_every_byte_when_asked(home: Path) -> None:

@@ -21,6 +21,8 @@ from app.workspace import Workspace
 from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
 from model_updates.errors import NothingToLearn, UnknownStrategy
+from tests.app.gate_reports import HOSTILE, findings, gate_report
+from tests.app.gate_reports import PICTURES as PICTURES_OF_REPORTS
 from tests.app.server.served import PICTURES, Served, make_home, sample_upload, served
 
 
@@ -156,7 +158,47 @@ def test_releases_are_listed_newest_first_with_the_live_one_marked(client: httpx
     assert [entry["verdict"] for entry in listed] == ["review", "promote", None]
     detail = client.get("/v1/releases/r2").json()
     assert detail["manifest"]["gate"]["verdict"] == "promote"
+    assert detail["judged"]["gate"]["verdict"] == "promote"
+    assert client.get("/v1/releases/r1").json()["judged"]["gate"] is None
     _refused(client.get("/v1/releases/r77"), 404, "unknown_release")
+
+
+def test_a_rejected_update_keeps_its_whole_report(tmp_path: Path) -> None:
+    report = gate_report("reject")
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        catalog = running.serving.workspace.catalog
+        job = catalog.add_job("update", {"chunk": "0a1b2c3d4e5f"})
+        catalog.update_job(job.id, state="rejected", result={"gate": report.to_json(), "release": None})
+        found = client.get(f"/v1/jobs/{job.id}/gate").json()
+        assert (found["job"], found["chunk"], found["release"]) == (job.id, "0a1b2c3d4e5f", None)
+        assert (found["gate"]["verdict"], found["gate"]["decided"]) == ("reject", report.first_reason)
+        assert found["gate"]["reasons"] == list(report.reasons)
+        assert found["gate"]["next_steps"] == list(report.next_steps)
+        assert len(found["gate"]["rows"]) == len(report.rows)
+        lost = found["gate"]["lost"][1]
+        assert (lost["text"], lost["live_rank"], lost["candidate_rank"]) == (HOSTILE, 1, 34)
+        assert lost["thumb_url"] == f"/v1/images/{PICTURES_OF_REPORTS[1]}/thumbnail"
+        assert lost["first_thumb_url"] == f"/v1/images/{PICTURES_OF_REPORTS[2]}/thumbnail"
+        waiting = catalog.add_job("ingest", {})
+        assert client.get(f"/v1/jobs/{waiting.id}/gate").json()["gate"] is None
+        _refused(client.get("/v1/jobs/j99/gate"), 404, "unknown_job")
+
+
+def test_a_chunk_tells_its_standing_and_what_its_checks_found(tmp_path: Path) -> None:
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        catalog = running.serving.workspace.catalog
+        chunk = catalog.chunks()[0].id
+        assert client.get(f"/v1/chunks/{chunk}").json()["findings"] == []
+        catalog.add_findings(chunk, findings())
+        catalog.set_standing(chunk, "held", by="checks", why="row shift")
+        found = client.get(f"/v1/chunks/{chunk}").json()
+        told = [found[name] for name in ("standing", "standing_by", "standing_why", "measures")]
+        assert told == ["held", "checks", "row shift", False]
+        assert [finding["outcome"] for finding in found["findings"]] == ["hold", "unknown", "accept"]
+        example = found["findings"][0]["examples"][0]
+        assert (example["text"], example["language"]) == (HOSTILE, "de")
+        assert example["thumb_url"] == f"/v1/images/{example['image_id']}/thumbnail"
+        assert found["report"]["chunk_id"] == chunk
 
 
 @pytest.mark.parametrize(

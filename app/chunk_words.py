@@ -1,0 +1,91 @@
+"""What is known of a chunk as people read it: its standing, what its checks found, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ingest.findings import Finding, Outcome, findings_in
+from ingest.records import ChunkRecord
+
+OUTCOMES = {
+    Outcome.REJECT: "speaks against it",
+    Outcome.HOLD: "needs a person's word",
+    Outcome.UNKNOWN: "cannot be told",
+    Outcome.ACCEPT: "nothing against it",
+}
+"""What each outcome means, worst first."""
+STANDINGS = {
+    "new": "nothing speaks against it",
+    "held": "it teaches nothing until a person accepts it",
+    "accepted": "a person said that it may teach",
+    "rejected": "the gate rejected its update",
+    "withdrawn": "nothing of it is trained on, measured by or searched",
+}
+MOST_EXAMPLES = 12
+
+
+def findings_of(chunk: ChunkRecord) -> list[Finding]:
+    """Returns what the chunk's checks found, what speaks against it first."""
+    order = list(OUTCOMES)
+    return sorted(findings_in(chunk.report), key=lambda finding: order.index(finding.outcome))
+
+
+def check_name(finding: Finding) -> str:
+    """Returns the check as people read it: `row shift`."""
+    return finding.check.replace("_", " ")
+
+
+def standing_sentence(chunk: ChunkRecord) -> str:
+    """Says what the chunk counts for, and who said so, when and why."""
+    said = f"Standing: {chunk.standing} ({STANDINGS.get(chunk.standing, 'unknown here')})."
+    if chunk.standing_by:
+        since = chunk.standing_since[:16].replace("T", " ")
+        said += f" By {chunk.standing_by}, {since} UTC" + (
+            f": {chunk.standing_why}" if chunk.standing_why else ""
+        )
+        said = said.rstrip(".") + "."
+    if chunk.measures:
+        said += " Its held-out pairs measure other updates too."
+    return said
+
+
+def figures(finding: Finding) -> str:
+    """Returns the numbers behind a finding in one line: `share 0.31 · offset 1`."""
+    return " · ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in finding.figures.items())
+
+
+def next_steps(chunk: ChunkRecord) -> list[str]:
+    """Returns what a person can do now."""
+    accept = f'`python -m app accept {chunk.id} --why "…"`'
+    withdraw = f'`python -m app withdraw {chunk.id} --why "…"`'
+    if chunk.standing == "held":
+        return [
+            f"If the examples are as they should be, say so: {accept}. Then it can be taught.",
+            f"If they are wrong, take it out: {withdraw}, and upload a corrected chunk.",
+        ]
+    if chunk.standing == "withdrawn":
+        return [f"Upload a corrected chunk (`python -m app ingest SOURCE`), or take this one back: {accept}."]
+    if chunk.standing == "rejected":
+        return [
+            "`python -m app gate JOB` shows why its update was rejected, and what may help.",
+            f"If its captions are wrong, take it out: {withdraw}, and upload a corrected chunk.",
+        ]
+    return [
+        f"Teach it: `python -m app update --chunk {chunk.id}`.",
+        f"Should it turn out wrong, take it out: {withdraw}.",
+    ]
+
+
+def counts(chunk: ChunkRecord) -> str:
+    """Returns how much of what a chunk holds: `de 1,185 · emoji-noto 1,185`."""
+    return " · ".join(_counted([*chunk.languages.items(), *chunk.domains.items()]))
+
+
+def _counted(found: Iterable[tuple[str, int]]) -> list[str]:
+    return [f"{name} {count:,}" for name, count in found]
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_figure, value[:8])) + (" …" if len(value) > 8 else "")
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,60 @@
+"""Verbs that show why: `gate` for an update, `check` for a chunk."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.terminal import HomeOption, JsonOption, settings_for, show
+
+if TYPE_CHECKING:
+    from app.releases.home import Home
+    from ingest.catalog import Catalog
+
+_NAME = typer.Argument(
+    help="A release, such as r3, or an update's job, such as j7.", metavar="JOB|RELEASE", show_default=False
+)
+_CHUNK = typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK", show_default=False)
+
+
+def gate(name: Annotated[str, _NAME], home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """Show why an update passed the gate, or did not."""
+    settings = settings_for(home)
+    from app import messages
+    from app.gate_text import gate_parts
+    from app.learning import judged
+    from app.releases.home import Home
+    from app.releases.store import ReleaseStore
+
+    opened = Home.open(settings.home)
+    if judged.is_job(name):
+        with _catalog(opened) as catalog:
+            found = judged.judged_job(catalog, name)
+    else:
+        found = judged.judged_release(ReleaseStore(opened), name)
+    parts: list[Any] = [messages.plain(found.sentence)]
+    if found.report is not None:
+        parts += gate_parts(found.report, messages.console().width)
+    show(is_json, asdict(found), *parts)
+
+
+def check(chunk: Annotated[str, _CHUNK], home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """Show what a chunk's checks found, what it counts for, and what to do next."""
+    settings = settings_for(home)
+    from app.chunk_text import chunk_parts
+    from app.releases.home import Home
+
+    with _catalog(Home.open(settings.home)) as catalog:
+        record = catalog.chunk(chunk)
+    document = asdict(record)
+    report = document.pop("report")
+    document |= {"findings": report.get("findings", []), "report": report}
+    show(is_json, document, *chunk_parts(record))
+
+
+def _catalog(home: Home) -> Catalog:
+    from ingest.catalog import Catalog
+
+    return Catalog.open(home.require_stores().catalog)

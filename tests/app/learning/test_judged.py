@@ -1,0 +1,85 @@
+"""Finding a verdict again: by release, by job, and for what was never judged itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.learning.judged import is_job, judged_job, judged_release, past_updates
+from app.workspace import Workspace
+from ingest.errors import UnknownJob
+from tests.app.gate_reports import gate_report
+from tests.app.server.served import make_home
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    with Workspace.open(make_home(tmp_path)) as opened:
+        yield opened
+
+
+def _ended(workspace: Workspace, kind: str, state: str, **result: object) -> str:
+    job = workspace.catalog.add_job(kind, {"chunk": "0a1b2c3d4e5f"})
+    workspace.catalog.update_job(job.id, state=state, result=result)
+    return job.id
+
+
+def test_a_rejected_update_keeps_its_whole_report(workspace: Workspace) -> None:
+    report = gate_report("reject")
+    job = _ended(workspace, "update", "rejected", verdict="reject", gate=report.to_json(), release=None)
+    found = judged_job(workspace.catalog, job)
+    assert found.report == report
+    assert found.release is None
+    assert "left no release" in found.sentence
+    assert "0a1b2c3d4e5f" in found.sentence
+
+
+def test_an_uploads_job_leads_to_the_update_that_followed_it(workspace: Workspace) -> None:
+    update = _ended(workspace, "update", "rejected", gate=gate_report("reject").to_json())
+    upload = _ended(workspace, "ingest", "succeeded", update=update)
+    found = judged_job(workspace.catalog, upload)
+    assert (found.asked, found.job) == (upload, update)
+    assert found.report is not None
+    alone = judged_job(workspace.catalog, _ended(workspace, "ingest", "succeeded"))
+    assert alone.report is None
+    assert "is no update" in alone.sentence
+
+
+def test_a_job_that_was_not_judged_says_why(workspace: Workspace) -> None:
+    queued = workspace.catalog.add_job("update", {"chunk": "0a1b"})
+    assert "is queued" in judged_job(workspace.catalog, queued.id).sentence
+    workspace.catalog.update_job(queued.id, state="failed", error="It went wrong.")
+    assert "It went wrong." in judged_job(workspace.catalog, queued.id).sentence
+    with pytest.raises(UnknownJob):
+        judged_job(workspace.catalog, "j99")
+
+
+def test_a_release_that_only_added_pictures_names_the_one_that_was_judged(workspace: Workspace) -> None:
+    second = workspace.releases.release("r2")
+    for gate in (second.manifest.gate, None):  # homes of an older Perennial handed the verdict down
+        added = workspace.releases.publish_release(
+            second.manifest.successor(second.id, gate=gate, mode="delta")
+        )
+        found = judged_release(workspace.releases, added)
+        assert (found.asked, found.release) == (added, second.id)
+        assert f"is that of {second.id}" in found.sentence
+        assert found.gate == second.manifest.gate
+    assert judged_release(workspace.releases, "r2").sentence == f"The gate's report of {second.id}"
+    assert judged_release(workspace.releases, "r1").report is None
+
+
+def test_past_updates_are_those_that_were_judged_newest_first(workspace: Workspace) -> None:
+    first = _ended(workspace, "update", "rejected", gate=gate_report("reject").to_json())
+    _ended(workspace, "update", "failed")
+    _ended(workspace, "ingest", "succeeded")
+    last = _ended(workspace, "update", "review", gate=gate_report("review").to_json())
+    assert [job.id for job in past_updates(workspace.catalog)] == [last, first]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("j7", True), ("r3", False), ("r3-1a2b3c4d", False), ("j", False)]
+)
+def test_jobs_and_releases_are_told_apart_by_name(name: str, expected: bool) -> None:
+    assert is_job(name) is expected
