@@ -390,7 +390,7 @@ def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
         "Standing: held",
         "By checks",
         "HOLD  row shift",
-        HOSTILE,
+        "offset 1",
         f"accept {chunk}",
         f"withdraw {chunk}",
     ):
