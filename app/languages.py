@@ -6,7 +6,8 @@ and corrects what few captions cannot show. A language that one of them does not
 that versions from before there were profiles are read by lingua.
 
 Scripts come first: a language is asked only when it writes these letters, kana leave no language without kana, and a
-text in letters that no learned language writes is said to be in none of them (`UNDETERMINED`).
+text in letters that no learned language writes is said to be in none of them (`UNDETERMINED`). Letters may be shared
+and the language still be none of them: a text that surprises every profile (`unfamiliar`) may be in none.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ MOST_TABLES = 6
 # shares count with this exponent. Chosen by cross-validation on training names (benchmarks/languages.py).
 FLATTENING, GROWTH, LINGUA_WEIGHT = 2.6, 0.12, 0.25
 LINGUA_FLOOR = 1e-5
+UNFAMILIAR = 2.5  # deviations from what is usual; calls fewer than 1 % of a language's own names so
 SCRIPT_SHARE = 0.25  # of a query's letters that a language must write to be asked
 LATIN = "LATIN"
 
@@ -83,6 +85,30 @@ def detect(text: str, learned: Sequence[str], profiles: Profiles | None = None) 
     total = sum(odds.values())
     guesses = [(tag, odds.get(tag, 0.0) / total) for tag in learned]
     return tuple(sorted(guesses, key=lambda guess: (-guess[1], learned.index(guess[0]))))
+
+
+def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles) -> bool:
+    """Says whether a text looks as if none of the learned languages wrote it, though they write its letters.
+
+    Args:
+        text: the query.
+        guesses: as `detect` returns them for it.
+        profiles: of the encoder. Where a language that may have written it has none, or one of before surprise was
+            measured, nobody knows what it looks like, and the answer is no.
+    """
+    letters = letters_of(text)
+    if not letters or guesses[0][0] == UNDETERMINED:
+        return False
+    # Likeliest first: the first one who is not surprised ends it.
+    for tag in _written_so(letters, [tag for tag, _ in guesses], profiles):
+        if tag not in profiles:
+            return False
+        profile = profiles[tag]
+        surprise = -profile.log_likelihood(letters)
+        deviations = profile.surprise.deviations(len(letters) - 1, surprise)
+        if deviations is None or deviations <= UNFAMILIAR:
+            return False
+    return True
 
 
 def readings(guesses: Sequence[Guess], route: Callable[[str], str] = str) -> tuple[Reading, ...]:

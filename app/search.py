@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import AppError, BadQuery, NoRelease
-from app.languages import UNDETERMINED, Guess, Reading, detect, handicaps, readings, warm_up
+from app.languages import UNDETERMINED, Guess, Reading, detect, handicaps, readings, unfamiliar, warm_up
 from app.learning.gallery import require_sound
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
@@ -26,6 +26,7 @@ from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
+from model_updates.readings import NEIGHBOUR, background
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,8 @@ class Snapshot:
 class Hit:
     """One picture found: cosine of query and picture, and its place from 1.
 
-    Where the query was read in several languages, the less likely ones' cosines are lowered (see `search_text`).
+    Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
+    them (see `search_text`).
     """
 
     image_id: str
@@ -125,7 +127,8 @@ def search_text(
         snapshot: taken once for the whole request.
         query: what is looked for.
         language: a learned language, or "auto"; when detection is unsure the fewest token tables that have most of the
-            posterior are searched, each picture with its best cosine after the `handicaps` of less likely languages.
+            posterior are searched, each picture with its best cosine after the `handicaps` of less likely languages
+            and less the `background` of each reading.
         k: how many, clipped to 1 … 500.
         allowed_ids: only these pictures.
         longest: characters a query may have.
@@ -150,9 +153,12 @@ def search_text(
     if not np.isfinite(vectors).all():
         raise BadQuery("This query could not be encoded; try other words.")
     encoded = time.perf_counter()
-    scores, ids = snapshot.generation.search(vectors, k, allowed_ids=allowed_ids)
-    lowered = handicaps(chosen, snapshot.encoder.similarity_scale)
-    scores = scores + np.asarray(lowered, dtype=np.float32)[:, None]
+    depth = k if len(chosen) == 1 else max(k, NEIGHBOUR)
+    scores, ids = snapshot.generation.search(vectors, depth, allowed_ids=allowed_ids)
+    taken_off = background(scores)
+    lowered = np.asarray(handicaps(chosen, snapshot.encoder.similarity_scale), dtype=np.float32)
+    # The likeliest reading's scores stay its cosines.
+    scores = scores + (lowered - (taken_off - taken_off[0]))[:, None]
     hits = _fuse(scores, ids, k)
     return Answer(
         release=snapshot.release.id,
@@ -229,7 +235,10 @@ def _read_as(
     chosen = readings(guesses, snapshot.encoder.text_route)
     named = [reading.language for reading in chosen]
     said = f"{', '.join(named[:-1])} and {named[-1]}; {'both' if len(named) == 2 else 'all'} were searched"
-    return chosen, guesses, f"unsure between {said}" if len(named) > 1 else ""
+    notes = [f"unsure between {said}"] if len(named) > 1 else []
+    if unfamiliar(text, guesses, snapshot.encoder.profiles):
+        notes.insert(0, f"This may be in none of the learned languages ({learned})")
+    return chosen, guesses, "; ".join(notes)
 
 
 def _fuse(

@@ -2,9 +2,11 @@
 
     python benchmarks/languages.py --data ../shared/data
 
-Two parts: (a) the product after seven languages (the homes of `real_input.py`, taught here when missing): what it costs
-when the language is not told; (b) detection alone on the names of 36 languages, profiles from the training names. Each
-finished part leaves a JSON file in the work folder; the report is written from those there are.
+Three parts: (a) the product after seven languages (the homes of `real_input.py`, taught here when missing): what it
+costs when the language is not told; (b) the same after all 36 languages, in one home that is kept and taught what it
+does not know yet (`--only product-36`, about half an hour); (c) detection alone on the names of 36 languages, profiles
+from the training names. Each finished part leaves a JSON file in the work folder; the report is written from those
+there are.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from languages_detection import detection_alone, footprint, print_footprint, shared_table, unlearned_scripts
+from languages_detection import (
+    detection_alone,
+    footprint,
+    print_footprint,
+    shared_letters,
+    shared_table,
+    unlearned_scripts,
+)
+from languages_many import many_run
 from languages_product import product_rules, product_run
 from languages_report import write_report
 from real_input import machine, say
@@ -39,11 +49,13 @@ def main() -> None:
         "detection-8": lambda: detection_alone(arguments.data, few=True),
         "detection-36": lambda: detection_alone(arguments.data, few=False),
         "unlearned": lambda: unlearned_scripts(arguments.data),
+        "shared-letters": lambda: shared_letters(arguments.data),
         "shared-table": lambda: shared_table(arguments.data),
         "footprint": lambda: footprint(arguments.data, results),
     }
     for seed in range(arguments.seeds):
         runs[f"product-{seed}"] = lambda s=seed: product_run(bench, s)  # type: ignore[misc]
+    runs["product-36"] = lambda: many_run(bench, 0)
     runs["rules-0"] = lambda: product_rules(bench, 0)
     for name, run in runs.items():
         path = results / f"{name}.json"

@@ -15,9 +15,15 @@ import numpy as np
 from real_input_data import LANGUAGES, emoji_splits
 from real_input_runs import Values
 
-from app.languages import UNDETERMINED, Profiles, detect, readings, warm_up
+from app.languages import UNDETERMINED, Profiles, detect, readings, unfamiliar, warm_up
 from ingest.pair import BASE_LANGUAGE
-from model_updates.language_profiles import LanguageProfile, base_profiles, from_bytes, to_bytes
+from model_updates.language_profiles import (
+    LanguageProfile,
+    base_profiles,
+    from_bytes,
+    taught_profiles,
+    to_bytes,
+)
 from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
 
 UNLEARNED = ("bn", "el", "he", "te", "th")  # five languages in scripts that no other language of the data has
@@ -48,10 +54,9 @@ def learned_profiles(
 ) -> dict[str, LanguageProfile]:
     """Returns profiles from the names of the training split, one fold of it left out or none."""
     kept = {key for key, split in splits.items() if split == "train" and fold_of(key) != without}
-    return {
-        tag: LanguageProfile.learned_from([name for key, name in own.items() if key in kept])
-        for tag, own in names.items()
-    }
+    return taught_profiles(
+        {}, {tag: [name for key, name in own.items() if key in kept] for tag, own in names.items()}
+    )
 
 
 def detection_alone(data: Path, *, few: bool) -> Values:
@@ -114,12 +119,56 @@ def unlearned_scripts(data: Path) -> Values:
     return {"refused": {tag: refused(tag) for tag in names}, "unlearned": list(UNLEARNED)}
 
 
-def shared_table(data: Path) -> Values:
-    """Tells test captions of photographs: three languages with their own tables beside those that share one."""
+def shared_letters(data: Path) -> Values:
+    """Asks in languages that are not learned but written as one that is: names, and captions of photographs."""
+    splits = emoji_splits(data)
+    names = read_names(data)
+    held_out = {tag: [own[key] for key in own if splits.get(key) == "test"] for tag, own in names.items()}
+    profiles = learned_profiles(names, splits)
+    captions = {
+        tag: own["test"][:500]
+        for tag, own in _captions(data).items()
+        if tag in {"en", "de", "fr", "pt", "cs"}
+    }
+
+    def said(texts: Sequence[str], learned: Sequence[str]) -> list[bool]:
+        """Whether each text may be in none; texts in letters of their own are left out."""
+        own = {tag: profiles[tag] for tag in learned}
+        guesses = ((text, detect(text, learned, own)) for text in texts)
+        return [unfamiliar(text, guess, own) for text, guess in guesses if guess[0][0] != UNDETERMINED]
+
+    found: Values = {}
+    for learned in (("en",), ("en", "de"), ("en", *LANGUAGES), tuple(names)):
+        row: dict[str, float] = {}
+        for what, texts in (("names", held_out), ("captions", captions)):
+            own = {tag: said(texts[tag], learned) for tag in learned if tag in texts}
+            row |= {what: _share(own), f"{what}_worst": max(float(np.mean(one)) for one in own.values())}
+            if len(learned) < len(names):
+                row[f"other_{what}"] = _share({t: said(texts[t], learned) for t in texts if t not in learned})
+            else:  # each language in turn is not learned
+                others = {tag: tuple(other for other in learned if other != tag) for tag in texts}
+                row[f"other_{what}"] = _share({tag: said(texts[tag], others[tag]) for tag in texts})
+        found[", ".join(learned) if len(learned) < 9 else str(len(learned))] = row
+    return {"found": found}
+
+
+def _share(said: Mapping[str, Sequence[bool]]) -> float:
+    """Returns how many of all texts it is said of."""
+    return float(np.mean([one for own in said.values() for one in own]))
+
+
+def _captions(data: Path) -> dict[str, dict[str, list[str]]]:
+    """Returns the captions of photographs by language and split."""
     captions: dict[str, dict[str, list[str]]] = {}
     with (data / "flickr8k" / "captions.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             captions.setdefault(row["lang"], {}).setdefault(row["split"], []).append(row["text"])
+    return captions
+
+
+def shared_table(data: Path) -> Values:
+    """Tells test captions of photographs: three languages with their own tables beside those that share one."""
+    captions = _captions(data)
     learned = (*PHOTO_LANGUAGES, *OWN_TABLES)
     profiles = base_profiles(PHOTO_LANGUAGES) | {
         tag: LanguageProfile.learned_from(captions[tag]["train"][:PHOTO_CAPTIONS]) for tag in OWN_TABLES

@@ -27,6 +27,7 @@ from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import unit
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
+from model_updates.readings import background
 
 LEARNED = (BASE_LANGUAGE, *LANGUAGES)
 Floats = NDArray[np.float32]
@@ -90,11 +91,18 @@ def lowered(factor: float) -> Rule:
     return fuse
 
 
+def standing_out(scores: Floats, chosen: Sequence[Reading], scale: float) -> Floats:
+    """Takes what search takes: the handicap of less likely languages, and of each reading half of its tenth-best."""
+    by = np.asarray(handicaps(chosen, scale)) - background(scores)
+    return np.asarray((scores + by[:, None]).max(axis=0), dtype=np.float32)
+
+
 RULES: dict[str, Rule] = {
     "the likeliest table alone": likeliest,
     "best cosine": highest,
     **{f"best standardised cosine + {b} log posterior": standardised(b) for b in (0.0, 0.1, 0.2, 0.4, 1.0)},
     **{f"best cosine + {f} log odds / scale": lowered(f) for f in (0.3, 1.0, 3.0)},
+    "best cosine - 0.5 tenth-best + 1.0 log odds / scale": standing_out,
 }
 
 

@@ -36,6 +36,7 @@ from model_updates.features import image_features, text_features
 from model_updates.gate.report import Policy
 from model_updates.gate.rules import Past, judge
 from model_updates.measurement import HeldOut, measure
+from model_updates.readings import background
 
 # A chain must go on after an update that the default gate stops, so its home asks for a review of everything
 # (no slice is ever large enough) and the benchmark says yes. The default gate's verdict is computed beside it.
@@ -364,7 +365,9 @@ def detection_hits(workspace: Workspace, encoder: Encoder, learned: Sequence[str
             if less:
                 rows = list(less)
                 vectors = unit(text_features(encoder, [texts[n] for n in rows], table, workspace.features))
-                scores = vectors @ images.T + np.asarray(list(less.values()), dtype=np.float32)[:, None]
+                scores = vectors @ images.T
+                by = np.asarray(list(less.values()), dtype=np.float32) - background(scores)
+                scores += by[:, None]
                 similarities[rows] = np.maximum(similarities[rows], scores)
         place = {image_id: n for n, image_id in enumerate(held_out.gallery)}
         own = np.asarray([place[image_id] for image_id, _ in held_out.captions], dtype=np.int64)

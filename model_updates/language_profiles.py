@@ -17,7 +17,7 @@ from __future__ import annotations
 import io
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -26,12 +26,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from model_updates.surprise import Surprise
+
 ORDER = 4  # letters in the longest sequence
 BITS = 16  # of a key for each letter
 UNKNOWN = (1 << BITS) - 1  # number of a letter that the captions did not show
 ALPHABET = 3000  # letters a language may have beyond those its captions showed
 MOST_SEQUENCES = 120_000  # kept of a language; the rarest go first
 SCRIPT_SHARE = 0.05  # of a language's letters that a script must have to count as its own
+UNSEEN_PART, MOST_UNSEEN = (
+    5,
+    1000,
+)  # one in so many captions, and at most so many, are read before they are learned
 SPACE, END = " ", "\0"
 
 Keys = NDArray[np.uint64]
@@ -72,11 +78,13 @@ class LanguageProfile:
         alphabet: (a,) uint32 code points; the letter at position n has the number n + 1.
         keys: (k,) uint64, sorted; the numbers of a sequence's letters, 16 bits each, the last letter lowest.
         counts: (k,) uint32, how often each sequence was seen.
+        surprise: how surprising captions were before they were learned; `taught_profiles` measures it.
     """
 
     alphabet: NDArray[np.uint32]
     keys: Keys
     counts: NDArray[np.uint32]
+    surprise: Surprise = Surprise()
 
     @classmethod
     def learned_from(cls, texts: Iterable[str]) -> LanguageProfile:
@@ -98,7 +106,7 @@ class LanguageProfile:
         both = np.concatenate([_renumbered(profile, alphabet) for profile in (self, fresh)])
         keys, place = np.unique(both, return_inverse=True)
         counts = np.bincount(place, weights=np.concatenate([self.counts, fresh.counts]), minlength=len(keys))
-        return LanguageProfile(alphabet, keys, counts.astype(np.uint32))._pruned()
+        return LanguageProfile(alphabet, keys, counts.astype(np.uint32), self.surprise)._pruned()
 
     @cached_property
     def scripts(self) -> frozenset[str]:
@@ -156,7 +164,7 @@ class LanguageProfile:
             return self
         # The key grows with the order, so that of equally frequent sequences the shorter ones stay.
         kept = np.sort(np.lexsort((self.keys, -self.counts.astype(np.int64)))[:MOST_SEQUENCES])
-        return LanguageProfile(self.alphabet, self.keys[kept], self.counts[kept])
+        return replace(self, keys=self.keys[kept], counts=self.counts[kept])
 
 
 class _Compiled(NamedTuple):
@@ -171,9 +179,20 @@ def taught_profiles(
     profiles: Mapping[str, LanguageProfile], texts: Mapping[str, Iterable[str]]
 ) -> dict[str, LanguageProfile]:
     """Returns the profiles after captions of some languages; languages without a caption keep theirs."""
-    nothing = LanguageProfile.learned_from([])
-    fresh = {tag: profiles.get(tag, nothing).taught(captions) for tag, captions in texts.items()}
+    fresh = {
+        tag: _taught(profiles.get(tag, LanguageProfile.learned_from([])), list(captions))
+        for tag, captions in texts.items()
+    }
     return {**profiles, **{tag: profile for tag, profile in fresh.items() if len(profile.keys)}}
+
+
+def _taught(profile: LanguageProfile, captions: list[str]) -> LanguageProfile:
+    """Teaches a profile, and measures how surprising a part of the captions was before."""
+    different = sorted(set(filter(None, map(letters_of, captions))))
+    unseen = different[::UNSEEN_PART][:MOST_UNSEEN]
+    knowing = profile.taught(set(different).difference(unseen))
+    read = ((len(letters) - 1, -knowing.log_likelihood(letters)) for letters in unseen)
+    return replace(profile.taught(captions), surprise=profile.surprise + Surprise.measured(read))
 
 
 def to_bytes(profiles: Mapping[str, LanguageProfile]) -> bytes:
@@ -185,6 +204,7 @@ def to_bytes(profiles: Mapping[str, LanguageProfile]) -> bytes:
             ("alphabet", profile.alphabet),
             ("keys", np.diff(profile.keys, prepend=np.uint64(0))),  # differences pack better
             ("counts", profile.counts),
+            ("surprise", np.asarray(astuple(profile.surprise))),
         )
     }
     file = io.BytesIO()
@@ -205,6 +225,7 @@ def from_bytes(data: bytes) -> dict[str, LanguageProfile]:
                 arrays[f"{tag}/alphabet"],
                 np.cumsum(arrays[f"{tag}/keys"], dtype=np.uint64),
                 arrays[f"{tag}/counts"],
+                Surprise(*arrays[f"{tag}/surprise"].tolist()) if f"{tag}/surprise" in arrays else Surprise(),
             )
             for tag in tags
         }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ingest.pair import BASE_LANGUAGE
 from ingest.samples import scenes
-from model_updates.language_profiles import LanguageProfile, embedded_file, to_bytes
+from model_updates.language_profiles import embedded_file, taught_profiles, to_bytes
 from model_updates.pretrain_data import read_emoji, scene_texts
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=embedded_file())
     arguments = parser.parse_args()
     texts = {language: captions(arguments.emoji, language) for language in LANGUAGES}
-    data = to_bytes({language: LanguageProfile.learned_from(lines) for language, lines in texts.items()})
+    data = to_bytes(taught_profiles({}, texts))
     arguments.out.write_bytes(data)
     counted = ", ".join(f"{language} {len(lines)}" for language, lines in texts.items())
     print(f"{len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()[:12]}; texts: {counted}")  # noqa: T201

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -14,10 +15,12 @@ from app.languages import (
     detect,
     handicaps,
     readings,
+    unfamiliar,
 )
 from ingest.samples import scenes
 from model_updates.language_profiles import LanguageProfile, base_profiles
 from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
+from model_updates.surprise import Surprise
 
 TAGS = ("en", "de", "fr", "ru", "ja", "zh")
 PROFILES = base_profiles(TAGS)
@@ -70,15 +73,33 @@ def test_what_the_captions_say_decides_between_two_languages_of_one_script() -> 
         assert all(first(scenes.caption(s, tag), ("zh", "ja"), **profiles) == tag for s in held_out)
 
 
-def test_two_tags_of_one_language_are_both_reached() -> None:
-    profiles = {
-        "pt": LanguageProfile.learned_from(["autocarro", "comboio", "telemóvel", "pequeno-almoço"]),
-        "pt-BR": LanguageProfile.learned_from(["ônibus", "trem", "celular", "café da manhã"]),
-    }
+@pytest.mark.parametrize(
+    ("words", "both"),
+    [
+        (
+            {
+                "pt": ["autocarro", "comboio", "telemóvel", "pequeno-almoço"],
+                "pt-BR": ["ônibus", "trem", "celular", "café da manhã"],
+            },
+            "gato",
+        ),
+        (
+            {"zh": ["红苹果", "笑脸", "猫和鱼", "飞机"], "zh-Hant": ["紅蘋果", "笑臉", "貓和魚", "飛機"]},
+            "山",
+        ),
+    ],
+)
+@pytest.mark.parametrize("others", [(), ("en", "ja")])
+def test_two_tags_of_one_language_are_both_reached(
+    words: dict[str, list[str]], both: str, others: tuple[str, ...]
+) -> None:
+    profiles = {tag: LanguageProfile.learned_from(texts) for tag, texts in words.items()}
+    profiles |= {tag: PROFILES[tag] for tag in others}
+    learned = (*others, *words)
 
-    assert first("telemóvel", ("pt", "pt-BR"), **profiles) == "pt"
-    assert first("ônibus", ("pt", "pt-BR"), **profiles) == "pt-BR"
-    assert {r.language for r in readings(detect("gato", ("pt", "pt-BR"), profiles))} == {"pt", "pt-BR"}
+    for tag, texts in words.items():
+        assert first(texts[0], learned, **profiles) == tag
+    assert {r.language for r in readings(detect(both, tuple(words), profiles))} == set(words)
 
 
 def test_kana_is_japanese_whatever_else_is_written() -> None:
@@ -90,6 +111,44 @@ def test_kana_is_japanese_whatever_else_is_written() -> None:
 def test_a_script_that_no_learned_language_writes_is_said_to_be_in_none(text: str) -> None:
     assert detect(text, TAGS, PROFILES) == ((UNDETERMINED, 1.0),)
     assert detect(text, ("en",), PROFILES) == ((UNDETERMINED, 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("text", "stranger"),
+    [
+        ("czarny pies biegnie po mokrej trawie nad brzegiem rzeki", True),
+        ("pequeño gato negro durmiendo sobre la mesa junto a la ventana", True),
+        ("two red boats on the beach", False),
+        ("zwei rote Boote auf der Wiese bei Nacht", False),
+        ("a red wool jumper beside an espresso machine", False),
+        ("smiling face", False),
+        ("2024 🙂", False),
+        ("ใบหน้ายิ้ม", False),  # in none for certain, which is said elsewhere
+    ],
+)
+def test_what_no_learned_language_would_write_in_its_letters_may_be_in_none(
+    text: str, stranger: bool
+) -> None:
+    learned = ("en", "de")
+
+    assert unfamiliar(text, detect(text, learned, PROFILES), PROFILES) is stranger
+
+
+def test_what_is_foreign_to_one_learned_language_is_not_when_another_wrote_it() -> None:
+    text = "deux voitures vertes sur la plage"
+
+    assert unfamiliar(text, detect(text, ("en",), PROFILES), PROFILES)
+    assert not unfamiliar(text, detect(text, ("en", "fr"), PROFILES), PROFILES)
+
+
+def test_where_a_language_has_no_measured_profile_nothing_is_called_foreign() -> None:
+    text = "czarny pies biegnie po mokrej trawie nad brzegiem rzeki"
+    unmeasured = {"en": replace(PROFILES["en"], surprise=Surprise())}
+    some = {"en": PROFILES["en"]}
+
+    assert not unfamiliar(text, detect(text, ("en",), unmeasured), unmeasured)
+    assert not unfamiliar(text, detect(text, ("en", "cs"), some), some)
+    assert unfamiliar(text, detect(text, ("en",), some), some)
 
 
 def test_without_letters_there_is_nothing_to_detect() -> None:

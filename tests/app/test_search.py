@@ -18,7 +18,7 @@ from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from model_updates.encoder import Encoder
-from model_updates.language_profiles import base_profiles
+from model_updates.language_profiles import base_profiles, taught_profiles
 from model_updates.towers import resize_token_table, token_table
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
@@ -153,6 +153,47 @@ def test_a_query_in_no_learned_language_is_answered_with_a_note(workspace: Works
     assert "none of the learned languages" in answer.note
 
 
+def test_a_query_that_may_be_in_no_learned_language_is_answered_and_says_so(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+
+    polish = search_text(snapshot, "czarny pies biegnie po mokrej trawie nad brzegiem rzeki", k=3)
+    english = search_text(snapshot, "two red boats", k=3)
+
+    assert len(polish.hits) == 3
+    assert polish.note.startswith("This may be in none of the learned languages (en)")
+    assert english.note == ""
+
+
+def test_two_tags_of_one_language_are_each_read_by_their_own_table(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+    words = {
+        "pt": ["autocarro", "comboio", "telemóvel"],
+        "pt-BR": ["ônibus", "trem", "celular"],
+        "zh": ["红苹果", "笑脸", "猫和鱼"],
+        "zh-Hant": ["紅蘋果", "笑臉", "貓和魚"],
+    }
+    encoder = snapshot.encoder
+    for tag, texts in words.items():
+        encoder = with_own_table(encoder, tag, texts)
+    taught = replace(snapshot, encoder=encoder, languages=("en", *words))
+
+    for tag, texts in words.items():
+        told = search_text(taught, texts[0], language=tag.lower(), k=5)
+        found = search_text(taught, texts[0], k=5)
+        assert told.language == tag
+        assert found.detected[0][0] == tag
+        assert tag in found.language.split(" + ")
+    scores = {tag: search_text(taught, "celular", language=tag, k=1).hits[0].score for tag in ("pt", "pt-BR")}
+    assert scores["pt"] != scores["pt-BR"]
+
+
+def test_what_a_first_query_would_wait_for_is_ready_before_the_swap(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+
+    assert snapshot.encoder.profiles
+    assert all("_compiled" in vars(profile) for profile in snapshot.encoder.profiles.values())
+
+
 def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
     workspace: Workspace,
 ) -> None:
@@ -168,13 +209,9 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
     ids = unsure.generation.ids
     vectors = unsure.generation.vectors(ids)
     lowered = handicaps(chosen, encoder.similarity_scale)
-    scores = np.max(
-        [
-            vectors @ encoder.encode_texts([text], reading.language)[0] + by
-            for reading, by in zip(chosen, lowered, strict=True)
-        ],
-        axis=0,
-    )
+    cosines = np.stack([vectors @ encoder.encode_texts([text], reading.language)[0] for reading in chosen])
+    tenth = np.sort(cosines, axis=1)[:, -10] / 2
+    scores = (cosines + (np.asarray(lowered) - tenth + tenth[0])[:, None]).max(axis=0)
     assert [hit.score for hit in answer.hits] == pytest.approx(np.sort(scores)[::-1][:5], abs=1e-5)
     assert answer.hits[0].image_id == ids[int(scores.argmax())]
     assert answer.language == " + ".join(reading.language for reading in chosen)
@@ -183,13 +220,20 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
 
 def with_german_table(encoder: Encoder) -> Encoder:
     """Returns a copy in which German has rows of its own, moved so that they say something else."""
+    grown = with_own_table(encoder, "de", ["taxi", "zwei rote boote"])
+    grown.profiles = base_profiles(["en", "de"])
+    return grown
+
+
+def with_own_table(encoder: Encoder, language: str, texts: list[str]) -> Encoder:
+    """Returns a copy in which a language has rows of its own, drawn at random, and a profile of the texts."""
     grown = encoder.copy()
     assert grown.vocabulary is not None
-    growth = grown.vocabulary.grow_table("de", [], ["taxi", "zwei rote boote"])
+    growth = grown.vocabulary.grow_table(language, [], texts)
     resize_token_table(grown.model, grown.vocabulary.size)
     table = token_table(grown.model)
     assert table is not None
-    torch.manual_seed(0)
+    torch.manual_seed(len(grown.profiles))
     table.data[growth.new_rows] = torch.randn(len(growth.new_rows), table.shape[1]) * table.std()
-    grown.profiles = base_profiles(["en", "de"])
+    grown.profiles = taught_profiles(grown.profiles, {language: texts})
     return grown
