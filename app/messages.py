@@ -249,13 +249,14 @@ def slices_table(slices: Iterable[SliceSummary], *, title: str | None = None) ->
         (
             part.language,
             part.domain,
+            part.view,
             part.images,
             part.captions,
             *(round(part.recalls[name], 1) for name in TEXT_RECALLS),
         )
         for part in slices
     ]
-    return table(("language", "domain", "pictures", "captions", *LABELS.values()), rows, title=title)
+    return table(("language", "domain", "view", "things", "captions", *LABELS.values()), rows, title=title)
 
 
 def size(count: float) -> str:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import AppError, BadQuery, NoRelease
-from app.languages import UNDETERMINED, Guess, Reading, detect, handicaps, readings, unfamiliar, warm_up
+from app.languages import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
 from app.learning.gallery import require_sound
+from app.reading import read
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from index.errors import IndexingError
@@ -226,13 +227,12 @@ def _read_as(
             return *told, ""
         note = f"{language} is not learned yet; the words are read as they are. Learned: {learned}."
         return *told, note
-    guesses = detect(text, snapshot.languages, snapshot.encoder.profiles)
+    chosen, guesses = read(text, snapshot.languages, snapshot.encoder)
     if guesses[0][0] == UNDETERMINED:
         note = (
             f"This is in none of the learned languages; the words are read as they are. Learned: {learned}."
         )
-        return (Reading(snapshot.languages[0], 1.0),), guesses, note
-    chosen = readings(guesses, snapshot.encoder.text_route)
+        return chosen, guesses, note
     named = [reading.language for reading in chosen]
     said = f"{', '.join(named[:-1])} and {named[-1]}; {'both' if len(named) == 2 else 'all'} were searched"
     notes = [f"unsure between {said}"] if len(named) > 1 else []

@@ -28,7 +28,7 @@ from real_input_runs import (
 
 from app.learning import going_live, lessons, update_cycle
 from app.learning.outcomes import UpdateRequest
-from app.learning.slices import held_out
+from app.learning.yardstick import held_out
 from app.workspace import Workspace
 from index.generation import Generation
 from ingest.images import decode
@@ -246,7 +246,8 @@ def _mixed(workspace: Workspace, encoder: Encoder, kind: str) -> Values:
 
 def own_hits(workspace: Workspace, domain: str) -> Values:
     """Returns hits of a domain's held-out English captions among its held-out pictures."""
-    slices = [held for held in held_out(workspace, {"en"}) if held.key == SliceKey("en", domain)]
+    chunks = [chunk.id for chunk in workspace.catalog.chunks()]
+    slices = [held for held in held_out(workspace, {"en"}, chunks) if held.key == SliceKey("en", domain)]
     results = measure(live_encoder(workspace), slices, workspace.load_image, workspace.features)
     return as_hits(results[SliceKey("en", domain)].text_ranks)
 

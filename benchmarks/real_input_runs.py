@@ -23,18 +23,18 @@ from real_input_data import (
 
 from app.languages import detect, handicaps, readings
 from app.learning import going_live, update_cycle
+from app.learning.judging import Taught, judge_taught
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest
-from app.learning.slices import best_versions, held_out
+from app.learning.yardstick import held_out
 from app.settings import GateSettings, Settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split
 from model_updates.encoder import Encoder, unit
-from model_updates.evaluation import SliceResult, caption_ranks
+from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
 from model_updates.gate.report import Policy
-from model_updates.gate.rules import Past, judge
 from model_updates.measurement import HeldOut, measure
 from model_updates.readings import background
 
@@ -109,7 +109,9 @@ def emoji_template(bench: Bench) -> Path:
         update_cycle.initialise(settings)
         splits = emoji_splits(bench.data, bench.limit)
         with Workspace.open(settings) as workspace:
-            add(bench, workspace, "en", emoji_rows(bench.data, splits, "en", ("noto", "fluent3d")))
+            english = add(bench, workspace, "en", emoji_rows(bench.data, splits, "en", ("noto", "fluent3d")))
+            why = "what the base encoder was trained on must be kept"
+            workspace.catalog.set_standing(english, "accepted", by="benchmark", why=why, measures=True)
             for language in LANGUAGES:
                 add(bench, workspace, language, emoji_rows(bench.data, splits, language, (DOMAIN,)))
         done.touch()
@@ -200,7 +202,7 @@ def run_photos(bench: Bench, seed: int) -> Values:
             name, why = choose_strategy(workspace, chunk)
             outcome = run_update(workspace, UpdateRequest(chunk=chunk, seed=seed, by="benchmark"))
             candidate = workspace.open_encoder(outcome.version)
-            taught = held_out(workspace, {language})
+            taught = held_out(workspace, {language}, [chunk])
             results = measure(candidate, taught, workspace.load_image, workspace.features)
             result = results[SliceKey(language, "photo")]
             step = {
@@ -250,29 +252,14 @@ def run_update(workspace: Workspace, request: UpdateRequest) -> UpdateOutcome:
 def teach(workspace: Workspace, request: UpdateRequest, languages: Sequence[str]) -> Values:
     """Updates, says yes to the review that the permissive gate asks for, and asks the default gate."""
     _, record = going_live.live_release(workspace)
-    slices = held_out(workspace, set(languages))
-    earlier = best_versions(workspace, slices, record)
     taught = {SliceKey(p.language, p.domain) for p in workspace.catalog.pairs(chunk=request.chunk)}
     outcome = run_update(workspace, request)
+    case = Taught(
+        request.chunk, taught, {key.language: 1 for key in taught}, tuple(languages), outcome.version
+    )
+    report, _ = judge_taught(workspace, case, workspace.open_encoder(outcome.version), record, Policy())
     if outcome.release is not None and outcome.commit is None:
         going_live.promote(workspace, outcome.release, why="benchmark", by="benchmark", force=True)
-
-    def measured(version: str, chosen: Sequence[HeldOut]) -> dict[SliceKey, SliceResult]:
-        return measure(workspace.open_encoder(version), chosen, workspace.load_image, workspace.features)
-
-    best: dict[SliceKey, tuple[str, SliceResult]] = {}
-    for version, keys in earlier.items():
-        found = measured(version, [held for held in slices if held.key in keys])
-        best |= {key: (version, result) for key, result in found.items()}
-    report = judge(
-        candidate=measured(outcome.version, slices),
-        live=measured(record.version, slices),
-        new_slices=[held.key for held in slices if held.key in taught],
-        taught_languages={key.language: 1 for key in taught},
-        canaries=(),
-        policy=Policy(),
-        past={key: Past((one,)) for key, one in best.items() if key not in taught},
-    )
     values = outcome_values(outcome)
     values |= {"verdict": str(report.verdict), "reason": report.first_reason}
     values["rules"] = [[rule.rule, str(rule.verdict), list(rule.reasons)] for rule in report.rules]

@@ -1,26 +1,92 @@
-"""Measures an encoder on held-out slices, with every feature computed at most once."""
+"""Measures an encoder on slices in the views that a gate looks at, with every feature computed at most once.
+
+In the view `own` a slice's captions look among the held-out pictures of their domain, read in the slice's language. In
+the others they look among pictures of everything, and are read as search would read them: what a searcher meets. A
+picture that would be as right as the right one (the same caption, or the same thing) never counts as ahead of it there.
+
+What an encoder makes of a caption follows from fingerprints. Where they are those of a version that was measured
+already, so are the ranks, and nothing is computed again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ingest.pair import SliceKey
 from model_updates.encoder import Encoder, unit
-from model_updates.evaluation import SliceResult, rank_slice
-from model_updates.features import FeatureCache, LoadImage, image_features, text_features
+from model_updates.evaluation import TIE_TOLERANCE, IntArray, SliceResult, View, caption_ranks, rank_slice
+from model_updates.features import FeatureCache, LoadImage, Rows, image_features, text_features
+from model_updates.inserts import BASE
+from model_updates.readings import background
+
+BLOCK = 1024
+"""Captions whose similarities are held at once."""
+
+ReadAs = tuple[tuple[str, float], ...]
+"""How a text is read: languages, the likeliest first, and what each lowers its cosines by (0 or less)."""
+
+
+@dataclass(frozen=True, order=True)
+class Measured:
+    """What is measured: a slice in a view, on the pairs of a chunk that is taught or on those that are known."""
+
+    key: SliceKey
+    view: View = View.OWN
+    is_new: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.view}{' (taught)' if self.is_new else ''}"
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """One slice: its captions, and the gallery they are looked up in (all held-out pictures of the domain)."""
+    """One slice in one view: its captions, and the gallery they are looked up in.
+
+    Attributes:
+        key: language of the captions, domain of their pictures.
+        gallery: picture ids; in the view `own` all held-out pictures of the domain.
+        captions: (image id, text) of each pair.
+        view: how the captions look.
+        is_new: whether these are pairs of a chunk that is being taught.
+        groups: the group of each caption's picture; empty when each is alone.
+        neutral: by number of a caption, the places in the gallery that never count as ahead of its picture.
+    """
 
     key: SliceKey
     gallery: tuple[str, ...]
     captions: tuple[tuple[str, str], ...]
-    """(image id, text) of each held-out pair."""
+    view: View = View.OWN
+    is_new: bool = False
+    groups: tuple[str, ...] = ()
+    neutral: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> Measured:
+        """What results of it are kept under."""
+        return Measured(self.key, self.view, self.is_new)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One version as a searcher meets it.
+
+    Attributes:
+        encoder: of the version.
+        read: how search with this version reads texts; only the views beside `own` ask.
+        routes: of the gallery's pictures that do not take the base route.
+    """
+
+    encoder: Encoder
+    read: Callable[[Sequence[str]], Sequence[ReadAs]]
+    routes: Mapping[str, str]
+
+
+Results = dict[Measured, SliceResult]
 
 
 def measure(
@@ -35,13 +101,53 @@ def measure(
         cache: where raw features are kept.
     """
     return {
-        held_out.key: _measure_slice(encoder, held_out, load_image, cache)
+        held_out.key: _own_result(encoder, held_out, load_image, cache)
         for held_out in slices
         if held_out.captions
     }
 
 
-def _measure_slice(
+def measure_views(
+    side: Side,
+    slices: Iterable[HeldOut],
+    load_image: LoadImage,
+    cache: FeatureCache,
+    *,
+    known: tuple[Side, Mapping[Measured, SliceResult]] | None = None,
+) -> Results:
+    """Ranks every slice in its view.
+
+    Args:
+        side: the version to measure.
+        slices: pairs; a slice without captions is left out.
+        load_image: decodes a picture by id.
+        cache: where raw features are kept.
+        known: another version and its results on the same slices: what the two read alike is not computed again.
+    """
+    galleries: dict[tuple[str, ...], _Gallery] = {}
+    results: Results = {}
+    for held_out in (one for one in slices if one.captions):
+        earlier = None if known is None else known[1].get(held_out.measured)
+        if held_out.view is View.OWN:
+            if earlier is not None and known is not None and _same_own(side, known[0], held_out):
+                results[held_out.measured] = earlier
+            else:
+                results[held_out.measured] = _own_result(side.encoder, held_out, load_image, cache)
+            continue
+        if held_out.gallery not in galleries:
+            galleries[held_out.gallery] = _Gallery(side, held_out.gallery, load_image, cache)
+        gallery = galleries[held_out.gallery]
+        ranks, moved = _known_ranks(side, held_out, known, earlier)
+        if len(moved):
+            ranks[moved] = _searched_ranks(gallery, held_out, moved)
+        results[held_out.measured] = _result(held_out, gallery.places, ranks)
+    return results
+
+
+# ------------------------------------------------------------------------------------- held-out pictures alone
+
+
+def _own_result(
     encoder: Encoder, held_out: HeldOut, load_image: LoadImage, cache: FeatureCache
 ) -> SliceResult:
     place = {image_id: position for position, image_id in enumerate(held_out.gallery)}
@@ -53,4 +159,138 @@ def _measure_slice(
         text_features(encoder, [text for _, text in held_out.captions], held_out.key.language, cache)
     )
     ranks = rank_slice(images, texts, caption_image)
-    return SliceResult(held_out.key.language, held_out.key.domain, held_out.gallery, caption_image, *ranks)
+    return SliceResult(
+        held_out.key.language,
+        held_out.key.domain,
+        held_out.gallery,
+        caption_image,
+        *ranks,
+        caption_group=held_out.groups,
+    )
+
+
+def _same_own(side: Side, other: Side, held_out: HeldOut) -> bool:
+    """Whether two versions read a slice's captions and see its pictures with the same parameters."""
+    language, domain = held_out.key.language, held_out.key.domain
+    a, b = side.encoder, other.encoder
+    return a.text_fingerprint(language) == b.text_fingerprint(language) and a.image_fingerprint(
+        a.image_route(domain)
+    ) == b.image_fingerprint(b.image_route(domain))
+
+
+# ------------------------------------------------------------------------------------------- among everything
+
+
+class _Gallery:
+    """A gallery under one version; its pictures' vectors are made when somebody first asks."""
+
+    def __init__(self, side: Side, ids: tuple[str, ...], load_image: LoadImage, cache: FeatureCache) -> None:
+        self.side, self.ids, self.cache = side, ids, cache
+        self.places = {image_id: position for position, image_id in enumerate(ids)}
+        self._load = load_image
+        self._vectors: Rows | None = None
+
+    @property
+    def vectors(self) -> Rows:
+        """(n, dim) float32 unit vectors."""
+        if self._vectors is None:
+            encoder, routes = self.side.encoder, self.side.routes
+            self._vectors = unit(image_features(encoder, self.ids, self._load, self.cache, routes=routes))
+        return self._vectors
+
+
+def _known_ranks(
+    side: Side,
+    held_out: HeldOut,
+    known: tuple[Side, Mapping[Measured, SliceResult]] | None,
+    earlier: SliceResult | None,
+) -> tuple[IntArray, NDArray[np.intp]]:
+    """Returns ranks as another version has them, and the numbers of the captions that this one reads differently."""
+    if known is None or earlier is None or _seen(side, held_out.gallery) != _seen(known[0], held_out.gallery):
+        return np.zeros(len(held_out.captions), dtype=np.int64), np.arange(len(held_out.captions))
+    texts = [text for _, text in held_out.captions]
+    pairs = zip(_heard(side, texts), _heard(known[0], texts), strict=True)
+    return earlier.text_ranks.copy(), np.flatnonzero([mine != other for mine, other in pairs])
+
+
+def _seen(side: Side, gallery: tuple[str, ...]) -> str:
+    """Returns the sha256 (hex) of what makes the vectors of a gallery's pictures."""
+    by_route = {
+        route: side.encoder.image_fingerprint(route) for route in sorted({BASE, *side.routes.values()})
+    }
+    digest = hashlib.sha256()
+    for image_id in gallery:
+        digest.update(by_route[side.routes.get(image_id, BASE)].encode())
+    return digest.hexdigest()
+
+
+def _heard(side: Side, texts: Sequence[str]) -> list[Hashable]:
+    """Returns what makes each text's vectors: the fingerprints that read it, and how they are weighed."""
+    fingerprint = side.encoder.text_fingerprint
+    return [
+        tuple((fingerprint(language), round(lowered, 6)) for language, lowered in reading)
+        for reading in side.read(texts)
+    ]
+
+
+def _searched_ranks(gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]) -> IntArray:
+    """Returns the ranks of some captions' pictures in a gallery, each caption read as search reads it."""
+    side = gallery.side
+    texts = [held_out.captions[int(n)][1] for n in asked]
+    own = np.asarray([gallery.places[held_out.captions[int(n)][0]] for n in asked], dtype=np.int64)
+    readings = side.read(texts)
+    ranks = []
+    for start in range(0, len(texts), BLOCK):
+        rows = slice(start, start + BLOCK)
+        scores = searched(side.encoder, texts[rows], readings[rows], gallery.vectors, gallery.cache)
+        for row, number in enumerate(asked[rows]):
+            places = [p for p in held_out.neutral.get(int(number), ()) if p != own[start + row]]
+            scores[row, places] = -np.inf
+        ranks.append(caption_ranks(scores, own[rows], tolerance=TIE_TOLERANCE))
+    return np.concatenate(ranks)
+
+
+def searched(
+    encoder: Encoder, texts: Sequence[str], readings: Sequence[ReadAs], images: Rows, cache: FeatureCache
+) -> NDArray[np.float32]:
+    """Returns (n_texts, n_images) scores in the order of search: each picture's best by any reading of the text.
+
+    Of several readings each counts by how far it stands out (`model_updates.readings`), as in search; what all scores
+    of a text share is left out.
+
+    Args:
+        encoder: reads the texts.
+        texts: captions.
+        readings: of each text, at least one.
+        images: (n_images, dim) float32 unit vectors.
+        cache: where raw features are kept.
+    """
+    scores = np.full((len(texts), len(images)), -np.inf, dtype=np.float32)
+    spoken: dict[str, list[tuple[int, float]]] = {}
+    for row, reading in enumerate(readings):
+        for language, lowered in reading:
+            spoken.setdefault(language, []).append((row, lowered))
+    for language, entries in sorted(spoken.items()):
+        rows = np.asarray([row for row, _ in entries])
+        offsets = np.asarray([value for _, value in entries], dtype=np.float32)
+        vectors = unit(text_features(encoder, [texts[row] for row in rows], language, cache))
+        cosines = vectors @ images.T
+        several = np.asarray([len(readings[row]) > 1 for row in rows])
+        offsets[several] -= background(cosines[several])
+        scores[rows] = np.maximum(scores[rows], cosines + offsets[:, None])
+    return scores
+
+
+def _result(held_out: HeldOut, places: Mapping[str, int], ranks: IntArray) -> SliceResult:
+    nothing = np.empty(0, dtype=np.int64)
+    return SliceResult(
+        held_out.key.language,
+        held_out.key.domain,
+        held_out.gallery,
+        np.asarray([places[image_id] for image_id, _ in held_out.captions], dtype=np.int64),
+        ranks,
+        nothing,
+        nothing,
+        view=held_out.view,
+        caption_group=held_out.groups,
+    )

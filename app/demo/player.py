@@ -26,6 +26,7 @@ from ingest.pair import BASE_LANGUAGE, SliceKey
 from ingest.samples.chunks import Drawing, write_chunk, write_emoji_chunk
 from ingest.samples.scene_grid import stable_number
 from ingest.samples.scenes import VARIANTS, Scene, all_scenes, caption
+from model_updates.evaluation import View
 from model_updates.measurement import HeldOut, measure
 
 Learn = Callable[[UpdateRequest, Tell], UpdateOutcome]
@@ -179,8 +180,8 @@ class Player:
 
     def slices(self, release: str | None = None) -> dict[str, dict[str, float]]:
         """Measures what is live, or another release, on all held-out pairs of its languages."""
-        measured = going_live.evaluate(self.workspace, release)
-        return {str(key): result.recalls() for key, result in sorted(measured.items())}
+        measured = going_live.evaluate(self.workspace, release, views=[View.OWN])
+        return {str(one.key): result.recalls() for one, result in sorted(measured.items())}
 
     def _scene(self, image_id: str) -> Scene | None:
         """What a drawn picture shows, read from its English caption."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from app.learning.yardstick import usable_chunks
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE
@@ -62,7 +63,7 @@ def found_share(workspace: Workspace, encoder: Encoder, captions: Mapping[str, C
         captions: of each picture, by its id.
     """
     ids = sorted(captions)[:: max(1, len(captions) // SAMPLE)][:SAMPLE]
-    english = workspace.catalog.captions_in(BASE_LANGUAGE, set(ids))
+    english = workspace.catalog.captions_in(BASE_LANGUAGE, set(ids), chunks=usable_chunks(workspace))
     asked = [
         (n, text, language)
         for n, image_id in enumerate(ids)

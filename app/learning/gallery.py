@@ -57,11 +57,25 @@ class Embedded:
 
 
 def embed_gallery(
-    workspace: Workspace, encoder: Encoder, *, previous: Generation | None, tell: Tell = say_nothing
+    workspace: Workspace,
+    encoder: Encoder,
+    *,
+    previous: Generation | None,
+    tell: Tell = say_nothing,
+    since: int | None = None,
 ) -> Embedded:
-    """Publishes the generation of today's gallery under an encoder, doing no work twice."""
+    """Publishes the generation of today's gallery under an encoder, doing no work twice.
+
+    Args:
+        workspace: opened for writing.
+        encoder: what embeds it.
+        previous: the generation before.
+        tell: is told how far it is.
+        since: the encoder's `image_forwards` before it was measured, which embeds pictures of the gallery too; now
+            when None.
+    """
     ids = workspace.catalog.gallery_ids()
-    forwards = encoder.image_forwards
+    forwards = encoder.image_forwards if since is None else since
     routes = picture_routes(workspace, encoder, ids, previous)
     used = {BASE: encoder.image_fingerprint()} | {
         route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
@@ -78,7 +92,8 @@ def embed_gallery(
             Stage("embed", f"{done} of {total} pictures embedded", done / total)
         ),
     )
-    embedded_images = encoder.image_forwards - forwards
+    # Measuring also embeds held-out pictures that are in no gallery.
+    embedded_images = min(encoder.image_forwards - forwards, _changed(previous, ids, routes, used))
     mode = _mode(previous, ids, used, embedded_images)
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:
@@ -103,6 +118,20 @@ def _is_still(
 ) -> bool:
     """Whether a generation holds these pictures with these routes, all made by the same towers."""
     return list(previous.ids) == list(ids) and previous.routes == routes and previous.fingerprints == used
+
+
+def _changed(
+    previous: Generation | None, ids: Sequence[str], routes: Mapping[str, str], used: Mapping[str, str]
+) -> int:
+    """Returns how many pictures are new or on a route that another tower or insert made before."""
+    if previous is None:
+        return len(ids)
+    positions, before = previous.positions, previous.fingerprints
+    return sum(
+        image_id not in positions
+        or before.get(previous.routes.get(image_id, BASE)) != used[routes.get(image_id, BASE)]
+        for image_id in ids
+    )
 
 
 def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, str], embedded: int) -> str:

@@ -5,15 +5,17 @@ Each changes one small file at most, so search follows in seconds; none needs th
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from app.errors import NoRelease, UsageProblem
 from app.learning import gallery
-from app.learning.slices import held_out
+from app.learning.past import side_of
+from app.learning.yardstick import ALL_VIEWS, Yardstick
 from app.releases.commits import CommitRecord
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
-from ingest.pair import SliceKey
-from model_updates.evaluation import SliceResult
-from model_updates.measurement import measure
+from model_updates.evaluation import View
+from model_updates.measurement import Results, measure_views
 
 
 def promote(workspace: Workspace, release: str, *, why: str, by: str, force: bool = False) -> CommitRecord:
@@ -63,11 +65,22 @@ def left_out(workspace: Workspace, release: str) -> int:
     return len(set(workspace.catalog.gallery_ids()) - set(generation.ids))
 
 
-def evaluate(workspace: Workspace, release: str | None = None) -> dict[SliceKey, SliceResult]:
-    """Measures a release's version on today's held-out pairs of the languages it has learned."""
-    record = live_release(workspace)[1] if release is None else workspace.releases.release(release)
-    slices = held_out(workspace, set(record.manifest.languages))
-    return measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
+def evaluate(
+    workspace: Workspace, release: str | None = None, *, views: Collection[View] = ALL_VIEWS
+) -> Results:
+    """Measures a release's version on today's trusted pairs of the languages it has learned.
+
+    Args:
+        workspace: opened for writing: features are kept.
+        release: which; what is live when None.
+        views: in which to measure.
+    """
+    live = live_release(workspace)[1]
+    record = live if release is None else workspace.releases.release(release)
+    slices = Yardstick(workspace, live).old(record.manifest.languages, views=views)
+    generation, encoder = workspace.open_generation(live.generation), workspace.open_encoder(record.version)
+    side = side_of(workspace, encoder, record.manifest.languages, slices, generation)
+    return measure_views(side, slices, workspace.load_image, workspace.features)
 
 
 def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:

@@ -1,62 +1,121 @@
-"""Judging a candidate: measured beside what is live and the best there ever was, then the gate."""
+"""Judging a candidate: measured beside what is live and every version that ever was, then the gate."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from app.errors import ReleaseDamaged, UnknownRelease
 from app.learning.canaries import canaries
 from app.learning.lessons import Lesson
-from app.learning.outcomes import Stage, Tell
-from app.learning.slices import best_versions, held_out
+from app.learning.outcomes import Stage, Tell, say_nothing
+from app.learning.past import past_results, side_of
+from app.learning.yardstick import Yardstick
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import SliceKey
 from model_updates.encoder import Encoder
-from model_updates.evaluation import SliceResult
-from model_updates.gate.rules import GateReport, Past, judge
-from model_updates.measurement import HeldOut, measure
+from model_updates.gate.report import Policy
+from model_updates.gate.rules import GateReport, judge
+from model_updates.measurement import HeldOut, Results, measure_views
 
-logger = logging.getLogger(__name__)
+
+@dataclass(frozen=True)
+class Taught:
+    """What a candidate was taught.
+
+    Attributes:
+        chunk: id of the chunk.
+        slices: those it is meant to be better at.
+        pairs: training pairs by language.
+        languages: learned once it is live, in the order of learning.
+        version: its id, "" when it has none yet.
+    """
+
+    chunk: str
+    slices: Collection[SliceKey]
+    pairs: Mapping[str, int]
+    languages: tuple[str, ...]
+    version: str = ""
 
 
 def judge_candidate(
-    workspace: Workspace, lesson: Lesson, candidate: Encoder, record: ReleaseRecord, progress: Tell
-) -> tuple[GateReport, dict[SliceKey, SliceResult]]:
-    """Measures candidate, live and best-ever versions on the newest held-out pairs, and judges."""
-    slices = held_out(workspace, set(lesson.languages_after))
-    progress(
-        Stage("measure", f"{len(slices)} slices, {sum(len(s.captions) for s in slices)} held-out captions")
+    workspace: Workspace,
+    lesson: Lesson,
+    candidate: Encoder,
+    record: ReleaseRecord,
+    progress: Tell,
+    *,
+    version: str = "",
+) -> tuple[GateReport, Results]:
+    """Measures candidate, live and earlier versions on today's yardstick, and judges by the home's policy."""
+    taught = Taught(
+        lesson.chunk, lesson.taught, lesson.taught_languages, tuple(lesson.languages_after), version
     )
-    results = measure(candidate, slices, workspace.load_image, workspace.features)
-    live = measure(workspace.open_encoder(record.version), slices, workspace.load_image, workspace.features)
-    best = _best_ever(workspace, slices, record)
+    policy = workspace.settings.gate.policy()
+    return judge_taught(workspace, taught, candidate, record, policy, progress)
+
+
+def judge_taught(
+    workspace: Workspace,
+    taught: Taught,
+    candidate: Encoder,
+    record: ReleaseRecord,
+    policy: Policy,
+    progress: Tell = say_nothing,
+) -> tuple[GateReport, Results]:
+    """Judges a candidate against a release.
+
+    Args:
+        workspace: opened for writing.
+        taught: what the candidate learned.
+        candidate: its encoder.
+        record: the release it is held against.
+        policy: what must be shown.
+        progress: is told the stages.
+
+    Returns:
+        The report, and the candidate's result on everything that was measured.
+    """
+    slices = Yardstick(workspace, record, taught.chunk).slices(record.manifest.languages, taught.slices)
+    progress(Stage("measure", _measuring(slices)))
+    generation = workspace.open_generation(record.generation)
+    live_side = side_of(
+        workspace, workspace.open_encoder(record.version), record.manifest.languages, slices, generation
+    )
+    live = measure_views(live_side, slices, workspace.load_image, workspace.features)
+    side = side_of(workspace, candidate, taught.languages, slices, generation)
+    known = (live_side, live)
+    results = measure_views(side, slices, workspace.load_image, workspace.features, known=known)
+    past = past_results(workspace, slices, record, known, but=taught.version)
     progress(Stage("gate", "judging what was learned and what was kept"))
     report = judge(
         candidate=results,
         live=live,
-        new_slices=[key for key in results if key in lesson.taught],
-        taught_languages=lesson.taught_languages,
+        new_slices=[key for key in results if key.is_new],
+        taught_languages=taught.pairs,
         canaries=canaries(workspace, candidate, record),
-        policy=workspace.settings.gate.policy(),
-        past={key: Past((one,)) for key, one in best.items() if key not in lesson.taught},
+        policy=policy,
+        past=past,
+        attempts=attempts(workspace, record.version),
     )
     return report, results
 
 
-def _best_ever(
-    workspace: Workspace, slices: Sequence[HeldOut], live: ReleaseRecord
-) -> dict[SliceKey, tuple[str, SliceResult]]:
-    """Returns for slices at which an earlier version was better than live: that version, measured again today."""
-    best: dict[SliceKey, tuple[str, SliceResult]] = {}
-    for version, keys in best_versions(workspace, slices, live).items():
-        try:
-            encoder = workspace.open_encoder(version)
-        except (ReleaseDamaged, UnknownRelease) as error:
-            logger.warning("left out of the best there ever was: %s", error)
-            continue
-        chosen = [one for one in slices if one.key in keys]
-        measured = measure(encoder, chosen, workspace.load_image, workspace.features)
-        best |= {key: (version, result) for key, result in measured.items()}
-    return best
+def attempts(workspace: Workspace, live: str) -> int:
+    """Returns how many candidates, one more than those that ended, were held against a live version.
+
+    Args:
+        workspace: whose jobs are counted.
+        live: a version.
+    """
+    ended = [job.result for job in workspace.catalog.jobs() if job.kind == "update" and job.result]
+    held = [one for one in ended if one.get("judged_against") == live and one.get("commit") is None]
+    return 1 + len(held)
+
+
+def _measuring(slices: Collection[HeldOut]) -> str:
+    by_view: dict[str, int] = {}
+    for one in slices:
+        by_view[one.view] = by_view.get(one.view, 0) + len(one.captions)
+    counted = ", ".join(f"{count} {view}" for view, count in by_view.items())
+    return f"{len({one.key for one in slices})} slices, captions by view: {counted or 'none'}"

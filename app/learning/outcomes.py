@@ -88,6 +88,7 @@ class UpdateOutcome:
         gate: the gate report as plain values.
         seconds: of the whole update.
         sentence: for people.
+        judged_against: the version that was live when the gate judged.
     """
 
     version: str
@@ -101,6 +102,7 @@ class UpdateOutcome:
     gate: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     sentence: str = ""
+    judged_against: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the outcome as plain values."""

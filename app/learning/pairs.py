@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from app.learning.yardstick import usable_chunks
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, Pair, Split
 from ingest.records import ChunkRecord
+from ingest.standing import WITHDRAWN
 from model_updates.pairs import TrainingPair
 
 
@@ -23,11 +25,15 @@ def chunk_pairs(
         languages: of the captions.
     """
     found: list[Pair] = workspace.catalog.pairs(chunk=chunk.id, split=split)
-    return _beside_english(workspace, [pair for pair in found if pair.language in languages])
+    chunks = usable_chunks(workspace) | {chunk.id}
+    return _beside_english(workspace, [pair for pair in found if pair.language in languages], chunks)
 
 
-def _beside_english(workspace: Workspace, pairs: Sequence[Pair]) -> tuple[TrainingPair, ...]:
-    english = workspace.catalog.captions_in(BASE_LANGUAGE, {pair.image_id for pair in pairs})
+def _beside_english(
+    workspace: Workspace, pairs: Sequence[Pair], chunks: Collection[str]
+) -> tuple[TrainingPair, ...]:
+    ids = {pair.image_id for pair in pairs}
+    english = workspace.catalog.captions_in(BASE_LANGUAGE, ids, chunks=chunks)
     seen: dict[str, int] = {}
     complete = []
     for pair in pairs:
@@ -42,9 +48,13 @@ def _beside_english(workspace: Workspace, pairs: Sequence[Pair]) -> tuple[Traini
 
 
 def earlier_pairs(workspace: Workspace, release: ReleaseRecord) -> tuple[TrainingPair, ...]:
-    """Returns the training pairs of the chunks that a release has learned, oldest first, for strategies that replay."""
+    """Returns the training pairs of the chunks that a release has learned, oldest first, for strategies that replay.
+
+    Those of withdrawn chunks are left out.
+    """
     learned = set(release.manifest.languages)
-    chunks = [workspace.catalog.chunk(chunk) for chunk in release.manifest.chunks]
+    records = (workspace.catalog.chunk(chunk) for chunk in release.manifest.chunks)
+    chunks = [record for record in records if record.standing != WITHDRAWN]
     return tuple(pair for chunk in chunks for pair in chunk_pairs(workspace, chunk, Split.TRAIN, learned))
 
 
@@ -53,15 +63,16 @@ def known_pairs(
 ) -> tuple[TrainingPair, ...]:
     """Returns training pairs of pictures that an update does not teach, in the languages that a release has learned.
 
-    What people find today: learned by an update or known to the base encoder. Ordered by picture, language and text.
+    What people find today: learned by an update or known to the base encoder. Ordered by picture, language and text;
+    chunks that wait for a person's word, or were rejected, stay out.
     """
     ours = {pair.image_id for pair in taught}
     learned = set(release.manifest.languages)
-    found: list[Pair] = workspace.catalog.pairs(split=Split.TRAIN)
+    chunks = usable_chunks(workspace, release)
+    found: list[Pair] = workspace.catalog.pairs(split=Split.TRAIN, chunks=chunks)
     pairs = [pair for pair in found if pair.language in learned and pair.image_id not in ours]
-    return _beside_english(
-        workspace, sorted(pairs, key=lambda pair: (pair.image_id, pair.language, pair.text))
-    )
+    ordered = sorted(pairs, key=lambda pair: (pair.image_id, pair.language, pair.text))
+    return _beside_english(workspace, ordered, chunks)
 
 
 def reference_pairs(workspace: Workspace, chunk: str) -> tuple[TrainingPair, ...]:

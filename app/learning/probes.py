@@ -11,13 +11,20 @@ from pathlib import Path
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import BASE_LANGUAGE
+from ingest.records import ChunkRecord
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 
 DOMAIN = "probes"
+NAME = "probe slices"
 PICTURES = 160  # above the gate's minimum of 100 images, and drawn in a few seconds
 STYLES = ("gouache", "flat")
 FIRST_SEED = 9_000  # pictures nobody else draws
+
+
+def is_probes(chunk: ChunkRecord) -> bool:
+    """Whether a chunk is the one that making a home drew."""
+    return chunk.name == NAME and not chunk.in_gallery and set(chunk.domains) <= {DOMAIN}
 
 
 def write_probes(workspace: Workspace) -> None:
@@ -29,5 +36,5 @@ def write_probes(workspace: Workspace) -> None:
     with tempfile.TemporaryDirectory(dir=workspace.home.staging) as folder:
         source = Path(folder) / "probes.zip"
         write_chunk(source, scenes=drawn, languages=[BASE_LANGUAGE], domain=DOMAIN, split="test")
-        options = IntakeOptions(name="probe slices", in_gallery=False)
+        options = IntakeOptions(name=NAME, in_gallery=False)
         ingest_source(source, catalog=workspace.catalog, blobs=workspace.blobs, options=options)

@@ -21,8 +21,9 @@ from app.learning import gallery, going_live, lessons
 from app.learning.judging import judge_candidate
 from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
 from app.learning.probes import write_probes
-from app.learning.slices import held_out, summaries
+from app.learning.slices import summaries
 from app.learning.training import CHECKPOINTS, learn, training_json
+from app.learning.yardstick import held_out
 from app.releases.commits import CommitRecord
 from app.releases.durable import require_space
 from app.releases.manifest import ReleaseManifest
@@ -32,7 +33,8 @@ from app.workspace import Workspace
 from index.generation import Generation
 from ingest.intake import IntakeOptions, ingest_source
 from model_updates.encoder import Encoder
-from model_updates.measurement import measure
+from model_updates.gate.report import GateReport, Verdict
+from model_updates.measurement import Measured, measure
 from model_updates.opening import base_languages, open_encoder
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
@@ -65,7 +67,8 @@ def initialise(
         facts = _facts(workspace, strategy=None, languages=list(known), parent=None)
         version = _publish_version(workspace, encoder, facts, {})
         embedded = gallery.embed_gallery(workspace, encoder, previous=None)
-        results = measure(encoder, held_out(workspace, set(known)), workspace.load_image, workspace.features)
+        probes = held_out(workspace, known, [chunk.id for chunk in workspace.catalog.chunks()])
+        results = measure(encoder, probes, workspace.load_image, workspace.features)
         release = workspace.releases.publish_release(
             ReleaseManifest(
                 version=version,
@@ -73,7 +76,7 @@ def initialise(
                 languages=known,
                 mode="full",
                 images_embedded=embedded.images_embedded,
-                slices=summaries(results),
+                slices=summaries({Measured(key): result for key, result in results.items()}),
                 created=_now(),
             )
         )
@@ -154,6 +157,7 @@ def extend_gallery(
                 mode="delta",
                 images_embedded=embedded.images_embedded,
                 integrity=figures,
+                gate=None,
                 created=_now(),
             )
         )
@@ -197,8 +201,8 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
                     )
                 taught = _teach(workspace, request, record, scratch, progress)
                 continue
-            lesson, candidate, outcome = taught.lesson, taught.candidate, taught.outcome
-            outcome = _judge_and_release(workspace, lesson, candidate, outcome, live, record, progress)
+            lesson = taught.lesson
+            outcome = _judge_and_release(workspace, taught, live, record, progress)
             outcome = replace(outcome, seconds=round(time.monotonic() - started, 1))
             if outcome.verdict != "promote" or not request.promote or outcome.release is None:
                 shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
@@ -226,11 +230,12 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
 
 @dataclass(frozen=True)
 class _Taught:
-    """A candidate, and what it was made from."""
+    """A candidate, and what it was made from; `forwards`: pictures it had embedded when it was trained."""
 
     lesson: lessons.Lesson
     candidate: Encoder
     outcome: UpdateOutcome
+    forwards: int
 
 
 def _teach(
@@ -242,26 +247,24 @@ def _teach(
     candidate, training = learn(workspace, lesson, scratch=scratch, progress=progress)
     version = _publish_candidate(workspace, lesson, candidate, training, record)
     outcome = UpdateOutcome(version=version, strategy=lesson.strategy.name, training=training_json(training))
-    return _Taught(lesson, candidate, outcome)
+    return _Taught(lesson, candidate, outcome, candidate.image_forwards)
 
 
 def _judge_and_release(
-    workspace: Workspace,
-    lesson: lessons.Lesson,
-    candidate: Encoder,
-    outcome: UpdateOutcome,
-    live: CommitRecord,
-    record: ReleaseRecord,
-    progress: Tell,
+    workspace: Workspace, taught: _Taught, live: CommitRecord, record: ReleaseRecord, progress: Tell
 ) -> UpdateOutcome:
     """Gates the candidate against what is live now; embeds the gallery and publishes a release unless rejected."""
-    gate, results = judge_candidate(workspace, lesson, candidate, record, progress)
-    outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json())
+    lesson, candidate, outcome = taught.lesson, taught.candidate, taught.outcome
+    gate, results = judge_candidate(workspace, lesson, candidate, record, progress, version=outcome.version)
+    outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json(), judged_against=record.version)
+    _note_standing(workspace, lesson, record, gate)
     if outcome.verdict == "reject":
         return replace(outcome, sentence=f"Rejected, {record.id} stays live: {gate.first_reason}")
     previous = workspace.open_generation(record.generation)
     progress(Stage("embed", f"{len(workspace.catalog.gallery_ids())} pictures in the gallery"))
-    embedded = gallery.embed_gallery(workspace, candidate, previous=previous, tell=progress)
+    embedded = gallery.embed_gallery(
+        workspace, candidate, previous=previous, tell=progress, since=taught.forwards
+    )
     progress(Stage("index", f"checking generation {embedded.generation}"))
     figures = _require_sound(workspace, embedded.generation, candidate)
     mode = embedded.mode if embedded.moved else "none"
@@ -295,6 +298,19 @@ def _judge_and_release(
         images_embedded=embedded.images_embedded,
         sentence=f"{said}: {gate.first_reason} {embedded.images_embedded} pictures were embedded again.",
     )
+
+
+def _note_standing(
+    workspace: Workspace, lesson: lessons.Lesson, record: ReleaseRecord, gate: GateReport
+) -> None:
+    """Writes into the catalog what a verdict says of the chunk; what a person said of it stands."""
+    chunk = workspace.catalog.chunk(lesson.chunk)
+    if gate.verdict is Verdict.REJECT:
+        if chunk.standing == "new" and chunk.id not in record.manifest.chunks:
+            workspace.catalog.set_standing(chunk.id, "rejected", by="gate", why=gate.first_reason)
+    elif gate.verdict is Verdict.PROMOTE and chunk.standing == "rejected":
+        why = f"a later update of it passed the gate against {record.id}"
+        workspace.catalog.set_standing(chunk.id, "new", by="gate", why=why)
 
 
 def _publish_candidate(

@@ -18,9 +18,10 @@ class SliceSummary:
     Attributes:
         language: of its captions.
         domain: of its pictures.
-        images: held-out pictures that have a caption.
-        captions: held-out captions.
+        images: different things that have a caption.
+        captions: how many looked for their picture.
         recalls: percent by `t2i_r1` and the like.
+        view: in which gallery, and how, the captions looked (`model_updates.evaluation.View`).
     """
 
     language: str
@@ -28,11 +29,12 @@ class SliceSummary:
     images: int
     captions: int
     recalls: Mapping[str, float]
+    view: str = "own"
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SliceSummary:
         """Reads what `to_json` wrote."""
-        return cls(**{f.name: data[f.name] for f in fields(cls)})
+        return cls(**{f.name: data[f.name] for f in fields(cls) if f.name in data})
 
     def to_json(self) -> dict[str, Any]:
         """Returns the summary as plain values."""

@@ -14,6 +14,7 @@ from app.search import AUTO, Answer, CompareAnswer
 from app.ui.language_names import english_name, own_name
 from ingest.pair import Caption
 from ingest.records import ChunkRecord, ImageRecord
+from model_updates.evaluation import View
 from model_updates.gate.report import GateReport, points
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
@@ -49,7 +50,7 @@ def language_choices(release: ReleaseRecord, languages: Sequence[str]) -> list[t
 
 def recall_badge(release: ReleaseRecord, language: str) -> str:
     """Returns "R@10 87" over all held-out captions of a language, or nothing when none were measured."""
-    measured = [part for part in release.manifest.slices if part.language == language]
+    measured = [part for part in release.manifest.slices if part.language == language and part.view == "own"]
     captions = sum(part.captions for part in measured)
     if not captions:
         return ""
@@ -100,15 +101,23 @@ def overlap_line(compared: CompareAnswer) -> str:
 def compared_slices(a: ReleaseRecord, b: ReleaseRecord) -> list[list[str]]:
     """Returns recall per slice in both releases and the difference, a row each."""
     first, second = (
-        {(part.language, part.domain): part for part in record.manifest.slices} for record in (a, b)
+        {(part.language, part.domain, part.view): part for part in record.manifest.slices}
+        for record in (a, b)
     )
     rows = []
-    for language, domain in sorted(first.keys() | second.keys()):
-        pair = first.get((language, domain)), second.get((language, domain))
+    for key in sorted(first.keys() | second.keys(), key=_by_slice_then_view):
+        language, domain, view = key
+        pair = first.get(key), second.get(key)
         counted = pair[1] or pair[0]
         cells = [cell for name in TEXT_RECALLS for cell in _both(pair, name)]
-        rows.append([f"{language}/{domain}", str(counted.images) if counted else "–", *cells])
+        name = f"{language}/{domain}" + ("" if view == "own" else f" ({view})")
+        rows.append([name, str(counted.images) if counted else "–", *cells])
     return rows
+
+
+def _by_slice_then_view(key: tuple[str, str, str]) -> tuple[str, str, int]:
+    language, domain, view = key
+    return language, domain, list(View).index(View(view))
 
 
 COMPARED_HEADERS = ["slice", "images"] + [

@@ -13,6 +13,7 @@ from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
+from model_updates.evaluation import View
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
 
@@ -76,7 +77,13 @@ def test_what_cannot_be_rolled_back_or_promoted_is_said(workspace: Workspace) ->
         going_live.promote(workspace, "r99", why="", by="test")
 
 
-def test_evaluate_measures_the_learned_languages_only(workspace: Workspace) -> None:
-    results = going_live.evaluate(workspace)
-
-    assert set(results) == {SliceKey("en", "probes"), SliceKey("en", "scenes")}
+def test_evaluate_measures_trusted_pairs_of_the_learned_languages_only(workspace: Workspace) -> None:
+    probes, scenes = SliceKey("en", "probes"), SliceKey("en", "scenes")
+    assert {(one.key, one.view) for one in going_live.evaluate(workspace)} == {
+        (probes, View.OWN),
+        (probes, View.MIXED),
+    }
+    chunk = workspace.catalog.chunks()[-1].id
+    workspace.catalog.set_standing(chunk, "accepted", by="test", why="checked by hand", measures=True)
+    measured = {(one.key, one.view) for one in going_live.evaluate(workspace)}
+    assert measured == {(key, view) for key in (probes, scenes) for view in View} - {(probes, View.MEMORY)}

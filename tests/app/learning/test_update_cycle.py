@@ -10,7 +10,7 @@ from app.errors import NoSpace, UpdateRunning, UsageProblem
 from app.learning import going_live, update_cycle
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import Stage, UpdateRequest
-from app.settings import Settings, load_settings
+from app.settings import GateSettings, Settings, load_settings
 from app.workspace import Workspace
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
@@ -139,6 +139,17 @@ def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) ->
     assert (outcome.release, outcome.commit) == (None, None)
     assert state(workspace) == before
     assert "stays live" in outcome.sentence
+    chunk = workspace.catalog.chunks()[-1]
+    assert (chunk.standing, chunk.standing_by) == ("rejected", "gate")
+    assert chunk.standing_why in outcome.gate["reasons"]
+
+    # What passes later clears it; what a person said would stand.
+    workspace.settings = workspace.settings.model_copy(update={"gate": GateSettings(**GATE)})
+    again = update_cycle.update(
+        workspace, german_request(workspace), scratch=workspace.home.staging / "k", progress=ignore
+    )
+    assert again.verdict == "promote", again.sentence
+    assert workspace.catalog.chunks()[-1].standing == "new"
 
 
 def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Workspace) -> None:

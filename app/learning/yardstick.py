@@ -1,0 +1,213 @@
+"""What a candidate is measured by: pairs that have earned it, in the views that a searcher meets.
+
+Only pairs of *trusted* chunks enter old slices: the probes, what the live release has learned, and what a person
+accepted as measuring material. A chunk's own held-out pairs judge its own update until it went live. Nothing of this is
+stored: a rollback or a withdrawn chunk shrinks the yardstick by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from app.learning.probes import is_probes
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from ingest.pair import Pair, SliceKey, Split
+from ingest.standing import WITHDRAWN
+from model_updates.evaluation import View
+from model_updates.measurement import HeldOut
+
+MIXED_PICTURES = 5_000
+"""Pictures of the mixed gallery: many enough that a language pushed aside shows, few enough to be ranked in seconds."""
+MEMORY_PICTURES = 200  # a slice
+ALL_VIEWS = (View.OWN, View.MIXED, View.MEMORY)
+
+
+def trusted_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:
+    """Returns the ids of the chunks that measure: probes, what releases learned, what a person accepted for it."""
+    learned = {chunk for release in releases for chunk in release.manifest.chunks}
+    chunks = workspace.catalog.chunks()
+    return frozenset(
+        chunk.id
+        for number, chunk in enumerate(chunks)
+        if chunk.standing != WITHDRAWN
+        and (chunk.id in learned or chunk.measures or (number == 0 and is_probes(chunk)))
+    )
+
+
+def usable_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:
+    """Returns the ids of the chunks whose pairs may stand beside others: trusted ones, and those nobody objects to."""
+    unobjected = {c.id for c in workspace.catalog.chunks() if c.standing in {"new", "accepted"}}
+    return trusted_chunks(workspace, *releases) | unobjected
+
+
+def held_out(
+    workspace: Workspace, languages: Collection[str], chunks: Collection[str], *, is_new: bool = False
+) -> list[HeldOut]:
+    """Returns the slices of some chunks in some languages, each among its domain's held-out pictures of them.
+
+    Args:
+        workspace: opened for reading.
+        languages: of the captions.
+        chunks: ids; of trusted ones or of one that is taught.
+        is_new: whether they are measured as what is taught.
+    """
+    galleries: dict[str, tuple[str, ...]] = {}
+    slices = []
+    for key in workspace.catalog.slices(chunks=chunks):
+        if key.language not in languages:
+            continue
+        if key.domain not in galleries:
+            galleries[key.domain] = tuple(workspace.catalog.test_images(key.domain, chunks=chunks))
+        pairs = workspace.catalog.pairs(
+            language=key.language, domain=key.domain, split=Split.TEST, chunks=chunks
+        )
+        captions = tuple((pair.image_id, pair.text) for pair in pairs)
+        groups = _groups(workspace, captions)
+        slices.append(HeldOut(key, galleries[key.domain], captions, is_new=is_new, groups=groups))
+    return slices
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What is measured while a release is live.
+
+    Attributes:
+        workspace: opened for reading.
+        release: what is live.
+        taught: id of the chunk that is taught, if any.
+    """
+
+    workspace: Workspace
+    release: ReleaseRecord
+    taught: str | None = None
+
+    def slices(self, languages: Collection[str], new: Collection[SliceKey]) -> list[HeldOut]:
+        """Returns everything an update is judged by.
+
+        Args:
+            languages: whose old slices are measured.
+            new: the slices that the chunk taught.
+        """
+        return self._finished(self._own(languages, ALL_VIEWS) + self._new(new))
+
+    def old(self, languages: Collection[str], *, views: Collection[View] = ALL_VIEWS) -> list[HeldOut]:
+        """Returns the slices of trusted pairs in some views."""
+        return self._finished(self._own(languages, views), views)
+
+    def _own(self, languages: Collection[str], views: Collection[View]) -> list[HeldOut]:
+        trusted = trusted_chunks(self.workspace, self.release)
+        found = held_out(self.workspace, languages, trusted)
+        return found + (self._memory(languages, trusted) if View.MEMORY in views else [])
+
+    def _new(self, keys: Collection[SliceKey]) -> list[HeldOut]:
+        """The chunk's own pairs, among its held-out pictures and the trusted ones of their domain."""
+        if self.taught is None:
+            return []
+        languages = {key.language for key in keys}
+        own = held_out(self.workspace, languages, [self.taught], is_new=True)
+        known = {*trusted_chunks(self.workspace, self.release), self.taught}
+        domains = {one.key.domain for one in own}
+        galleries = {
+            domain: tuple(self.workspace.catalog.test_images(domain, chunks=known)) for domain in domains
+        }
+        return [
+            HeldOut(one.key, galleries[one.key.domain], one.captions, is_new=True, groups=one.groups)
+            for one in own
+            if one.key in keys
+        ]
+
+    def _memory(self, languages: Collection[str], trusted: Collection[str]) -> list[HeldOut]:
+        """A fixed sample of what was trained on: one caption of each of up to 200 pictures a slice."""
+        catalog = self.workspace.catalog
+        pairs = catalog.pairs(split=Split.TRAIN, chunks=trusted)
+        taught: set[Pair] = set()
+        if self.taught is not None:
+            taught = set(catalog.pairs(split=Split.TRAIN, chunks=[self.taught]))
+        gallery = set(catalog.gallery_ids())
+        by_slice: dict[SliceKey, dict[str, list[str]]] = {}
+        for pair in pairs:
+            if pair.language in languages and pair.image_id in gallery and pair not in taught:
+                key = SliceKey(pair.language, pair.domain)
+                by_slice.setdefault(key, {}).setdefault(pair.image_id, []).append(pair.text)
+        slices = []
+        for key, texts in sorted(by_slice.items()):
+            chosen = sampled(texts, MEMORY_PICTURES)
+            captions = tuple((image_id, min(texts[image_id], key=_hash)) for image_id in chosen)
+            groups = _groups(self.workspace, captions)
+            slices.append(HeldOut(key, (), captions, View.MEMORY, groups=groups))
+        return slices
+
+    def _finished(self, slices: Sequence[HeldOut], views: Collection[View] = ALL_VIEWS) -> list[HeldOut]:
+        """Puts memory slices into the mixed gallery, and every held-out slice a second time."""
+        wanted = [one for one in slices if one.view in views]
+        if not {View.MIXED, View.MEMORY} & set(views):
+            return wanted
+        gallery = self._mixed_gallery(slices)
+        alike = _Alike(self.workspace, gallery, self._readable())
+        mixed = [(one, View.MIXED) for one in slices if one.view is View.OWN and View.MIXED in views]
+        memory = [(one, View.MEMORY) for one in wanted if one.view is View.MEMORY]
+        return [one for one in wanted if one.view is View.OWN] + [
+            HeldOut(one.key, gallery, one.captions, view, one.is_new, one.groups, alike.neutral(one))
+            for one, view in (*mixed, *memory)
+        ]
+
+    def _mixed_gallery(self, slices: Iterable[HeldOut]) -> tuple[str, ...]:
+        """All pictures that are looked for or held out beside them, and of the gallery a fixed sample."""
+        needed = {i for one in slices for i in (*one.gallery, *(image_id for image_id, _ in one.captions))}
+        others = [i for i in self.workspace.catalog.gallery_ids() if i not in needed]
+        return tuple(sorted(needed)) + tuple(sampled(others, MIXED_PICTURES - len(needed)))
+
+    def _readable(self) -> set[str]:
+        taught = set() if self.taught is None else {self.taught}
+        return taught | usable_chunks(self.workspace, self.release)
+
+
+class _Alike:
+    """Which pictures of a gallery are as right as the right one: the same caption, or the same thing."""
+
+    def __init__(self, workspace: Workspace, gallery: Sequence[str], chunks: Collection[str]) -> None:
+        self._workspace, self._chunks, self._gallery = workspace, chunks, gallery
+        self._places = {image_id: place for place, image_id in enumerate(gallery)}
+        self._texts: dict[str, dict[str, list[int]]] = {}
+        self._group_of = workspace.catalog.groups(gallery)
+        self._of_group: dict[str, list[int]] = {}
+        for image_id, group in self._group_of.items():
+            self._of_group.setdefault(group, []).append(self._places[image_id])
+
+    def neutral(self, held_out: HeldOut) -> dict[int, tuple[int, ...]]:
+        """Returns by number of a caption the places beside its own that never count as ahead."""
+        same_text = self._places_by_text(held_out.key.language)
+        found = {}
+        for number, (image_id, text) in enumerate(held_out.captions):
+            group = self._of_group[self._group_of[image_id]]
+            places = {*same_text.get(text, ()), *group} - {self._places[image_id]}
+            if places:
+                found[number] = tuple(sorted(places))
+        return found
+
+    def _places_by_text(self, language: str) -> dict[str, list[int]]:
+        if language not in self._texts:
+            by_text = self._texts.setdefault(language, {})
+            captions = self._workspace.catalog.captions_in(language, self._gallery, chunks=self._chunks)
+            for image_id, texts in captions.items():
+                for text in set(texts):
+                    by_text.setdefault(text, []).append(self._places[image_id])
+        return self._texts[language]
+
+
+def sampled(ids: Iterable[str], count: int) -> list[str]:
+    """Returns up to so many ids with the lowest hashes: a sample that hardly changes when ids come or go."""
+    return sorted(ids, key=_hash)[: max(0, count)]
+
+
+def _hash(text: str) -> str:
+    # Of its own: the splits follow from another hash of the same ids.
+    return hashlib.sha256(f"yardstick {text}".encode()).hexdigest()
+
+
+def _groups(workspace: Workspace, captions: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    found = workspace.catalog.groups({image_id for image_id, _ in captions})
+    return tuple(found[image_id] for image_id, _ in captions)

@@ -1,0 +1,264 @@
+"""What a candidate is measured by: who earned it, in which views, and against which versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.learning import going_live, update_cycle
+from app.learning.judging import Taught, attempts, judge_taught
+from app.learning.outcomes import UpdateRequest
+from app.learning.pairs import earlier_pairs, known_pairs
+from app.learning.past import past_results, side_of
+from app.learning.yardstick import Yardstick, held_out, trusted_chunks, usable_chunks
+from app.reading import Reader
+from app.releases.store import ReleaseRecord
+from app.search import Snapshot, search_text
+from app.settings import load_settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from ingest.pair import SliceKey, Split
+from model_updates.encoder import Encoder
+from model_updates.evaluation import View
+from model_updates.gate.rules import Past
+from model_updates.measurement import HeldOut, Measured, measure_views
+from tests.app.releases.publishing import damage
+from tests.app.small_home import copy_of, sample_chunk, small_home
+
+PROBES, SCENES = SliceKey("en", "probes"), SliceKey("en", "scenes")
+GERMAN = SliceKey("de", "scenes")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with Workspace.open(load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))) as opened:
+        yield opened
+
+
+def live(workspace: Workspace) -> ReleaseRecord:
+    return going_live.live_release(workspace)[1]
+
+
+def the_chunk(workspace: Workspace) -> str:
+    return workspace.catalog.chunks()[-1].id
+
+
+def teach_on_paper(workspace: Workspace, *chunks: str, version: str = "") -> ReleaseRecord:
+    """Makes a release live that says it learned chunks."""
+    commit, record = going_live.live_release(workspace)
+    facts = record.manifest.successor(record.id, chunks=chunks, version=version or record.version)
+    release = workspace.releases.publish_release(facts)
+    workspace.releases.commit(release, parent=commit.number, reason="promote", why="", by="test")
+    return live(workspace)
+
+
+def changed_version(workspace: Workspace, seed: int) -> str:
+    """Publishes the live encoder with its words mixed up."""
+    record = live(workspace)
+    encoder = workspace.open_encoder(record.version).copy()
+    words = {k: v for k, v in encoder.state().items() if k.endswith("token_embedding.weight")}
+    encoder.load_state({name: value.roll(seed, 0) for name, value in words.items()})
+    facts = update_cycle._facts(workspace, strategy="mixed", languages=["en"], parent=record.version)
+    return update_cycle._publish_version(workspace, encoder, facts | {"seed": seed}, {})
+
+
+# ------------------------------------------------------------------------------------------------ who measures
+
+
+def test_an_upload_measures_nothing_until_it_was_learned_or_accepted(workspace: Workspace) -> None:
+    probes, chunk = (record.id for record in workspace.catalog.chunks())
+    assert trusted_chunks(workspace, live(workspace)) == {probes}
+
+    workspace.catalog.set_standing(chunk, "accepted", by="anna", why="checked by hand")
+    assert trusted_chunks(workspace, live(workspace)) == {probes}, (
+        "accepted for teaching is not for measuring"
+    )
+    workspace.catalog.set_standing(chunk, "accepted", by="anna", why="a clean set", measures=True)
+    assert trusted_chunks(workspace, live(workspace)) == {probes, chunk}
+
+    workspace.catalog.set_standing(chunk, "new", by="anna", why="", measures=False)
+    learned = teach_on_paper(workspace, chunk)
+    assert trusted_chunks(workspace, learned) == {probes, chunk}
+    workspace.catalog.set_standing(chunk, "withdrawn", by="anna", why="wrong names")
+    assert trusted_chunks(workspace, learned) == {probes}
+
+
+def test_a_rollback_takes_a_chunk_out_of_the_yardstick(workspace: Workspace) -> None:
+    before = live(workspace).id
+    chunk = the_chunk(workspace)
+    teach_on_paper(workspace, chunk, version=changed_version(workspace, 1))
+    assert SCENES in {one.key for one in Yardstick(workspace, live(workspace)).old({"en"})}
+    going_live.rollback(workspace, before, why="", by="test")
+    assert {one.key for one in Yardstick(workspace, live(workspace)).old({"en"})} == {PROBES}
+
+
+def test_no_upload_passes_for_the_probes(workspace: Workspace, tmp_path: Path) -> None:
+    source = sample_chunk(tmp_path / "more.zip", pictures=8, first=5)
+    options = IntakeOptions(name="probe slices", in_gallery=False, domain="probes")
+    forged = update_cycle.add_chunk(workspace, source, options, by="mallory").report.chunk_id
+    assert forged not in trusted_chunks(workspace, live(workspace))
+
+
+def test_what_was_objected_to_stands_beside_nothing(workspace: Workspace) -> None:
+    chunk, record = the_chunk(workspace), live(workspace)
+    assert chunk in usable_chunks(workspace, record)
+    assert known_pairs(workspace, record, ())
+    for standing in ("held", "rejected", "withdrawn"):
+        workspace.catalog.set_standing(chunk, standing, by="test", why="wrong names")
+        assert chunk not in usable_chunks(workspace, record)
+        assert known_pairs(workspace, record, ()) == ()
+
+
+def test_the_pairs_of_earlier_chunks_can_be_replayed(workspace: Workspace) -> None:
+    assert earlier_pairs(workspace, live(workspace)) == ()
+    record = teach_on_paper(workspace, the_chunk(workspace))
+    earlier = earlier_pairs(workspace, record)
+    assert {pair.language for pair in earlier} == {"en"}, "German has not been learned"
+    assert not set(workspace.catalog.test_images("scenes")) & {pair.image_id for pair in earlier}
+    assert earlier
+
+
+# ------------------------------------------------------------------------------------------------- the views
+
+
+def test_a_taught_chunk_is_measured_by_its_own_pairs_and_nothing_else_is_new(workspace: Workspace) -> None:
+    chunk = the_chunk(workspace)
+    slices = Yardstick(workspace, live(workspace), chunk).slices(["en"], [GERMAN])
+    assert {one.measured for one in slices} == {
+        Measured(PROBES),
+        Measured(PROBES, View.MIXED),
+        Measured(GERMAN, View.OWN, is_new=True),
+        Measured(GERMAN, View.MIXED, is_new=True),
+    }
+    new = next(one for one in slices if one.measured == Measured(GERMAN, is_new=True))
+    held = workspace.catalog.pairs(chunk=chunk, split=Split.TEST, language="de")
+    assert set(new.captions) == {(pair.image_id, pair.text) for pair in held}
+    assert set(new.gallery) == set(workspace.catalog.test_images("scenes", chunks=[chunk]))
+
+
+def test_the_mixed_gallery_holds_everything_that_is_looked_for_and_the_gallery(workspace: Workspace) -> None:
+    record = teach_on_paper(workspace, the_chunk(workspace))
+    slices = Yardstick(workspace, record).old(["en"])
+    memory = [one for one in slices if one.view is View.MEMORY]
+    assert [one.key for one in memory] == [SCENES]
+    trained = {pair.image_id for pair in workspace.catalog.pairs(split=Split.TRAIN, language="en")}
+    assert {image_id for image_id, _ in memory[0].captions} == trained
+    galleries = {one.gallery for one in slices if one.view is not View.OWN}
+    assert len(galleries) == 1
+    (gallery,) = galleries
+    assert len(set(gallery)) == len(gallery)
+    assert set(gallery) == {*workspace.catalog.gallery_ids(), *workspace.catalog.test_images("probes")}
+
+
+def test_pairs_that_are_being_taught_are_no_memory(workspace: Workspace) -> None:
+    record = teach_on_paper(workspace, the_chunk(workspace))
+    slices = Yardstick(workspace, record, the_chunk(workspace)).slices(["en"], [])
+    assert not [one for one in slices if one.view is View.MEMORY]
+
+
+def test_pictures_with_the_same_caption_are_as_right_as_the_right_one(workspace: Workspace) -> None:
+    record = teach_on_paper(workspace, the_chunk(workspace))
+    captioned: dict[str, set[str]] = {}
+    for pair in workspace.catalog.pairs(language="en"):
+        captioned.setdefault(pair.text, set()).add(pair.image_id)
+    for one in Yardstick(workspace, record).old(["en"]):
+        if one.view is View.OWN:
+            assert not one.neutral
+            continue
+        for number, (image_id, text) in enumerate(one.captions):
+            found = {one.gallery[place] for place in one.neutral.get(number, ())}
+            assert found == captioned[text] & set(one.gallery) - {image_id}
+
+
+def test_a_caption_is_read_as_search_reads_it(workspace: Workspace) -> None:
+    record = live(workspace)
+    snapshot = Snapshot.load(workspace)
+    encoder = workspace.open_encoder(record.version)
+    slices = held_out(workspace, {"en"}, [the_chunk(workspace)])
+    one = replace(slices[0], view=View.MIXED, gallery=tuple(workspace.catalog.gallery_ids()))
+    side = side_of(workspace, encoder, record.manifest.languages, [one], snapshot.generation)
+    result = measure_views(side, [one], workspace.load_image, workspace.features)[one.measured]
+    for (image_id, text), rank in zip(one.captions, result.text_ranks, strict=True):
+        found = [hit.image_id for hit in search_text(snapshot, text, k=500).hits]
+        assert found.index(image_id) == rank
+
+
+def test_readings_are_kept_between_runs(workspace: Workspace) -> None:
+    encoder = workspace.open_encoder(live(workspace).version)
+    texts = ["a red boat", "ein rotes Boot", "???"]
+    first = Reader(encoder, ["en", "de"], workspace.features)(texts)
+    profiles, encoder.profiles = encoder.profiles, dict(encoder.profiles)
+    again = Reader(encoder, ["en", "de"], workspace.features)(texts)
+    assert again == first
+    assert all(reading[0][1] == 0.0 for reading in first)
+    encoder.profiles = profiles
+
+
+# ---------------------------------------------------------------------------------------------- high water
+
+
+def everything(workspace: Workspace, record: ReleaseRecord) -> list[HeldOut]:
+    return Yardstick(workspace, record).old(record.manifest.languages)
+
+
+def test_every_version_that_was_live_and_ranks_otherwise_sets_the_high_water(workspace: Workspace) -> None:
+    first = live(workspace).version
+    second, third = changed_version(workspace, 1), changed_version(workspace, 2)
+    teach_on_paper(workspace, version=second)
+    record = teach_on_paper(workspace, version=third)
+    past = water(workspace, record)
+    assert {name for one in past.values() for name, _ in one.versions} == {first, second}
+    assert Measured(PROBES) in past
+    assert Measured(PROBES, View.MIXED) in past
+
+
+def test_a_damaged_release_of_the_past_is_left_out(workspace: Workspace) -> None:
+    first = live(workspace).version
+    second, third = changed_version(workspace, 1), changed_version(workspace, 2)
+    past = teach_on_paper(workspace, version=second)
+    record = teach_on_paper(workspace, version=third)
+    manifest = workspace.home.releases / past.id / "manifest.json"
+    manifest.chmod(0o644)
+    damage(manifest)
+    assert {name for one in water(workspace, record).values() for name, _ in one.versions} == {first}
+
+
+def water(workspace: Workspace, record: ReleaseRecord) -> dict[Measured, Past]:
+    slices = everything(workspace, record)
+    encoder: Encoder = workspace.open_encoder(record.version)
+    generation = workspace.open_generation(record.generation)
+    side = side_of(workspace, encoder, record.manifest.languages, slices, generation)
+    results = measure_views(side, slices, workspace.load_image, workspace.features)
+    return past_results(workspace, slices, record, (side, results))
+
+
+# ------------------------------------------------------------------------------------------------ the verdict
+
+
+def test_an_upload_that_trained_nothing_changes_no_verdict(workspace: Workspace, tmp_path: Path) -> None:
+    chunk, record = the_chunk(workspace), live(workspace)
+    candidate = workspace.open_encoder(changed_version(workspace, 1))
+    taught = Taught(chunk, [GERMAN], {"de": 30}, ("en", "de"))
+    policy = workspace.settings.gate.policy()
+
+    def rows() -> list[object]:
+        report, _ = judge_taught(workspace, taught, candidate, live(workspace), policy)
+        return [row for row in report.rows if row.view == "own"]
+
+    before = rows()
+    source = sample_chunk(tmp_path / "more.zip", pictures=30, first=7)
+    update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+    assert rows() == before
+    assert record.version == live(workspace).version
+
+
+def test_candidates_held_against_one_version_are_counted(workspace: Workspace) -> None:
+    version = live(workspace).version
+    for commit, judged in ((None, version), (7, version), (None, "v9-other")):
+        job = workspace.catalog.add_job("update", UpdateRequest(chunk="c").to_json())
+        result = {"judged_against": judged, "commit": commit, "verdict": "reject"}
+        workspace.catalog.update_job(job.id, state="rejected", result=result)
+    assert attempts(workspace, version) == 2

@@ -1,0 +1,97 @@
+"""Slices measured as a searcher meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ingest.pair import SliceKey
+from model_updates.encoder import Encoder
+from model_updates.evaluation import View
+from model_updates.features import NoCache
+from model_updates.measurement import HeldOut, Measured, ReadAs, Side, measure_views, searched
+from model_updates.readings import background
+from tests.model_updates.tiny import COLOURS, DOMAIN, SHAPES, draw, tiny_encoder
+
+PICTURES = tuple(f"{colour} {shape}" for colour in COLOURS for shape in SHAPES)
+KEY = SliceKey("en", DOMAIN)
+CAPTIONS = tuple((picture, f"a {picture} on paper") for picture in PICTURES)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return tiny_encoder()
+
+
+def in_english(texts: Sequence[str]) -> list[ReadAs]:
+    return [(("en", 0.0),) for _ in texts]
+
+
+def mixed(**changes: object) -> HeldOut:
+    return HeldOut(KEY, PICTURES, CAPTIONS, View.MIXED, **changes)  # type: ignore[arg-type]
+
+
+def ranks(encoder: Encoder, held_out: HeldOut) -> np.ndarray:
+    side = Side(encoder, in_english, {})
+    return measure_views(side, [held_out], draw, NoCache())[held_out.measured].text_ranks
+
+
+def test_a_picture_scores_by_the_reading_in_which_it_stands_out_most(encoder: Encoder) -> None:
+    images = encoder.encode_images([draw(picture) for picture in PICTURES])
+    readings: list[ReadAs] = [(("en", 0.0), ("de", -0.02)), (("de", 0.0),)]
+    texts = [CAPTIONS[0][1], CAPTIONS[1][1]]
+    english, german = (encoder.encode_texts(texts, tag) @ images.T for tag in ("en", "de"))
+    above = [one[0] - background(one[:1]) for one in (english, german)]
+    wanted = np.stack([np.maximum(above[0], above[1] - 0.02), german[1]])
+    found = searched(encoder, texts, readings, images, NoCache())
+    assert np.allclose(found, wanted, atol=1e-5)
+
+
+def test_the_ranks_are_those_of_a_search(encoder: Encoder) -> None:
+    images = encoder.encode_images([draw(picture) for picture in PICTURES])
+    scores = encoder.encode_texts([text for _, text in CAPTIONS], "en") @ images.T
+    own = np.diag(scores)
+    wanted = (scores >= own[:, None] - 1e-6).sum(axis=1) - 1
+    assert ranks(encoder, mixed()).tolist() == wanted.tolist()
+
+
+def test_a_picture_that_is_as_right_never_counts_as_ahead(encoder: Encoder) -> None:
+    before = ranks(encoder, mixed())
+    others = {n: tuple(m for m in range(len(PICTURES)) if m != n) for n in (0, 3)}
+    after = ranks(encoder, mixed(neutral=others))
+    assert (after[0], after[3]) == (0, 0)
+    assert before.max() > 0, "an untrained encoder finds little"
+    untouched = [n for n in range(len(PICTURES)) if n not in others]
+    assert after[untouched].tolist() == before[untouched].tolist()
+
+
+def test_what_two_versions_read_and_see_alike_is_not_measured_again(encoder: Encoder) -> None:
+    slices = [mixed(), HeldOut(KEY, PICTURES, CAPTIONS)]
+    live = Side(encoder, in_english, {})
+    results = measure_views(live, slices, draw, NoCache())
+    forwards = encoder.image_forwards
+    again = measure_views(live, slices, draw, NoCache(), known=(live, results))
+    assert encoder.image_forwards == forwards
+    assert again[Measured(KEY)] is results[Measured(KEY)]
+
+    other = tiny_encoder(seed=1)
+    measured = measure_views(Side(other, in_english, {}), slices, draw, NoCache(), known=(live, results))
+    alone = measure_views(Side(other, in_english, {}), slices, draw, NoCache())
+    for key in results:
+        assert measured[key].text_ranks.tolist() == alone[key].text_ranks.tolist()
+    assert any(measured[key].text_ranks.tolist() != results[key].text_ranks.tolist() for key in results)
+
+
+def test_only_captions_that_are_read_otherwise_are_ranked_again(encoder: Encoder) -> None:
+    def last_in_two(texts: Sequence[str]) -> list[ReadAs]:
+        return [(("en", 0.0), ("de", -0.5)) if text == CAPTIONS[-1][1] else (("en", 0.0),) for text in texts]
+
+    live, other = Side(encoder, in_english, {}), Side(encoder, last_in_two, {})
+    results = measure_views(live, [mixed()], draw, NoCache())
+    wrong = {key: result for key, result in results.items()}
+    wrong[mixed().measured].text_ranks[:] = 99  # so that what is copied can be told from what is computed
+    found = measure_views(other, [mixed()], draw, NoCache(), known=(live, wrong))[mixed().measured]
+    assert (found.text_ranks[:-1] == 99).all()
+    assert found.text_ranks[-1] < len(PICTURES)
