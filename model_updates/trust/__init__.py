@@ -1,0 +1,1 @@
+"""Judging pairs before anything is trained on them: plain statistics on captions and features, numpy alone."""

@@ -1,0 +1,182 @@
+"""The whole question at once: do these captions belong to these pictures, and how sure is that?
+
+The order of the questions matters. A slip of rows, or captions that nothing ties to their pictures, would make any
+estimate of single mismatched pairs meaningless, and an estimate is worth something only where matched pairs can be
+told from mismatched ones: because a trusted caption stands beside, because the encoder by itself tells them apart, or
+because trusted pairs of the same domain, heard in the same way, do. Elsewhere the answer is that nobody can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_updates.trust.evidence import ENCODER, WORDS, Evidence, PairSet, in_parts
+from model_updates.trust.mismatch import Mismatch, mismatch, share_of
+from model_updates.trust.row_shift import RowShift, row_shift
+
+FEWEST = 100  # pairs; with fewer, the interval of the mismatched share is wider than what it is about
+AT_ONCE = 1_500  # pairs that vouch for each other; larger sets are heard in parts
+SHIFT_ROWS = 800  # rows whose order is looked at; slips go through a whole table
+TIED = 3.0  # deviations of random orders above which captions are tied to their pictures at all
+MANY = 1_000  # pairs among which even a strange domain shows some tie; measured down to a strength of 11
+# The estimate is too high by the matched pairs that look like mismatched ones. So the share that is too much depends on
+# who tells: measured on clean chunks (docs/results/bad-chunks.md), whose bound stayed below these in 98 of 100.
+TOO_MANY_BY_WORDS = 0.25
+CLEAR, TOO_MANY_WHERE_CLEAR = (
+    0.97,
+    0.17,
+)  # where matched pairs outscore so many mismatched ones, few look like them
+TOO_MANY_BY_ENCODER = (
+    (0.45, 0.15),
+    (0.75, 0.30),
+    (1.0, 0.52),
+)  # (estimate by the encoder alone at most, too many)
+TELLING = (
+    0.88  # mismatched pairs that a matched one outscores by the encoder alone, for the first of these to hold
+)
+ABOVE_REFERENCE, LEAST_TOO_MANY = 0.12, 0.15
+NEVER_CLEAN = 0.6  # above which no clean chunk was seen, whoever told
+REFERENCE = "reference"
+
+
+class Found(StrEnum):
+    """What the captions look like."""
+
+    MATCHED = "matched"
+    MOVED = "moved"
+    UNRELATED = "unrelated"
+    MISMATCHED = "mismatched"
+    UNTOLD = "untold"
+    FEW = "few"
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The answer, with what it rests on.
+
+    Attributes:
+        found: what the captions look like.
+        told: whether matched pairs can be told from mismatched ones here.
+        why_told: by what, for the sentence: `WORDS`, `ENCODER`, `REFERENCE`, or "" when nothing does.
+        too_many: the bound of the mismatched share from which on they are too many.
+        mismatch: estimated share and each pair's chance; None for too few pairs.
+        by_part: estimated share and its lower bound in each part of the caller's.
+        shift: what other orders of the captions show; None for too few pairs.
+        power: share of mismatched pairs that own pairs outscore.
+        weights: what each witness counted.
+        scores: (n,) deviations above mismatched pairs.
+    """
+
+    found: Found
+    told: bool = False
+    why_told: str = ""
+    too_many: float = NEVER_CLEAN
+    mismatch: Mismatch | None = None
+    by_part: Mapping[str, tuple[float, float]] | None = None
+    shift: RowShift | None = None
+    power: float = 0.5
+    weights: Mapping[str, float] | None = None
+    scores: NDArray[np.float64] | None = None
+
+
+def matching(
+    pairs: PairSet, parts: Mapping[str, NDArray[np.intp]], *, reference: PairSet | None = None, seed: int = 0
+) -> Matching:
+    """Judges the pairs of one language and domain.
+
+    Args:
+        pairs: in the order of the upload.
+        parts: positions of the training part and of the held-out part, by name.
+        reference: trusted pairs of the same domain, known in the same way as `pairs`; their estimate shows what matched
+            captions look like here. Asked only where nothing else tells.
+        seed: of blocks and resampling.
+    """
+    if len(pairs) < FEWEST:
+        return Matching(Found.FEW)
+    shift = _shift(pairs, parts, seed)
+    judged, power, weights, scores, groups, p_values = _heard(pairs, seed)
+    why, limit = _told_by(pairs, weights, reference, seed)
+    if why == WORDS and _outscored(p_values, judged.share) >= CLEAR:
+        limit = TOO_MANY_WHERE_CLEAR
+    by_part = {
+        name: share_of(p_values[at], groups[at], seed=seed)[:2]
+        for name, at in parts.items()
+        if len(at) >= FEWEST
+    }
+    low = max([judged.low, *(bound for _, bound in by_part.values())])
+    found = _verdict(len(pairs), shift, why, low, limit)
+    told = found is not Found.UNTOLD
+    return Matching(found, told, why, limit, judged, by_part, shift, power, weights, scores)
+
+
+def _verdict(size: int, shift: RowShift, why: str, low: float, limit: float) -> Found:
+    if shift.found:
+        return Found.MOVED
+    if shift.uploaded < TIED * shift.spread:
+        return Found.UNRELATED if why or size >= MANY else Found.UNTOLD
+    if low > limit:
+        return Found.MISMATCHED
+    return Found.MATCHED if why and limit < TOO_MANY_BY_ENCODER[-1][1] else Found.UNTOLD
+
+
+def _shift(pairs: PairSet, parts: Mapping[str, NDArray[np.intp]], seed: int) -> RowShift:
+    rows = min(SHIFT_ROWS, len(pairs))
+    first = pairs.part(np.arange(rows))
+    return row_shift(Evidence(first, seed=seed), {n: at[at < rows] for n, at in parts.items()}, seed=seed)
+
+
+def _heard(
+    pairs: PairSet, seed: int
+) -> tuple[Mismatch, float, dict[str, float], NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+    """Hears all pairs twice: the second time, those that seemed mismatched teach little.
+
+    Returns:
+        The estimate, the power, the witnesses' weights, and (n,) scores, groups and p-values.
+    """
+    size = len(pairs)
+    scores, p_values, groups = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.intp)
+    weights: dict[str, float] = {}
+    for at in in_parts(pairs, AT_ONCE, seed):
+        evidence = Evidence(pairs.part(at), seed=seed)
+        first = evidence.hear()
+        evidence.believe(1 - mismatch(first.p_values, evidence.groups, seed=seed).doubt)
+        second = evidence.hear()
+        scores[at], p_values[at] = second.scores, second.p_values
+        groups[at] = evidence.groups + (groups.max() + 1)
+        for name, weight in second.weights.items():
+            weights[name] = weights.get(name, 0.0) + weight * len(at) / size
+    judged = mismatch(p_values, groups, seed=seed)
+    return judged, float(1 - p_values.mean()), weights, scores, groups, p_values
+
+
+def _outscored(p_values: NDArray[np.float64], share: float) -> float:
+    """Returns how many mismatched pairs a matched one outscores, when a share of all are mismatched themselves."""
+    return float((1 - p_values.mean() - share / 2) / max(1e-9, 1 - share))
+
+
+def _told_by(
+    pairs: PairSet, weights: Mapping[str, float], reference: PairSet | None, seed: int
+) -> tuple[str, float]:
+    """Returns what tells matched pairs from mismatched ones, or "", and from which bound on there are too many.
+
+    Of the encoder it is measured, on its scores alone: wrong captions cannot spoil a witness that learned nothing from
+    them. Of everything else only trusted pairs can say it, because wrong captions also weaken what is learned.
+    """
+    if WORDS in weights:
+        return WORDS, TOO_MANY_BY_WORDS
+    if reference is not None and len(reference) >= FEWEST:
+        theirs = _heard(reference.part(np.arange(min(len(reference), len(pairs), AT_ONCE))), seed)[0].share
+        return REFERENCE, min(NEVER_CLEAN, max(LEAST_TOO_MANY, theirs + ABOVE_REFERENCE))
+    if ENCODER in weights:
+        at = in_parts(pairs, AT_ONCE, seed)[0]
+        alone = Evidence(pairs.part(at), only=[ENCODER], seed=seed)
+        p_values = alone.hear().p_values
+        share, _, _ = share_of(p_values, alone.groups, seed=seed)
+        tiers = TOO_MANY_BY_ENCODER if _outscored(p_values, share) >= TELLING else TOO_MANY_BY_ENCODER[1:]
+        return ENCODER, next(too_many for most, too_many in tiers if share <= most)
+    return "", NEVER_CLEAN

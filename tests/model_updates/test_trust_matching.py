@@ -1,0 +1,164 @@
+"""Are captions of their pictures: estimates, row shifts, and when nobody can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from model_updates.trust.cross_fit import CrossFit, as_one, blocks_of
+from model_updates.trust.evidence import ENCODER, WORDS, Evidence
+from model_updates.trust.matching import REFERENCE, Found, matching
+from model_updates.trust.row_shift import moved, row_shift
+from model_updates.trust.word_agreement import likeness, sequences_of, words_of
+from tests.model_updates.synthetic_pairs import pair_set, shuffled, with_captions
+
+SIZE = 300
+TRAINING = np.arange(SIZE)[np.arange(SIZE) % 5 != 0]
+PARTS = {"training": TRAINING, "held out": np.arange(SIZE)[np.arange(SIZE) % 5 == 0]}
+
+
+def area(doubt: NDArray[np.float64], wrong: NDArray[np.bool_]) -> float:
+    """The chance that a wrong pair is doubted more than a right one."""
+    return float(np.mean(doubt[wrong][:, None] > doubt[~wrong][None]))
+
+
+def test_words_and_sequences() -> None:
+    assert words_of("Ein Hund, zwei-mal!") == ["ein", "hund", "zwei", "mal"]
+    assert {"=hund", "<hu", "nd>", "hund>"} <= set(sequences_of("Hund"))
+    assert "狗" in sequences_of("红狗")
+    close = likeness([["a", "b"], ["a", "b"], ["b", "c"], ["c", "d"], []])
+    assert close[0, 1] == pytest.approx(1)
+    assert 0 < close[0, 2] < 1
+    assert close[0, 3] == 0
+    assert close[4, 4] == 0
+
+
+def test_many_sequences_share_places_and_stay_comparable() -> None:
+    bags = [[f"{n}-{k}" for k in range(30)] + [f"of {n // 2}"] for n in range(1_500)]
+    close = likeness(bags, seen_in=1)
+    assert np.diagonal(close) == pytest.approx(1)
+    assert close[0, 1] > 3 * close[0, 2:].mean()
+
+
+def test_groups_stay_whole_and_classes_tie_nothing() -> None:
+    labels = [n // 3 for n in range(90)]
+    classes = ["cat", "dog"] * 45
+    groups = as_one(labels, classes)
+    assert len(set(groups.tolist())) == 30
+    blocks = blocks_of(groups)
+    assert sorted(np.concatenate(blocks).tolist()) == list(range(90))
+    homes = {int(group): number for number, block in enumerate(blocks) for group in groups[block]}
+    assert all(homes[int(group)] == number for number, block in enumerate(blocks) for group in groups[block])
+
+
+def test_cross_fit_is_what_fitting_without_the_block_gives() -> None:
+    random = np.random.default_rng(3)
+    pictures, captions = (random.normal(size=(60, 5)).astype(np.float32) for _ in range(2))
+    kernel, ours = pictures @ pictures.T, captions @ captions.T
+    blocks = blocks_of(np.arange(60))
+    found = CrossFit(kernel, blocks).scores(ours)[1]
+    block = blocks[1]
+    rest = np.setdiff1d(np.arange(60), block)
+    scale = np.diagonal(kernel).mean()
+    fitted = kernel[np.ix_(block, rest)] @ np.linalg.solve(
+        kernel[np.ix_(rest, rest)] + 1.5 * scale * np.eye(60 - len(block)), ours[np.ix_(rest, block)]
+    )
+    assert found == pytest.approx(fitted, abs=2e-3)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.6])
+def test_the_mismatched_share_is_estimated_in_a_language_nobody_knows(share: float) -> None:
+    pairs, wrong = shuffled(pair_set(SIZE, beside=True), share)
+    found = matching(pairs, PARTS)
+    assert found.why_told == WORDS
+    assert found.mismatch is not None
+    assert found.mismatch.share == pytest.approx(wrong.mean(), abs=0.1)
+    assert found.found is (Found.MISMATCHED if share >= 0.3 else Found.MATCHED)
+    if 0 < share < 1:
+        assert area(found.mismatch.doubt, wrong) > 0.9
+
+
+def test_the_doubtful_pairs_are_mostly_wrong_ones() -> None:
+    pairs, wrong = shuffled(pair_set(600, knows=True), 0.05)
+    judged = matching(pairs, {}).mismatch
+    assert judged is not None
+    assert len(judged.doubtful) >= 10
+    assert wrong[judged.doubtful].mean() >= 0.6
+
+
+def test_the_encoder_tells_where_it_knows_the_language() -> None:
+    clean = pair_set(SIZE, knows=True)
+    assert matching(clean, PARTS).found is Found.MATCHED
+    found = matching(shuffled(clean, 0.3)[0], PARTS)
+    assert (found.found, found.why_told) == (Found.MISMATCHED, ENCODER)
+
+
+def test_unrelated_captions_are_called_so() -> None:
+    pairs = shuffled(pair_set(SIZE, beside=True), 1.0)[0]
+    assert matching(pairs, PARTS).found is Found.UNRELATED
+
+
+def test_nobody_can_tell_where_pictures_show_little() -> None:
+    dim = replace(pair_set(SIZE, sees=0.25), beside=())
+    found = matching(dim, PARTS)
+    assert found.found is Found.UNTOLD
+    assert not found.told
+    assert matching(shuffled(dim, 0.3)[0], PARTS).found is Found.UNTOLD
+
+
+def test_a_learned_language_does_not_make_a_strange_domain_readable() -> None:
+    dim = pair_set(SIZE, sees=0.25, knows=True)
+    assert matching(dim, PARTS).found is Found.UNTOLD
+
+
+def test_trusted_pairs_of_the_domain_say_what_matched_ones_look_like() -> None:
+    pairs = pair_set(SIZE, sees=1.0)
+    reference = pair_set(SIZE, seed=5, sees=1.0, foreign=False)
+    clean = matching(pairs, PARTS, reference=reference)
+    assert (clean.found, clean.why_told) == (Found.MATCHED, REFERENCE)
+    assert matching(shuffled(pairs, 0.4)[0], PARTS, reference=reference).found is Found.MISMATCHED
+
+
+def test_a_part_that_is_wrong_is_seen_although_the_whole_is_not() -> None:
+    pairs = pair_set(600, beside=True)
+    part = np.arange(200)
+    order = np.arange(600)
+    order[part[:90]] = np.roll(part[:90], 1)  # 45 % of a third
+    found = matching(with_captions(pairs, order), {"first": part, "rest": np.arange(200, 600)})
+    assert found.found is Found.MISMATCHED
+    assert found.by_part is not None
+    assert found.by_part["first"][0] > 0.3 > found.by_part["rest"][0]
+
+
+def test_few_pairs_are_not_judged() -> None:
+    assert matching(pair_set(12, beside=True), {}).found is Found.FEW
+
+
+@pytest.mark.parametrize("rows", [1, 3, -2])
+@pytest.mark.parametrize("part", ["whole", "training"])
+def test_a_slip_of_rows_is_found(rows: int, part: str) -> None:
+    pairs = pair_set(SIZE, beside=True)
+    at = np.arange(SIZE) if part == "whole" else TRAINING
+    found = matching(with_captions(pairs, moved(SIZE, at, -rows)), PARTS)
+    assert found.found is Found.MOVED
+    assert found.shift is not None
+    assert (found.shift.part, found.shift.rows) == (part, rows)
+
+
+def test_pictures_in_order_have_not_slipped() -> None:
+    pairs = pair_set(SIZE, knows=True)
+    in_order = np.argsort(pairs.texts, kind="stable")  # neighbours are alike, as in folders by class
+    shift = row_shift(Evidence(pairs.part(in_order)), {"training": TRAINING})
+    assert not shift.found
+    assert shift.uploaded > 5 * shift.spread
+
+
+def test_no_group_is_predicted_from_itself() -> None:
+    pairs = pair_set(100, beside=True)
+    copies = replace(pairs.part(np.repeat(np.arange(100), 2)), images=[f"copy {n}" for n in range(200)])
+    evidence = Evidence(copies)
+    for block in evidence.blocks:
+        assert len({copies.groups[int(at)] for at in block}) == len(block) // 2
