@@ -196,3 +196,46 @@ def test_answers_beside_an_update_are_summed_up_by_their_middle_and_their_slowes
     answers = module("beside_server").Answers([n / 1000 for n in range(100, 0, -1)], failed=2)
     assert str(answers) == "100 answers, 2 failed, p50 50 ms, p95 95 ms"
     assert str(module("beside_server").Answers()) == "no answer, 0 failed"
+
+
+def view(told: str, detected: str, concepts: str) -> dict[str, Any]:
+    return {"concepts": list(concepts), "told": {"1": told}, "detected": {"1": detected}}
+
+
+def test_the_loss_when_nobody_says_the_language_is_over_all_names_with_concepts_drawn_together(
+    module: Any,
+) -> None:
+    loss = module("languages_many").loss
+    # One name of eight is lost, one is won; all names of a concept fare alike, so concepts decide the width.
+    both = {"en": view("1100", "1010", "abcd"), "de": view("1100", "1010", "abcd")}
+
+    change, low, high = loss(both)
+    once = loss({"en": both["en"]})
+
+    assert change == 0.0
+    assert low < 0 < high
+    assert once == pytest.approx((change, low, high))  # the same names in another language tell nothing new
+
+
+def test_the_report_holds_the_bars_of_many_languages_against_their_figures(
+    module: Any, tmp_path: Path
+) -> None:
+    report = module("languages_report")
+    tables = {tag: {"first": 0.9, "searched": 0.96, "tables": 2.3} for tag in ("en", "zh", "ja")}
+    names = {tag: view("1" * 20, "1" * 19 + "0", "abcdefghijklmnopqrst") for tag in tables}
+    run = {
+        "languages": list(tables),
+        "pictures": 20,
+        "views": dict.fromkeys(("own", "mixed", "memory", "unseen"), names),
+        "tables": dict.fromkeys(("own", "mixed", "memory", "unseen"), tables),
+        "machine": "m",
+        "date": "d",
+    }
+    (tmp_path / "product-36.json").write_text(json.dumps(run), encoding="utf-8")
+
+    report.write_report(tmp_path, tmp_path / "languages.md")
+
+    text = (tmp_path / "languages.md").read_text(encoding="utf-8")
+    assert "- **does not hold**: the product at 3 languages, held-out names: R@1 changes by −5.0" in text
+    assert "- holds: the product, held-out names of 3 languages" in text
+    assert "- **does not hold**: the product: 2.30 tables" in text
