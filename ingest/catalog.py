@@ -7,20 +7,21 @@ which are harmless and are reused when the chunk comes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, Select, distinct, func, select
+from sqlalchemy import Engine, Select, bindparam, distinct, func, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.caption_search import containing
 from ingest.errors import UnknownChunk
 from ingest.findings import Finding
+from ingest.grouping import Anchor
 from ingest.jobs import JobTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import chunk_record, grouped, record_chunk
-from ingest.records import ChunkRecord, ImageRecord, JobRecord, NewChunk, Pin, Recorded
+from ingest.records import ChunkRecord, ImageRecord, JobRecord, NewChunk, Pin, Recorded, SketchRecord
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, held_out, images_counted, images_where, pairs_counted, pairs_where
 from ingest.standing import Standing, add_findings, set_standing
@@ -122,20 +123,42 @@ class Catalog:
                 found.update({image_id: cluster for image_id, cluster in rows})
         return found
 
-    def known_groups(self, names: Iterable[str]) -> dict[str, tuple[str, Split]]:
-        """Returns `(cluster, split)` of those stated groups that have a picture; one is in one split.
+    def known_groups(self, names: Iterable[str]) -> dict[str, Anchor]:
+        """Returns those stated groups that have a picture; one is in one split.
 
         Where an earlier release split a group all the same, the held-out part decides.
         """
-        found: dict[str, tuple[str, Split]] = {}
+        found: dict[str, Anchor] = {}
         with self._engine.connect() as connection:
             for some in grouped(names):
                 query = select(images.c.group, images.c.cluster, images.c.split)
                 query = query.where(images.c.group.in_(some), ~images.c.withdrawn).order_by(images.c.seq)
                 for name, cluster, split in connection.execute(query):
                     if name not in found or split == Split.TEST.value:
-                        found[name] = (cluster, Split(split))
+                        found[name] = Anchor(cluster, Split(split))
         return found
+
+    def sketches(self) -> list[SketchRecord]:
+        """Returns what near-copies of the pictures are found by, except of those that are nearly flat."""
+        query = select(
+            images.c.id, func.coalesce(images.c.cluster, images.c.id), images.c.split, images.c.sketch
+        ).where(~images.c.withdrawn, func.length(images.c.sketch) > 0)
+        splits = {member.value: member for member in Split}
+        rows = self._rows(query.order_by(images.c.seq))
+        return [
+            SketchRecord(image_id, cluster, splits[split], sketch)
+            for image_id, cluster, split, sketch in rows
+        ]
+
+    def unsketched(self) -> list[ImageId]:
+        """Returns the images that have no sketch yet: those that an earlier release took in."""
+        return self._column(select(images.c.id).where(images.c.sketch.is_(None)).order_by(images.c.seq))
+
+    def set_sketches(self, sketches: Mapping[ImageId, bytes]) -> None:
+        """Keeps the sketches of images that are known."""
+        statement = update(images).where(images.c.id == bindparam("image")).values(sketch=bindparam("made"))
+        with writing(self._engine) as connection:
+            connection.execute(statement, [{"image": i, "made": sketch} for i, sketch in sketches.items()])
 
     # Captions and pairs
 

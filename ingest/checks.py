@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ingest.captions import UNDETERMINED, normalise_caption, normalise_language
 from ingest.errors import BadItem, BadRow, UnknownLanguage
+from ingest.grouping import Settled
 from ingest.limits import Limits
 from ingest.pair import ImageId, Split
 from ingest.readers.container import Row
@@ -112,6 +113,27 @@ class Judge:
 
     def _stated_domain(self, rows: Sequence[Row]) -> str:
         return next(filter(None, map(_valid_domain, rows)), None) or self._domain or DEFAULT_DOMAIN
+
+
+def judge_split(pair: Accepted, place: Settled) -> ReportRow:
+    """Judges a pair by where its picture belongs: held when the upload says otherwise.
+
+    A copy of a held-out picture is taken as held out whatever the upload says, so that it is not trained on.
+    """
+    if (
+        place.copied
+        and place.split is Split.TEST
+        and (place.copy_of or pair.split not in (None, place.split))
+    ):
+        sentence = f"{place.because.capitalize()}: it is not trained on."
+        return ReportRow(pair.where, "accepted", "copy_of_held_out", sentence)
+    if pair.split is not None and pair.split is not place.split:
+        sentence = f"The upload says {pair.split.value}, but {place.because}."
+        return ReportRow(pair.where, "held", "split_conflict", sentence)
+    if place.copy_of:
+        sentence = " ".join(filter(None, (pair.sentence, f"It is a copy of {place.copy_of[0].what}.")))
+        return ReportRow(pair.where, "accepted", "copy_of_known", sentence)
+    return ReportRow(pair.where, "accepted", sentence=pair.sentence)
 
 
 def normalise_domain(name: str) -> str:

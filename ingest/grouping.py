@@ -1,17 +1,33 @@
 """Which split the pictures of an upload get: one for all pictures of one thing.
 
-A group is what the upload states. What is known comes first, then what the upload says, then the hash: a
-picture that the catalog has keeps its split for good; a group that has a known picture is in that one's
-split; else in the first split that the upload states for one of its pictures; else in the hash's.
+A group is what the upload states, joined by what is found: pictures that are near-copies of one another. What
+is known comes first, then what the upload says, then the hash: a picture that the catalog has keeps its split
+for good; a group with a known picture or a copy of one is in that one's split; else in one that the upload
+states for one of its pictures; else in the hash's. Where these disagree, held out comes before validation and
+validation before training, so that nothing is ever trained on beside a held-out copy of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ingest.pair import ImageId, Split
-from ingest.splits import assign_split
+from ingest.splits import assign_split, hash_key
+
+_STRICTEST = (Split.TEST, Split.VALIDATION, Split.TRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Something the catalog has that decides for what belongs to it: the name of its cluster, and its split.
+
+    `what` names it in a sentence.
+    """
+
+    cluster: str
+    split: Split
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,25 +36,40 @@ class Claim:
 
     Attributes:
         image_id: the picture.
-        known: its split in the catalog, None for a new one.
+        known: what the catalog has of it, None for a new one.
         stated: the split that the upload states first, if any.
         group: the group that the upload states first, if any.
+        copies: the known pictures that a new one is a near-copy of.
     """
 
     image_id: ImageId
-    known: Split | None = None
+    known: Anchor | None = None
     stated: Split | None = None
     group: str | None = None
+    copies: tuple[Anchor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Where a picture belongs. `because` goes on from "but": what holds it in its split."""
+    """Where a picture belongs.
+
+    Attributes:
+        split: its split.
+        group: the stated group it is in.
+        cluster: one name for the pictures of one thing; None for one that is alone.
+        because: what holds it in its split, as it goes on from "The upload says train, but".
+        copied: it is a new picture, and a near-copy of a known one or of another one of the upload.
+        copy_of: the known pictures it is a near-copy of.
+        hashed: what was hashed, when nothing else decided its split.
+    """
 
     split: Split
     group: str | None
     cluster: str | None
     because: str
+    copied: bool = False
+    copy_of: tuple[Anchor, ...] = ()
+    hashed: str | None = None
 
 
 def cluster_of(group: str) -> str:
@@ -47,60 +78,95 @@ def cluster_of(group: str) -> str:
 
 
 def settle_splits(
-    claims: Iterable[Claim], known_groups: Mapping[str, tuple[str, Split]]
+    claims: Iterable[Claim],
+    known_groups: Mapping[str, Anchor],
+    same: Sequence[tuple[ImageId, ImageId]] = (),
 ) -> dict[ImageId, Settled]:
     """Settles the split and the group of every picture.
 
     Args:
         claims: in the upload's order.
-        known_groups: by group name, `(cluster, split)` of those the catalog has.
+        known_groups: by name, the stated groups that the catalog has.
+        same: pairs of new pictures that are near-copies of one another.
 
     Returns:
         One entry per picture. A picture that is known in another split than its group stays out of it.
     """
-    claims = list(claims)
-    splits: dict[str, tuple[Split, str]] = {
-        name: (split, f"its group {name[:40]!r} is in {split.value} for good")
-        for name, (_, split) in known_groups.items()
-    }
-    for claim in sorted(claims, key=_first_known_then_stated):
-        if claim.group is not None and claim.group not in splits:
-            splits[claim.group] = _of_group(claim, claim.group)
-    return {claim.image_id: _settled(claim, splits, known_groups) for claim in claims}
+    copied = {image_id for pair in same for image_id in pair}
+    settled: dict[ImageId, Settled] = {}
+    for together in _together(list(claims), same):
+        anchors = [
+            known_groups[claim.group] for claim in together if claim.group and claim.group in known_groups
+        ]
+        anchors += [claim.known for claim in together if claim.known is not None]
+        anchors += [anchor for claim in together for anchor in claim.copies]
+        place = _place(together, anchors)
+        for claim in together:
+            settled[claim.image_id] = _settled(claim, place, known_groups, claim.image_id in copied)
+    return settled
 
 
-def _first_known_then_stated(claim: Claim) -> tuple[bool, bool, bool]:
-    # Of several known pictures a held-out one decides: nothing of its group is trained on from now on.
-    return (claim.known is not Split.TEST, claim.known is None, claim.stated is None)
+def _together(claims: list[Claim], same: Sequence[tuple[ImageId, ImageId]]) -> list[list[Claim]]:
+    """Returns the claims of each thing: pictures that a stated group or a copy joins."""
+    leader: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while leader.setdefault(name, name) != name:
+            leader[name] = name = leader[leader[name]]
+        return name
+
+    for claim in claims:
+        if claim.group is not None:
+            leader[find(claim.image_id)] = find(cluster_of(claim.group))
+    for one, other in same:
+        leader[find(one)] = find(other)
+    found: dict[str, list[Claim]] = {}
+    for claim in claims:
+        found.setdefault(find(claim.image_id), []).append(claim)
+    return list(found.values())
 
 
-def _of_group(claim: Claim, group: str) -> tuple[Split, str]:
-    name = f"its group {group[:40]!r}"
+def _place(together: Sequence[Claim], anchors: Sequence[Anchor]) -> Settled:
+    """Returns where all new pictures of one thing belong."""
+    groups = [claim.group for claim in together if claim.group is not None]
+    stated = [claim.stated for claim in together if claim.stated is not None]
+    first = min(claim.image_id for claim in together)
+    hashed = None
+    if anchors:
+        split = _strictest([anchor.split for anchor in anchors])
+    elif stated:
+        split = _strictest(stated)
+    else:
+        split = assign_split(first, group=groups[0] if groups else None)
+        hashed = hash_key(first, groups[0] if groups else None)
+    named = [anchor.cluster for anchor in anchors if anchor.split is split]
+    named += [cluster_of(group) for group in groups]
+    named += [first] if len(together) > 1 else []
+    return Settled(split, None, named[0] if named else None, "", hashed=hashed)
+
+
+def _settled(claim: Claim, place: Settled, known_groups: Mapping[str, Anchor], copied: bool) -> Settled:
+    split = place.split.value
     if claim.known is not None:
-        return claim.known, f"{name} is in {claim.known.value} for good"
-    if claim.stated is not None:
-        return claim.stated, f"{name} is in {claim.stated.value}, as another of its rows says"
-    split = assign_split(claim.image_id, group=group)
-    return split, f"{name} is in {split.value}"
+        because = f"this picture is in {claim.known.split.value} for good"
+        if claim.known.split is not place.split:
+            return Settled(claim.known.split, None, claim.known.cluster, because)
+        return replace(place, group=claim.group, because=because)
+    deciding = [anchor for anchor in claim.copies if anchor.split is place.split]
+    if deciding:
+        because = f"it is a copy of {deciding[0].what}, which is in {split} for good"
+    elif claim.group is not None and claim.group in known_groups:
+        because = f"its group {claim.group[:40]!r} is in {split} for good"
+    elif claim.group is not None:
+        because = f"its group {claim.group[:40]!r} is in {split}, as another of its rows says"
+    elif copied:
+        because = f"it is a copy of another picture of the upload, which is in {split}"
+    else:
+        because = f"an earlier row has it in {split}"
+    return replace(
+        place, group=claim.group, because=because, copied=copied or bool(claim.copies), copy_of=claim.copies
+    )
 
 
-def _settled(
-    claim: Claim,
-    splits: Mapping[str, tuple[Split, str]],
-    known_groups: Mapping[str, tuple[str, Split]],
-) -> Settled:
-    split, because = claim.known, ""
-    if split is not None:
-        because = f"this picture is in {split.value} for good"
-    group = claim.group
-    if group is not None:
-        of_group, why = splits[group]
-        if split is None:
-            split, because = of_group, why
-        if split is of_group:
-            cluster = known_groups[group][0] if group in known_groups else cluster_of(group)
-            return Settled(split, group, cluster, because)
-    if split is None:
-        split = claim.stated or assign_split(claim.image_id)
-        because = f"an earlier row has it in {split.value}"
-    return Settled(split, None, None, because)
+def _strictest(splits: Sequence[Split]) -> Split:
+    return next(split for split in _STRICTEST if split in splits)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
-from ingest.checks import Accepted, Judge, repeated_captions
+from ingest.checks import Accepted, Judge, judge_split, repeated_captions
+from ingest.copies import Copies, CopyFinder
 from ingest.errors import BadImage, NoValidPair
-from ingest.grouping import Claim, Settled, settle_splits
+from ingest.grouping import Anchor, Claim, Settled, settle_splits
+from ingest.held_out import grown
 from ingest.images import decode, thumbnail
 from ingest.limits import Limits
-from ingest.pair import ImageId, Split, image_id_of
+from ingest.pair import ImageId, SliceKey, Split, image_id_of
 from ingest.plan import Plan
 from ingest.readers.container import Container, Problem, Row, shown
 from ingest.records import NewImage
 from ingest.report import ReportRow, top_reasons
+from ingest.sketch import sketch_of
 
 Progress = Callable[[int, int | None], None]
 
@@ -34,7 +37,9 @@ class Harvest:
         self.stored: set[ImageId] = set()  # blobs that this upload brought
         self._blobs = blobs
         self._uncaptioned: set[ImageId] = set()
-        self._known_split: dict[ImageId, Split] = {}
+        self._known: dict[ImageId, Anchor] = {}
+        self.settled: dict[ImageId, Settled] = {}
+        self._same: Sequence[tuple[ImageId, ImageId]] = ()
         self._limits = limits
         self._judge = Judge(language=language, domain=domain, limits=limits)
 
@@ -87,35 +92,57 @@ class Harvest:
             reasons = top_reasons(self.rows) or "It holds no picture."
             raise NoValidPair("no_valid_pair", f"Nothing in the upload can be used. {reasons}")
 
+    def slices(self) -> dict[SliceKey, set[ImageId]]:
+        """Returns by slice its captioned pictures."""
+        return _slices(self.pairs, self.images)
+
+    def copies(self) -> dict[str, int]:
+        """Returns how many pictures are near-copies, as `IntakeReport.copies` has it."""
+        kept = [self.settled[image_id] for image_id in self.images]
+        return {
+            "in_upload": sum(other in self.images for _, other in self._same),
+            "of_known": sum(bool(place.copy_of) for place in kept),
+            "of_held_out": sum(any(of.split is Split.TEST for of in place.copy_of) for place in kept),
+        }
+
     def _in_their_splits(self, pairs: Sequence[Accepted]) -> list[Accepted]:
         """Settles each picture's split and group; returns the pairs that state no other split."""
-        settled = settle_splits(*self._claims(pairs))
-        for image_id, place in settled.items():
+        claims, copies = self._claims(pairs)
+        known_groups = self.catalog.known_groups({claim.group for claim in claims if claim.group})
+        self._same = copies.same
+        settled = settle_splits(claims, known_groups, copies.same)
+        self.settled = grown(settled, _slices(pairs, self.images))
+        for image_id, place in self.settled.items():
             self.images[image_id] = replace(
                 self.images[image_id], split=place.split, group=place.group, cluster=place.cluster
             )
-        kept: list[Accepted] = []
-        for pair in pairs:
-            place = settled[pair.image_id]
-            if pair.split is not None and pair.split is not place.split:
-                self.rows.append(_split_conflict(pair, place))
-            else:
-                kept.append(pair)
-                self.rows.append(ReportRow(pair.where, "accepted", sentence=pair.sentence))
-        return kept
+        judged = [judge_split(pair, self.settled[pair.image_id]) for pair in pairs]
+        self.rows.extend(judged)
+        return [pair for pair, row in zip(pairs, judged, strict=True) if row.outcome == "accepted"]
 
-    def _claims(self, pairs: Sequence[Accepted]) -> tuple[list[Claim], dict[str, tuple[str, Split]]]:
+    def _claims(self, pairs: Sequence[Accepted]) -> tuple[list[Claim], Copies]:
         stated: dict[ImageId, tuple[Split | None, str | None]] = dict.fromkeys(
             self._uncaptioned, (None, None)
         )
         for pair in pairs:
             split, group = stated.get(pair.image_id, (None, None))
             stated[pair.image_id] = (split or pair.split, group or pair.group)
+        finder = CopyFinder(self.catalog, self._blobs)
+        for image_id in stated.keys() - self._known.keys():
+            if self.images[image_id].sketch is None:  # its blob was there already
+                self.images[image_id] = replace(self.images[image_id], sketch=finder.sketch(image_id))
+        copies = finder.find(
+            {
+                image_id: self.images[image_id].sketch or b""
+                for image_id in stated
+                if image_id not in self._known
+            }
+        )
         claims = [
-            Claim(image_id, self._known_split.get(image_id), split, group)
+            Claim(image_id, self._known.get(image_id), split, group, copies.known.get(image_id, ()))
             for image_id, (split, group) in stated.items()
         ]
-        return claims, self.catalog.known_groups({claim.group for claim in claims if claim.group})
+        return claims, copies
 
     def forget(self, image_ids: set[ImageId]) -> None:
         """Deletes blobs that this upload brought, except those another upload has come to rely on meanwhile."""
@@ -127,7 +154,7 @@ class Harvest:
         known = None
         if record is not None and not record.withdrawn:
             known = record.domain
-            self._known_split[image_id] = record.split
+            self._known[image_id] = Anchor(record.cluster or image_id, record.split)
         is_stored = image_id in self.stored or self._blobs.contains([image_id])[0]
         decoded = None
         if image_id not in self.images and (record is None or not is_stored):
@@ -135,13 +162,17 @@ class Harvest:
         accepted = self._judge_rows(image_id, name, rows, known, decoded.notes if decoded else ())
         if not accepted:
             return
-        if image_id not in self.images:
-            size = decoded or record
-            if size is not None:
-                domain, split = self._judge.domain_of(image_id), Split.TRAIN  # settled with the whole upload
-                self.images[image_id] = NewImage(
-                    image_id, domain, split, size.width, size.height, size.format
-                )
+        size = decoded or record
+        if image_id not in self.images and size is not None:
+            self.images[image_id] = NewImage(
+                image_id,
+                self._judge.domain_of(image_id),
+                Split.TRAIN,  # settled with the whole upload
+                size.width,
+                size.height,
+                size.format,
+                sketch=sketch_of(decoded.image) if decoded is not None else None,
+            )
         if decoded is not None and not is_stored:
             self.stored.add(image_id)
             yield image_id, data, thumbnail(decoded.image)
@@ -166,9 +197,12 @@ class Harvest:
         return bool(pairs)
 
 
-def _split_conflict(pair: Accepted, place: Settled) -> ReportRow:
-    stated = pair.split.value if pair.split else "nothing"
-    return ReportRow(pair.where, "held", "split_conflict", f"The upload says {stated}, but {place.because}.")
+def _slices(pairs: Sequence[Accepted], images: Mapping[ImageId, NewImage]) -> dict[SliceKey, set[ImageId]]:
+    found: dict[SliceKey, set[ImageId]] = {}
+    for pair in pairs:
+        key = SliceKey(pair.language, images[pair.image_id].domain)
+        found.setdefault(key, set()).add(pair.image_id)
+    return found
 
 
 def _as_sentence(notes: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from ingest.catalog import Catalog
 from ingest.checks import normalise_domain
 from ingest.errors import BadOption, BadRow, BadUpload
 from ingest.harvest import Harvest, Progress
+from ingest.held_out import held_out, too_few_note
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from ingest.plan import make_plan
@@ -27,7 +28,7 @@ from ingest.readers.container import shown
 from ingest.readers.dispatch import open_container
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
-from ingest.report import IntakeReport
+from ingest.report import IntakeReport, copies_note
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +137,9 @@ def _record(harvest: Harvest, notes: Sequence[str], options: IntakeOptions, name
         captions=[(pair.image_id, pair.language, pair.text) for pair in harvest.pairs],
     )
     share = _english_share(harvest)
+    held = {key: len(held_out(harvest.settled, ids)) for key, ids in sorted(harvest.slices().items())}
+    copies = harvest.copies()
+    found = [note for note in (copies_note(copies), too_few_note(held)) if note]
 
     def report_of(recorded: Recorded) -> IntakeReport:
         outcomes = Counter(row.outcome for row in harvest.rows)
@@ -152,8 +156,10 @@ def _record(harvest: Harvest, notes: Sequence[str], options: IntakeOptions, name
             rejected=outcomes["rejected"],
             per_slice=_per_slice(harvest),
             english_share=share,
-            notes=(*known, *notes),
+            notes=(*known, *notes, *found),
             rows=tuple(harvest.rows),
+            held_out={str(key): count for key, count in held.items()},
+            copies=copies,
         )
 
     recorded = harvest.catalog.record_chunk(chunk, lambda changes: report_of(changes).to_json())

@@ -87,6 +87,7 @@ def _record_images(connection: Connection, chunk: NewChunk, seq: int) -> dict[Im
             "chunk": seq,
             "group": image.group,
             "cluster": image.cluster or (cluster_of(image.group) if image.group else None),
+            "sketch": image.sketch,
         }
         for image in chunk.images
     ]
@@ -98,6 +99,7 @@ def _record_images(connection: Connection, chunk: NewChunk, seq: int) -> dict[Im
         for name in ("group", "cluster"):
             added = func.coalesce(old[name], brought[name])
             settled[name] = case((old.withdrawn, brought[name]), else_=added)
+        settled["sketch"] = func.coalesce(old.sketch, brought.sketch)
         connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=settled), rows)
     seqs: dict[ImageId, int] = {}
     for group in grouped(image.id for image in chunk.images):

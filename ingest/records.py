@@ -34,6 +34,16 @@ class ImageRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class SketchRecord:
+    """What near-copies of a picture are found by, and what is so of them too: its cluster, or id, and split."""
+
+    id: ImageId
+    cluster: str
+    split: Split
+    sketch: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkRecord:
     """One accepted upload. `pairs` and `images` count all it holds, `new_*` what no earlier chunk had.
 
@@ -88,7 +98,10 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class NewImage:
-    """An accepted picture on its way into the catalog; `group` and `cluster` as in `ImageRecord`."""
+    """An accepted picture on its way into the catalog.
+
+    `group` and `cluster` as in `ImageRecord`; `sketch` of `ingest.sketch`, None for one not made yet.
+    """
 
     id: ImageId
     domain: str
@@ -98,6 +111,7 @@ class NewImage:
     format: str
     group: str | None = None
     cluster: str | None = None
+    sketch: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +42,10 @@ class IntakeReport:
             when there are no such pairs.
         notes: remarks on the whole upload.
         rows: every row.
+        held_out: by "language/domain", how many distinct things of the chunk are held out: pictures of one
+            group, or near-copies of one another, count once.
+        copies: how many new pictures are near-copies: `in_upload` of an earlier one of the upload, `of_known`
+            of one in the catalog, `of_held_out` of one there that is held out.
     """
 
     chunk_id: str
@@ -55,6 +59,8 @@ class IntakeReport:
     english_share: float | None
     notes: Sequence[str]
     rows: Sequence[ReportRow]
+    held_out: Mapping[str, int] = field(default_factory=dict)
+    copies: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON values, with the rows that have something to say (at most 20,000)."""
@@ -68,6 +74,8 @@ class IntakeReport:
             "held": self.held,
             "rejected": self.rejected,
             "per_slice": {key: dict(counts) for key, counts in self.per_slice.items()},
+            "held_out": dict(self.held_out),
+            "copies": dict(self.copies),
             "english_share": self.english_share,
             "notes": list(self.notes),
             "reasons": dict(Counter(row.code for row in self.rows).most_common()),
@@ -87,6 +95,20 @@ class IntakeReport:
 def guarded(cell: str) -> str:
     """Returns a cell that no spreadsheet takes for a formula."""
     return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
+
+
+def copies_note(copies: Mapping[str, int]) -> str | None:
+    """Returns what a report says of near-copies, None when there are none."""
+    told = []
+    if copies["in_upload"]:
+        told.append(f"{copies['in_upload']} of others in the upload")
+    if copies["of_known"]:
+        told.append(f"{copies['of_known']} of known pictures")
+    if copies["of_held_out"]:
+        told.append(f"{copies['of_held_out']} of held-out ones, which are not trained on")
+    if not told:
+        return None
+    return f"near-copies: {', '.join(told)}; the copies of one picture are in one split and count once"
 
 
 def top_reasons(rows: Sequence[ReportRow], *, limit: int = 3) -> str:

@@ -46,10 +46,18 @@ def assign_split(image_id: ImageId, *, column: str | None = None, group: str | N
     """
     if column is not None and column.strip():
         return parse_split(column)
-    has_group = group is not None and group.strip() != ""
-    key = f"group:{(group or '').strip()}" if has_group else f"image:{image_id}"
-    # 8 bytes of sha256 as a number in [0, 1)
-    share = int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64
+    share = hash_share(hash_key(image_id, group))
     if share < TRAIN_SHARE:
         return Split.TRAIN
     return Split.VALIDATION if share < TRAIN_SHARE + VALIDATION_SHARE else Split.TEST
+
+
+def hash_key(image_id: ImageId, group: str | None = None) -> str:
+    """Returns what is hashed for an image: its group, else its id."""
+    has_group = group is not None and group.strip() != ""
+    return f"group:{(group or '').strip()}" if has_group else f"image:{image_id}"
+
+
+def hash_share(key: str) -> float:
+    """Returns a number in [0, 1) that is the same everywhere: 8 bytes of the key's sha256."""
+    return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64

@@ -27,6 +27,13 @@ def encoded(image: Image.Image, format: str = "PNG", **options: object) -> bytes
     return target.getvalue()
 
 
+def resaved(image: Image.Image, format: str, *, scale: float = 1.0, **options: object) -> Image.Image:
+    """A picture scaled, encoded and decoded again."""
+    size = (round(image.width * scale), round(image.height * scale))
+    data = encoded(image.resize(size, Image.Resampling.BICUBIC), format, **options)
+    return Image.open(io.BytesIO(data)).convert("RGB")
+
+
 def zip_of(path: Path, members: Mapping[str, bytes | str]) -> Path:
     return zip_of_pairs(path, list(members.items()))
 

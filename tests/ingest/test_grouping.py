@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.grouping import Claim, settle_splits
+from ingest.grouping import Anchor, Claim, settle_splits
 from ingest.pair import Split, image_id_of
 from tests.ingest.conftest import Place, rows_of
 from tests.ingest.material import folder_of, picture
@@ -31,18 +31,41 @@ def _split(place: Place, number: int) -> Split:
 
 def test_what_is_known_of_a_group_comes_before_what_is_stated_and_that_before_the_hash() -> None:
     claims = [Claim("a", group="g"), Claim("b", stated=TEST, group="g"), Claim("c", stated=TRAIN, group="h")]
-    settled = settle_splits(claims, {"h": ("group:h", TEST)})
+    settled = settle_splits(claims, {"h": Anchor("group:h", TEST)})
     assert {name: place.split for name, place in settled.items()} == {"a": TEST, "b": TEST, "c": TEST}
     assert "group 'h' is in test for good" in settled["c"].because
-    known = settle_splits([*claims, Claim("d", known=TRAIN, group="g")], {})
-    assert known["a"].split is TRAIN
+    known = settle_splits([*claims, Claim("d", known=Anchor("d", TRAIN), group="g")], {})
+    assert (known["a"].split, known["a"].cluster) == (TRAIN, "d")
+    assert [settled[name].hashed for name in "abc"] == [None, None, None]
+    assert settle_splits([Claim("a", group="g")], {})["a"].hashed == "group:g"
 
 
 def test_a_held_out_picture_decides_for_a_group_that_has_both() -> None:
-    claims = [Claim("a", group="g"), Claim("b", known=TRAIN, group="g"), Claim("c", known=TEST, group="g")]
+    claims = [
+        Claim("a", group="g"),
+        Claim("b", known=Anchor("b", TRAIN), group="g"),
+        Claim("c", known=Anchor("c", TEST), group="g"),
+    ]
     settled = settle_splits(claims, {})
     assert [settled[name].split for name in "abc"] == [TEST, TRAIN, TEST]
-    assert [settled[name].cluster for name in "abc"] == ["group:g", None, "group:g"]
+    assert [settled[name].cluster for name in "abc"] == ["c", "b", "c"]
+
+
+def test_near_copies_are_one_group_and_join_the_groups_they_are_in() -> None:
+    claims = [Claim("a"), Claim("b", group="g"), Claim("c", group="g"), Claim("d", stated=TEST), Claim("e")]
+    settled = settle_splits(claims, {}, [("a", "b"), ("c", "d")])
+    assert {settled[name].cluster for name in "abcd"} == {"group:g"}
+    assert [settled[name].split for name in "abcd"] == [TEST] * 4
+    assert [settled[name].copied for name in "abcde"] == [True] * 4 + [False]
+    assert settled["e"].cluster is None
+    assert {place.cluster for place in settle_splits(claims, {}, [("a", "e")]).values()} >= {"a"}
+
+
+def test_a_copy_of_known_pictures_is_in_the_strictest_of_their_splits() -> None:
+    trained, held_out = Anchor("x", TRAIN, "the picture x"), Anchor("y", TEST, "the picture y")
+    settled = settle_splits([Claim("a", copies=(trained, held_out)), Claim("b", copies=(trained,))], {})
+    assert [(settled[name].split, settled[name].cluster) for name in "ab"] == [(TEST, "y"), (TRAIN, "x")]
+    assert settled["a"].because == "it is a copy of the picture y, which is in test for good"
 
 
 def test_later_pictures_of_a_group_are_in_its_split_and_say_so_when_they_are_stated_otherwise(
@@ -59,9 +82,9 @@ def test_later_pictures_of_a_group_are_in_its_split_and_say_so_when_they_are_sta
 
 def test_rows_of_one_group_that_disagree_are_held(place: Place, tmp_path: Path) -> None:
     held = _upload(place, tmp_path / "a", "0.png,zero,,shoe 1.png,one,validation,shoe 2.png,two,test,shoe")
-    assert [(where, code) for where, code, _ in held] == [("t.csv line 4", "split_conflict")]
+    assert [(where, code) for where, code, _ in held] == [("t.csv line 3", "split_conflict")]
     assert "as another of its rows says" in held[0][2]
-    assert _split(place, 0) is Split.VALIDATION
+    assert _split(place, 0) is TEST  # nothing is trained on beside a held-out picture of its group
 
 
 def test_a_withdrawn_group_binds_nobody(place: Place, tmp_path: Path) -> None:
@@ -79,7 +102,7 @@ def test_a_picture_that_is_known_elsewhere_keeps_its_split_and_stays_out_of_the_
     assert [_split(place, n) for n in (1, 2)] == [TRAIN, TEST]
     record = place.catalog.image(image_id_of(picture(1)))
     assert record is not None
-    assert (record.group, record.cluster) == (None, None)
+    assert (record.group, record.cluster) == (None, record.id)
 
 
 @pytest.mark.parametrize(("group", "stored"), [(" shoe ", "shoe"), ("cafe\u0301", "caf\u00e9"), ("", None)])
