@@ -64,7 +64,9 @@ def next_steps(chunk: ChunkRecord) -> list[str]:
             f"If they are wrong, take it out: {withdraw}, and upload a corrected chunk.",
         ]
     if chunk.standing == "withdrawn":
-        return [f"Upload a corrected chunk (`python -m app ingest SOURCE`), or take this one back: {accept}."]
+        return [
+            "Upload a corrected chunk: `python -m app ingest SOURCE`. The same files take this one in anew."
+        ]
     if chunk.standing == "rejected":
         return [
             "`python -m app gate JOB` shows why its update was rejected, and what may help.",

@@ -44,7 +44,7 @@ class SliceLine:
     @property
     def is_unchanged(self) -> bool:
         """Whether no rank differs in any view."""
-        return all(row.note == _UNCHANGED for row in self.views.values())
+        return all(map(is_unchanged, self.views.values()))
 
     @property
     def first(self) -> float | None:
@@ -114,11 +114,16 @@ def legend(report: GateReport) -> str:
     )
 
 
+def is_unchanged(row: GateRow) -> bool:
+    """Whether no rank differs."""
+    return row.note == _UNCHANGED
+
+
 def change(row: GateRow | None) -> str:
     """Returns the change and what it is at least: `−0.4 ≥−2.1`; a dash where nothing was measured."""
     if row is None:
         return "–"
-    return "unchanged" if row.note == _UNCHANGED else f"{points(row.difference)} ≥{points(row.low)}"
+    return _UNCHANGED if is_unchanged(row) else f"{points(row.difference)} ≥{points(row.low)}"
 
 
 def below_best(line: SliceLine) -> str:
@@ -143,10 +148,11 @@ def debts(report: GateReport) -> list[str]:
     """Returns what promoting in spite of a review would accept to lose, a line per slice and view."""
     if report.verdict is not Verdict.REVIEW:
         return []
+    is_pool = any(rule.rule == "kept" and rule.verdict is not Verdict.PROMOTE for rule in report.rules)
     found = []
     for row in report.rows:
-        below = [value for value in (row.difference, row.water_difference) if value is not None]
-        if row.role == "kept" and row.verdict is not Verdict.PROMOTE and min(below) < 0:
+        lost = min(row.difference, row.water_difference or 0.0)
+        if row.role == "kept" and (is_pool or row.verdict is not Verdict.PROMOTE) and lost < 0:
             where = "" if row.view == "own" else f" ({row.view})"
-            found.append(f"{row.slice}{where} {points(min(below))}")
+            found.append(f"{row.slice}{where} {points(lost)}")
     return found

@@ -99,6 +99,8 @@ def _judged(releases: ReleaseStore, record: ReleaseRecord) -> ReleaseRecord:
         parent = releases.readable(record.manifest.parent)
         if parent is None or parent.version != record.version:
             return record
+        if record.manifest.gate and record.manifest.gate != parent.manifest.gate:
+            return record
         record = parent
     return record
 

@@ -9,7 +9,7 @@ import gradio as gr
 from app.demo.guide import Guide
 from app.demo.story import STEPS, Findings, Shown, Step
 from app.server.serving import OWN_ERRORS
-from app.ui import wording
+from app.ui import update_words, wording
 from app.ui.access import base_of
 
 _POLL_SECONDS = 1.0
@@ -110,7 +110,7 @@ class _GuideTab:
         running = self.guide.running
         if running is None:
             return ""
-        return wording.progress_view(
+        return update_words.progress_view(
             "running", {"name": "At work", "message": running.message, "fraction": running.fraction}
         )
 

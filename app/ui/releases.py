@@ -6,10 +6,12 @@ from typing import Any
 
 import gradio as gr
 
+from app.learning.judged import judged_release
 from app.messages import left_out_line
 from app.server.serving import OWN_ERRORS, Serving, WentLive
 from app.ui import wording
-from app.ui.access import Access
+from app.ui.access import Access, base_of
+from app.ui.gate_report import GateReportView
 
 _ID_COLUMN = 1
 Outputs = tuple[Any, ...]
@@ -33,8 +35,7 @@ class _ReleasesTab:
         )
         self._draw_actions()
         with gr.Column(visible=False) as self.report:
-            self.verdict = gr.Markdown(latex_delimiters=[], elem_classes="verdict", elem_id="release-verdict")
-            self.slices = _table("Per slice", wording.GATE_HEADERS, "release-slices")
+            self.judged = GateReportView("release", "")
         with gr.Accordion("History: what was live since when, and why", open=False):
             self.history = _table("All commits, newest first", wording.HISTORY_HEADERS, "history")
 
@@ -63,7 +64,7 @@ class _ReleasesTab:
         self.table.select(
             self._select,
             [self.table],
-            [self.chosen, self.said, self.promote, self.report, self.verdict, self.slices],
+            [self.chosen, self.said, self.promote, self.report, *self.judged.components],
             **private,
         )
         self.promote.click(self._go_live, [self.chosen, self.why], after, **private)
@@ -96,16 +97,16 @@ class _ReleasesTab:
             self.access.admin(request)
             record = self.serving.workspace.releases.release(str(values[row][_ID_COLUMN]))
         except OWN_ERRORS as error:
-            return "", wording.escaped(error), gr.skip(), gr.Column(visible=False), "", gr.skip()
-        text, lines = wording.gate_view(record.manifest.gate)
+            nothing = [gr.skip()] * len(self.judged.components)
+            return "", wording.escaped(error), gr.skip(), gr.Column(visible=False), *nothing
+        judged = judged_release(self.serving.workspace.releases, record.id)
         is_live = record.id == self.serving.live_id()
         return (
             record.id,
             f"Selected: **{record.id}**" + (" (live)" if is_live else ""),
             gr.Button(interactive=not is_live),
             gr.Column(visible=True),
-            text,
-            gr.Dataframe(value=lines, visible=bool(lines)),
+            *self.judged.shown(judged, wording.base_address(*base_of(request))),
         )
 
     def _go_live(self, release: str, reason: str, request: gr.Request) -> Outputs:

@@ -12,13 +12,15 @@ import gradio as gr
 
 from app.learning.outcomes import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
-from app.ui import wording
-from app.ui.access import Access
+from app.ui import update_words, wording
+from app.ui.access import Access, base_of
+from app.ui.check import CheckStep
+from app.ui.decide import DECIDE, DecideStep
 from app.ui.upload import UploadStep
 from ingest.records import FINAL_STATES
 from model_updates.strategies import STRATEGIES, strategy_named
 
-UPLOAD, CHECK, TEACH, DECIDE = range(4)
+UPLOAD, CHECK, TEACH = range(DECIDE)
 _POLL_SECONDS = 1.5
 Outputs = tuple[Any, ...]
 
@@ -36,17 +38,16 @@ class _UpdateTab:
         self.access = access
         self.chunk = gr.State("")
         self.job = gr.State("")
-        self.release = gr.State("")
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
         with gr.Walkthrough(selected=UPLOAD, elem_id="steps") as self.steps:
             with gr.Step("Upload", id=UPLOAD):
                 self._draw_upload()
             with gr.Step("Check", id=CHECK):
-                self._draw_check()
+                self.check = CheckStep()
             with gr.Step("Teach", id=TEACH):
                 self._draw_teach()
             with gr.Step("Decide", id=DECIDE):
-                self._draw_decide()
+                self.decide = DecideStep(self.serving, self.access)
 
     # What there is to see
 
@@ -57,23 +58,9 @@ class _UpdateTab:
                 [], label="… or teach a chunk that is here already", scale=4, elem_id="known"
             )
             self.use = gr.Button("Use this chunk", scale=1, min_width=150, elem_id="use-known")
-
-    def _draw_check(self) -> None:
-        self.summary = gr.Markdown("No chunk is chosen yet.", elem_id="report-summary", latex_delimiters=[])
-        self.rows = gr.Dataframe(
-            headers=wording.REPORT_HEADERS,
-            label="Held and rejected",
-            interactive=False,
-            wrap=True,
-            visible=False,
-            max_height=360,
-            elem_id="report-rows",
-        )
-        with gr.Row():
-            self.download = gr.Button("Download the report (CSV)", visible=False, elem_id="report-csv")
-            self.go_on = gr.Button(
-                "Choose how to teach it", variant="primary", interactive=False, elem_id="go-on"
-            )
+        with gr.Row(elem_classes="beside"):
+            self.past = gr.Dropdown([], label="… or read how an update was judged", scale=4, elem_id="past")
+            self.read = gr.Button("Show its report", scale=1, min_width=150, elem_id="read-past")
 
     def _draw_teach(self) -> None:
         with gr.Row():
@@ -108,23 +95,6 @@ class _UpdateTab:
             visible=False,
         )
 
-    def _draw_decide(self) -> None:
-        self.verdict = gr.Markdown(
-            "No update has ended yet.", elem_classes="verdict", elem_id="verdict", latex_delimiters=[]
-        )
-        self.gate = gr.Dataframe(
-            headers=wording.GATE_HEADERS,
-            label="Per slice: recall in percent, change in points",
-            interactive=False,
-            wrap=True,
-            visible=False,
-            elem_id="gate",
-        )
-        with gr.Row():
-            self.promote = gr.Button("Promote", variant="primary", visible=False, elem_id="promote-new")
-            self.keep = gr.Button("Keep as is", visible=False, elem_id="keep")
-        self.decided = gr.Markdown("", elem_classes="status", elem_id="decided", latex_delimiters=[])
-
     # How it is connected
 
     def connect(self, blocks: gr.Blocks) -> None:
@@ -135,12 +105,14 @@ class _UpdateTab:
             "concurrency_limit": 1,
         }
         chosen = [
-            self.upload.said, self.chunk, self.steps, self.summary, self.rows, self.download, self.go_on,
+            self.upload.said, self.chunk, self.steps, *self.check.components,
             self.strategy, self.explained, self.options, self.begin,
         ]  # fmt: skip
         self.upload.connect(blocks, chosen, self._chosen, self._not_chosen, private)
         self.use.click(self._use_known, [self.known], chosen, **private)
-        self.go_on.click(lambda: gr.Walkthrough(selected=TEACH), None, self.steps, api_visibility="private")
+        self.check.go_on.click(
+            lambda: gr.Walkthrough(selected=TEACH), None, self.steps, api_visibility="private"
+        )
         self.strategy.input(
             self._explain,
             [self.chunk, self.strategy],
@@ -155,15 +127,17 @@ class _UpdateTab:
             watched,
             **private,
         )
-        ended = [
-            self.progress, self.timer, self.steps, self.begin, self.verdict, self.gate, self.promote, self.keep,
-            self.release, self.decided,
-        ]  # fmt: skip
+        ended = [self.progress, self.timer, self.begin, self.past, self.steps, *self.decide.components]
         self.timer.tick(self._watch, [self.job], ended, show_progress="hidden", **private)
-        after = [self.decided, self.promote, self.keep]
-        self.promote.click(self._go_live, [self.release, self.why], after, **private)
-        self.keep.click(self._keep_as_is, [self.release], after, **private)
-        blocks.load(self._resume, None, [self.known, *watched, self.steps], show_progress="hidden", **private)
+        self.decide.connect(self.why, private)
+        self.decide.connect_past(self.past, self.read, self.upload.said, self.steps, private)
+        blocks.load(
+            self._resume,
+            None,
+            [self.known, self.past, *watched, self.steps],
+            show_progress="hidden",
+            **private,
+        )
 
     # What happens
 
@@ -173,12 +147,13 @@ class _UpdateTab:
         try:
             self.access.admin(request)
             record = self.serving.workspace.catalog.chunk(chunk_id)
-            return self._chosen(record.id, record.report, None)
+            return self._chosen(record.id, None, request)
         except OWN_ERRORS as error:
             return self._not_chosen(f"**{wording.escaped(error)}**")
 
-    def _chosen(self, chunk_id: str, report: dict[str, Any], embedded: int | None) -> Outputs:
-        text, rows = wording.intake_view(report, embedded)
+    def _chosen(self, chunk_id: str, embedded: int | None, request: gr.Request) -> Outputs:
+        base = wording.base_address(*base_of(request))
+        shown = self.check.shown(self.serving.workspace.catalog.chunk(chunk_id), base, embedded=embedded)
         name, _ = self.serving.recommended(chunk_id)
         choices = [(f"{known} (recommended)" if known == name else known, known) for known in STRATEGIES]
         explained, options = self._describe(chunk_id, name)
@@ -186,10 +161,7 @@ class _UpdateTab:
             "",
             chunk_id,
             gr.Walkthrough(selected=CHECK),
-            f"### Chunk `{chunk_id}`\n\n{text}",
-            gr.Dataframe(value=rows, visible=bool(rows)),
-            gr.Button(link=f"/v1/chunks/{chunk_id}/report.csv", visible=bool(rows)),
-            gr.Button(interactive=True),
+            *shown,
             gr.Dropdown(choices=choices, value=name),
             explained,
             options,
@@ -197,7 +169,7 @@ class _UpdateTab:
         )
 
     def _not_chosen(self, line: str) -> Outputs:
-        return (line, "", *([gr.skip()] * 9))
+        return (line, "", *([gr.skip()] * (len(self.check.components) + 5)))
 
     def _explain(self, chunk_id: str, name: str, request: gr.Request) -> Outputs:
         try:
@@ -245,54 +217,34 @@ class _UpdateTab:
             )
         except OWN_ERRORS as error:
             return "", gr.Timer(), gr.Markdown(f"**{wording.escaped(error)}**", visible=True), gr.Button()
-        shown = gr.Markdown(wording.progress_view(job.state, {}), visible=True)
+        shown = gr.Markdown(update_words.progress_view(job.state, {}), visible=True)
         return job.id, gr.Timer(active=True), shown, gr.Button(interactive=False)
 
     def _watch(self, job_id: str, request: gr.Request) -> Outputs:
+        nothing = [gr.skip()] * (1 + len(self.decide.components))
         try:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
-            return (f"**{wording.escaped(error)}**", gr.Timer(active=False), *([gr.skip()] * 8))
+            said = f"**{wording.escaped(error)}**"
+            return said, gr.Timer(active=False), gr.skip(), gr.skip(), *nothing
         if job.state not in FINAL_STATES:
-            return (wording.progress_view(job.state, job.progress), *([gr.skip()] * 9))
+            said = update_words.progress_view(job.state, job.progress)
+            return said, gr.skip(), gr.skip(), gr.skip(), *nothing
         stop, again = gr.Timer(active=False), gr.Button(interactive=True)
         if not job.result.get("verdict"):
             line = f"### It failed\n\n{wording.escaped(job.error or job.state)}\n\nNothing live has changed."
-            return (line, stop, gr.skip(), again, *([gr.skip()] * 6))
+            return line, stop, again, gr.skip(), *nothing
         self.serving.refresh()
-        text, rows = wording.gate_view(job.result.get("gate"))
-        release, is_live = job.result.get("release") or "", job.result.get("commit") is not None
-        waits = bool(release) and not is_live
-        label = "Promote" if job.result["verdict"] == "promote" else "Promote in spite of this"
+        done = {"name": "ended", "message": job.result.get("sentence"), "fraction": 1}
         return (
-            wording.progress_view(
-                "ended", {"name": "ended", "message": job.result.get("sentence"), "fraction": 1}
-            ),
+            update_words.progress_view("ended", done),
             stop,
-            gr.Walkthrough(selected=DECIDE),
             again,
-            text,
-            gr.Dataframe(value=rows, visible=bool(rows)),
-            gr.Button(label, visible=waits),
-            gr.Button(visible=waits),
-            release,
-            wording.outcome_line(job.result),
+            self.decide.past(),
+            gr.Walkthrough(selected=DECIDE),
+            *self.decide.shown(job, request),
         )
-
-    def _go_live(self, release: str, why: str, request: gr.Request) -> Outputs:
-        try:
-            account = self.access.admin(request)
-            commit = self.serving.promote(release, why=why, by=account.name, force=True).commit
-        except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.skip(), gr.skip()
-        hidden = gr.Button(visible=False)
-        return f"**{commit.release} is live** (commit {commit.number}). [Search it](/)", hidden, hidden
-
-    def _keep_as_is(self, release: str) -> Outputs:
-        hidden = gr.Button(visible=False)
-        line = f"Nothing changed. `{release}` waits under Releases, should you want it later."
-        return line, hidden, hidden
 
     def _resume(self, request: gr.Request) -> Outputs:
         """Fills the menu, and finds an update that is still running."""
@@ -301,13 +253,16 @@ class _UpdateTab:
             chunks = self.serving.workspace.catalog.chunks()
             job = self.serving.work.unfinished("update")
         except OWN_ERRORS:
-            return gr.Dropdown(), "", gr.Timer(), gr.Markdown(), gr.Button(), gr.skip()
-        known = gr.Dropdown(choices=[(wording.chunk_label(chunk), chunk.id) for chunk in reversed(chunks)])
+            return gr.Dropdown(), gr.Dropdown(), "", gr.Timer(), gr.Markdown(), gr.Button(), gr.skip()
+        known = gr.Dropdown(
+            choices=[(update_words.chunk_label(chunk), chunk.id) for chunk in reversed(chunks)]
+        )
         if job is None:
-            return known, "", gr.Timer(active=False), gr.skip(), gr.skip(), gr.skip()
-        shown = gr.Markdown(wording.progress_view(job.state, job.progress), visible=True)
+            return known, self.decide.past(), "", gr.Timer(active=False), gr.skip(), gr.skip(), gr.skip()
+        shown = gr.Markdown(update_words.progress_view(job.state, job.progress), visible=True)
         return (
             known,
+            self.decide.past(),
             job.id,
             gr.Timer(active=True),
             shown,

@@ -13,7 +13,7 @@ import gradio as gr
 
 from app.server.serving import OWN_ERRORS, Serving
 from app.server.uploads import column_names, receive
-from app.ui import wording
+from app.ui import update_words, wording
 from app.ui.access import Access
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES, JobRecord
@@ -25,8 +25,8 @@ _INTRO = (
     "a text file of the same name beside each picture."
 )
 Outputs = tuple[Any, ...]
-Chosen = Callable[[str, dict[str, Any], int | None], Outputs]
-"""Shows a chunk by its id, its report and how many pictures were embedded."""
+Chosen = Callable[[str, int | None, gr.Request], Outputs]
+"""Shows a chunk by its id, and how many pictures were embedded."""
 
 
 class UploadStep:
@@ -113,7 +113,7 @@ class UploadStep:
 
     def _uploading(self, job: JobRecord) -> Outputs:
         return (
-            wording.progress_view(job.state, job.progress),
+            update_words.progress_view(job.state, job.progress),
             job.id,
             gr.Timer(active=True),
             gr.Button(interactive=False),
@@ -136,14 +136,14 @@ class UploadStep:
         except OWN_ERRORS as error:
             return *over, *self._not_chosen(f"**{wording.escaped(error)}**")
         if job.state not in FINAL_STATES:
-            said = wording.progress_view(job.state, job.progress)
+            said = update_words.progress_view(job.state, job.progress)
             return (*([gr.skip()] * 3), said, *([gr.skip()] * self._rest))
         if job.state != "succeeded":
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
             return *over, *self._not_chosen(f"**{wording.escaped(line)}**")
         self.serving.refresh()
-        report = job.result["report"]
-        return *over, *self._on_chosen(report["chunk_id"], report, job.result["images_embedded"])
+        chunk = job.result["report"]["chunk_id"]
+        return *over, *self._on_chosen(chunk, job.result["images_embedded"], request)
 
     def _resume(self, request: gr.Request) -> Outputs:
         """Finds an upload that is still being taken in."""

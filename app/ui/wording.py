@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 from app.releases.commits import CommitRecord
@@ -13,14 +12,12 @@ from app.releases.store import ReleaseRecord
 from app.search import AUTO, Answer, CompareAnswer
 from app.ui.language_names import english_name, own_name
 from ingest.pair import Caption
-from ingest.records import ChunkRecord, ImageRecord
+from ingest.records import ImageRecord
 from model_updates.evaluation import View
-from model_updates.gate.report import GateReport, points
+from model_updates.gate.report import points
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-_BAR = 24
-VERDICTS = {"promote": "Passed", "review": "Needs your decision", "reject": "Rejected"}
 
 NOTHING_YET = (
     "### Describe a picture\n\n"
@@ -197,115 +194,6 @@ def release_label(record: ReleaseRecord, live: str | None) -> str:
     return f"{record.id}  ·  {record.manifest.strategy or 'base'}{mark}"
 
 
-def gate_view(gate: Mapping[str, Any] | None) -> tuple[str, list[list[str]]]:
-    """Returns the verdict in large with its reasons, and a row per slice."""
-    if not gate:
-        return "This release did not pass through a gate: it is the base encoder, or only added pictures.", []
-    report = GateReport.from_json(gate)
-    heading = VERDICTS.get(str(report.verdict), str(report.verdict))
-    reasons = "\n".join(f"- {escaped(reason)}" for reason in report.reasons)
-    rows = [
-        [
-            row.slice,
-            row.role,
-            str(row.images),
-            f"{row.live:.1f}",
-            f"{row.candidate:.1f}",
-            points(row.difference),
-            f"{points(row.low)} … {points(row.high)}",
-            f"{row.candidate_recalls['t2i_r1']:.1f}",
-            f"{row.candidate_recalls['t2i_r10']:.1f}",
-            f"{row.verdict}: {row.note}" if row.note else str(row.verdict),
-        ]
-        for row in report.rows
-    ]
-    return f"## {heading}\n\n{reasons}", rows
-
-
-GATE_HEADERS = ["slice", "role", "images", "live", "new", "change", "bounds", "R@1", "R@10", "verdict"]
-
-
-def intake_view(report: Mapping[str, Any], images_embedded: int | None = None) -> tuple[str, list[list[str]]]:
-    """Returns the counts of an intake, and its held and rejected rows."""
-    lines = [
-        f"**{report['new_pairs']}** new pairs · **{report['new_images']}** new pictures · "
-        f"{report['known_pairs']} known · **{report['held']}** held · **{report['rejected']}** rejected"
-    ]
-    if images_embedded is not None:
-        lines.append(f"{images_embedded} pictures were embedded and can be searched now.")
-    if report["per_slice"]:
-        lines += ["| slice | train | validation | test |", "|---|---:|---:|---:|"]
-        lines += [
-            f"| {escaped(key)} | {counts['train']} | {counts['validation']} | {counts['test']} |"
-            for key, counts in report["per_slice"].items()
-        ]
-    if report["english_share"] is not None:
-        lines.append(
-            f"{100 * report['english_share']:.0f} % of the pairs have an English caption beside them."
-        )
-    lines += [escaped(note) for note in report["notes"]]
-    rows = [
-        [row["outcome"], row["where"], row["code"], row["sentence"]]
-        for row in report["rows"]
-        if row["outcome"] != "accepted"
-    ]
-    return _paragraphs(lines), rows
-
-
-def chunk_label(chunk: ChunkRecord) -> str:
-    """Returns how a menu names a chunk."""
-    languages = ", ".join(chunk.languages) or "no captions"
-    return f"{chunk.id} · {chunk.name} · {chunk.pairs} pairs · {languages}"
-
-
-REPORT_HEADERS = ["outcome", "where", "reason", "what it means"]
-
-
-def progress_view(state: str, progress: Mapping[str, Any]) -> str:
-    """Returns where a job is: stage, a bar, the message, and the losses by name."""
-    name = str(progress.get("name") or state)
-    fraction = progress.get("fraction")
-    lines = [f"### {STAGES.get(name, name.capitalize())}"]
-    if fraction is not None:
-        filled = round(_BAR * min(1.0, max(0.0, float(fraction))))
-        lines.append(f"`{'█' * filled}{'░' * (_BAR - filled)}` {100 * float(fraction):.0f} %")
-    lines.append(escaped(progress.get("message") or "Waiting for the worker to start."))
-    terms = (progress.get("details") or {}).get("terms") or {}
-    if terms:
-        lines.append(
-            "loss: " + " · ".join(f"{escaped(term)} {float(value):.3f}" for term, value in terms.items())
-        )
-    return "\n\n".join(lines)
-
-
-STAGES = {
-    "ingest": "Reading the upload",
-    "queued": "Starting",
-    "running": "Starting",
-    "interrupted": "Interrupted: starting again",
-    "features": "Reading the chunk",
-    "train": "Learning",
-    "measure": "Measuring on held-out pairs",
-    "gate": "Judging",
-    "embed": "Embedding the gallery",
-    "index": "Checking the index",
-    "release": "Publishing the release",
-    "commit": "Going live",
-    "ended": "Done",
-}
-
-
-def outcome_line(result: Mapping[str, Any]) -> str:
-    """Returns what an update cost, and what became of it."""
-    embedded = result.get("images_embedded", 0)
-    cost = f"{float(result.get('seconds', 0)):.0f} s · {embedded} pictures embedded again (mode {result.get('mode')})"
-    if result.get("commit") is not None:
-        return f"`{result['release']}` is live · {cost}"
-    if result.get("release"):
-        return f"`{result['release']}` is ready · {cost}"
-    return f"What was live stays live · {float(result.get('seconds', 0)):.0f} s"
-
-
 def moment(value: object) -> str:
     """Returns an ISO time as "2026-11-21 14:05", or a dash."""
     return str(value)[:16].replace("T", " ") if value else "–"
@@ -342,11 +230,3 @@ def _both(pair: tuple[SliceSummary | None, SliceSummary | None], name: str) -> l
     cells = ["–" if value is None else f"{value:.1f}" for value in values]
     change = "–" if values[0] is None or values[1] is None else points(values[1] - values[0])
     return [*cells, change]
-
-
-def _paragraphs(lines: Sequence[str]) -> str:
-    text = lines[0]
-    for before, line in zip(lines, lines[1:], strict=False):
-        # The lines of one table must not be torn apart.
-        text += ("\n" if before.startswith("|") and line.startswith("|") else "\n\n") + line
-    return text

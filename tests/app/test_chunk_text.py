@@ -45,7 +45,7 @@ def test_what_speaks_against_a_chunk_comes_first_with_figures_and_examples() -> 
         ("new", ["update --chunk 0a1b2c3d4e5f", "withdraw"]),
         ("accepted", ["update --chunk 0a1b2c3d4e5f", "withdraw"]),
         ("rejected", ["gate JOB", "withdraw"]),
-        ("withdrawn", ["ingest SOURCE", "accept 0a1b2c3d4e5f"]),
+        ("withdrawn", ["ingest SOURCE"]),
     ],
 )
 def test_each_standing_says_what_can_be_done(standing: str, verbs: list[str]) -> None:

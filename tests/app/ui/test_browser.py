@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from app.demo import homes
 from app.demo.story import Check, Findings, Shown
 from app.workspace import Workspace
+from tests.app.gate_reports import HOSTILE, findings, gate_report
 from tests.app.server.served import Served, make_home, sample_upload, served
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -50,7 +51,31 @@ def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def browser(server: Served, guided: Served) -> Iterator[Any]:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A home whose one chunk is held by its checks, and whose first update was rejected long ago."""
+    settings = make_home(tmp_path_factory.mktemp("judged"))
+    with Workspace.open(settings) as workspace:
+        catalog = workspace.catalog
+        ids = catalog.gallery_ids()
+        chunk = catalog.chunks()[0].id
+        catalog.add_findings(chunk, findings(ids))
+        catalog.set_standing(chunk, "held", by="checks", why="row shift")
+        job = catalog.add_job("update", {"chunk": chunk})
+        report = gate_report("reject", unchanged=30, pictures=ids[:3])
+        result = {
+            "verdict": "reject",
+            "gate": report.to_json(),
+            "release": None,
+            "commit": None,
+            "seconds": 9.0,
+        }
+        catalog.update_job(job.id, state="rejected", result=result)
+    with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(server: Served, guided: Served, judged: Served) -> Iterator[Any]:
     """Starts after the servers: it leaves an event loop running, in which none can be started."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -178,6 +203,59 @@ def test_an_upload_is_watched_until_its_report_is_there(server: Served, page: Pa
     assert "3 new pictures" in page.inner_text("#report-summary")
     assert "3 pictures were embedded" in page.inner_text("#report-summary")
     expect(page.locator("#stop-upload")).to_be_hidden()
+
+
+def _choose(page: Page, menu: str, text: str) -> None:
+    _settle(page)
+    page.click(f"{menu} input")
+    page.locator("[role=option]").filter(has_text=text).first.click()
+    _settle(page)
+
+
+def _does_not_overflow(page: Page) -> None:
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_rejected_update_opened_later_shows_its_whole_report(
+    judged: Served, page: Page, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    _open(page, f"{judged.url}/admin/")
+    _choose(page, "#past", "Rejected")
+    page.click("#read-past")
+    page.wait_for_selector("#update-verdict h2")
+    assert "Rejected" in page.inner_text("#update-verdict")
+    assert "lost against" in page.inner_text("#update-verdict")
+    assert "What to do next" in page.inner_text("#update-steps")
+    expect(page.locator("#update-moved")).to_contain_text(HOSTILE)
+    assert page.title() == "Perennial · teaching"
+    _is_drawn(page, "#update-moved img")
+    expect(page.locator("#promote-new")).to_be_hidden()
+    # The long table scrolls in its own frame and does not widen or lengthen the page.
+    table = page.locator("#update-slices table").last
+    assert table.evaluate("table => table.scrollHeight > table.clientHeight")
+    assert table.evaluate("table => table.clientHeight") < 500
+    _does_not_overflow(page)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_held_chunk_shows_its_findings_as_cards(judged: Served, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    _open(page, f"{judged.url}/admin/")
+    _choose(page, "#known", "held")
+    page.click("#use-known")
+    expect(page.locator("#finding-0")).to_contain_text("moved by one row")
+    expect(page.locator("#finding-0")).to_contain_text(HOSTILE)
+    assert page.title() == "Perennial · teaching"
+    _is_drawn(page, "#finding-0 img")
+    assert "Standing: held" in page.inner_text("#report-summary")
+    expect(page.locator("#finding-1")).to_contain_text("cannot be told")
+    expect(page.locator("#finding-2")).to_contain_text("No caption stands on many pictures")
+    expect(page.locator("#finding-3")).to_be_hidden()
+    expect(page.locator("#go-on")).to_be_disabled()
+    _does_not_overflow(page)
 
 
 def test_the_guide_shows_what_a_step_found_with_its_pictures(guided: Served, page: Page) -> None:

@@ -10,7 +10,7 @@ import pytest
 from app.releases.manifest import ReleaseManifest, SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import Answer, CompareAnswer, Hit
-from app.ui import wording
+from app.ui import update_words, wording
 from app.ui.language_names import english_name, own_name
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from ingest.pair import Caption, Split
@@ -162,12 +162,12 @@ def test_progress_shows_stage_bar_message_and_losses() -> None:
         "fraction": 0.25,
         "details": {"terms": {"cross_modal": 1.5}},
     }
-    shown = wording.progress_view("running", stage)
+    shown = update_words.progress_view("running", stage)
     assert "### Learning" in shown
     assert "██████░░░░░░░░░░░░░░░░░░" in shown
     assert "25 %" in shown
     assert "1.500" in shown
-    assert "Waiting" in wording.progress_view("queued", {})
+    assert "Waiting" in update_words.progress_view("queued", {})
 
 
 def test_an_intake_lists_only_what_was_not_accepted() -> None:
@@ -179,7 +179,7 @@ def test_an_intake_lists_only_what_was_not_accepted() -> None:
             {"where": "row 2", "outcome": "rejected", "code": "image_missing", "sentence": "There is none."},
         ],
     }  # fmt: skip
-    text, rows = wording.intake_view(report, 4)
+    text, rows = update_words.intake_view(report, 4)
     assert rows == [["rejected", "row 2", "image_missing", "There is none."]]
     assert "| de\\/photo | 6 | 1 | 1 |" in text
     assert "50 %" in text

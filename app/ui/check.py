@@ -1,0 +1,86 @@
+"""The Check step of the Update tab: what a chunk's checks found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from app.chunk_words import findings_of
+from app.ui import report_words, update_words
+from ingest.findings import Finding, Outcome
+from ingest.records import ChunkRecord
+
+MOST_CARDS = 12
+_TEACHABLE = {"new", "accepted", "rejected"}
+Outputs = tuple[Any, ...]
+
+
+class CheckStep:
+    """The components of the step."""
+
+    def __init__(self) -> None:
+        """Draws the step; call inside it."""
+        self.summary = gr.Markdown(
+            "No chunk is chosen yet.", elem_id="report-summary", elem_classes="tables", latex_delimiters=[]
+        )
+        self.cards = [
+            gr.Markdown(
+                "", visible=False, elem_id=f"finding-{n}", elem_classes="finding", latex_delimiters=[]
+            )
+            for n in range(MOST_CARDS)
+        ]
+        self.rows = gr.Dataframe(
+            headers=update_words.REPORT_HEADERS,
+            label="Held and rejected",
+            interactive=False,
+            wrap=True,
+            visible=False,
+            max_height=360,
+            elem_id="report-rows",
+        )
+        with gr.Row():
+            self.download = gr.Button("Download the report (CSV)", visible=False, elem_id="report-csv")
+            self.go_on = gr.Button(
+                "Choose how to teach it", variant="primary", interactive=False, elem_id="go-on"
+            )
+
+    @property
+    def components(self) -> list[Any]:
+        """What `shown` fills, in its order."""
+        return [self.summary, *self.cards, self.rows, self.download, self.go_on]
+
+    def shown(self, chunk: ChunkRecord, base: str, *, embedded: int | None = None) -> Outputs:
+        """Returns what the step shows of a chunk.
+
+        Args:
+            chunk: as the catalog has it now.
+            base: address that the browser reached us by.
+            embedded: how many pictures were embedded when it was taken in, if that was just now.
+        """
+        text, rows = update_words.intake_view(chunk.report, embedded)
+        return (
+            f"### Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}",
+            *_cards(chunk, base),
+            gr.Dataframe(value=rows, visible=bool(rows)),
+            gr.Button(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
+            gr.Button(interactive=chunk.standing in _TEACHABLE),
+        )
+
+
+def _cards(chunk: ChunkRecord, base: str) -> list[gr.Markdown]:
+    """A card for each finding that says or shows something, and one for all the others; the rest stay hidden."""
+    quiet: list[Finding] = []
+    telling: list[Finding] = []
+    for finding in findings_of(chunk):
+        is_quiet = finding.outcome is Outcome.ACCEPT and not finding.examples
+        (quiet if is_quiet else telling).append(finding)
+    cards = [_card(report_words.finding_view(one, base), one.outcome) for one in telling[: MOST_CARDS - 1]]
+    rest = [*telling[MOST_CARDS - 1 :], *quiet]
+    if rest:
+        cards.append(_card(report_words.quiet_view(rest), rest[0].outcome))
+    return [*cards, *[gr.Markdown("", visible=False)] * (MOST_CARDS - len(cards))]
+
+
+def _card(text: str, outcome: Outcome) -> gr.Markdown:
+    return gr.Markdown(text, visible=True, elem_classes=["finding", "cards", outcome.value])

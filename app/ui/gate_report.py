@@ -1,0 +1,63 @@
+"""The gate's report on a screen: the same in the Update tab and in the Releases tab."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from app.learning.judged import Judged
+from app.ui import report_words
+
+Outputs = tuple[Any, ...]
+
+
+class GateReportView:
+    """The components of one report, from the verdict down to single captions."""
+
+    def __init__(self, name: str, empty: str) -> None:
+        """Draws the report; call where it is to stand.
+
+        Args:
+            name: begins the ids of its components.
+            empty: what stands there before there is a report.
+        """
+        self.verdict = _text(empty, f"{name}-verdict", "verdict", visible=True)
+        self.steps = _text("", f"{name}-steps", "notice")
+        self.slices = _text("", f"{name}-slices", "tables slice-table")
+        self.moved = _text("", f"{name}-moved", "cards")
+        with gr.Accordion("Every rule's sentences", open=False, visible=False) as self.all:
+            self.reasons = _text("", f"{name}-reasons", "reasons", visible=True)
+
+    @property
+    def components(self) -> list[Any]:
+        """What `shown` fills, in its order."""
+        return [self.verdict, self.steps, self.slices, self.moved, self.all, self.reasons]
+
+    def shown(self, judged: Judged, base: str) -> Outputs:
+        """Returns what the components show of a verdict.
+
+        Args:
+            judged: what the gate said, and of what.
+            base: address that the browser reached us by.
+        """
+        verdict, report = report_words.verdict_view(judged), judged.report
+        if report is None:
+            return (verdict, *([gr.Markdown(visible=False)] * 3), gr.Accordion(visible=False), "")
+        parts = (
+            report_words.steps_view(report),
+            report_words.slices_view(report),
+            report_words.moved_view(report, base),
+        )
+        return (
+            verdict,
+            *(gr.Markdown(part, visible=bool(part)) for part in parts),
+            gr.Accordion(visible=True),
+            report_words.reasons_view(report),
+        )
+
+
+def _text(value: str, elem_id: str, kind: str, *, visible: bool = False) -> gr.Markdown:
+    return gr.Markdown(
+        value, elem_id=elem_id, elem_classes=kind.split(), latex_delimiters=[], visible=visible
+    )
