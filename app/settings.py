@@ -50,7 +50,7 @@ class GateSettings(BaseModel):
     learned_margin: float = 0.0
     pooled_drop: float = 2.0
     slice_drop: float = 5.0
-    first_pooled_drop: float = 4.0
+    first_pooled_drop: float = 5.0
     first_slice_drop: float = 10.0
     minimum_images: int = 100
     samples: int = 2000

@@ -25,6 +25,7 @@ from gate_worlds import Levels, Size, World, after, french, least_protected, wor
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "gate.md"
 SLICES, THINGS, DEVIATIONS, PROMOTIONS = (1, 2, 4, 8, 20, 60), (100, 150, 300), (0.1, 0.15, 0.2), (0, 8)
 STEPS = 20
+MANY = 20  # slices; from here on a home takes minutes
 Values = dict[str, Any]
 
 
@@ -51,9 +52,6 @@ def main() -> None:
 
 
 def _parts(runs: int) -> Iterator[tuple[str, Callable[[], Values]]]:
-    sizes = [(Size(k, n, d), p) for k, n, d, p in product(SLICES, THINGS, DEVIATIONS, PROMOTIONS)]
-    # The sizes that the bars name come first.
-    sizes.sort(key=lambda entry: (entry[0].things != 150 or entry[0].deviation > 0.15, entry[0].slices == 60))
     for attack in ("french", "least"):
         for size in (Size(4), Size(8), Size(20), Size(2), Size(1), Size(8, memory=0)):
             name = f"drift-{attack}-{size.slices}-{size.things}-{size.deviation}-{size.memory}"
@@ -64,14 +62,31 @@ def _parts(runs: int) -> Iterator[tuple[str, Callable[[], Values]]]:
     for gain, things in product((0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0), THINGS):
         size = Size(8, things)
         yield f"gain-{gain}-{things}", lambda g=gain, s=size: _asked(s, 0, _all_slices(0.0), runs, g)  # type: ignore[misc]
-    for size, promotions in sizes:
-        for kind, losses in (
-            ("benign", _all_slices(0.0)),
-            ("slice", _one_slice(8.0)),
-            ("pool", _all_slices(3.0)),
-        ):
-            name = f"{kind}-{size.slices}-{size.things}-{size.deviation}-{promotions}"
-            yield name, lambda s=size, p=promotions, what=losses: _asked(s, p, what, runs)  # type: ignore[misc]
+    for size, promotions in _homes():
+        name = f"home-{size.slices}-{size.things}-{size.deviation}-{promotions}"
+        yield name, lambda s=size, p=promotions: _home(s, p, runs)  # type: ignore[misc]
+
+
+def _homes() -> list[tuple[Size, int]]:
+    """The homes that are asked about, those that the bars name first; with many slices not every size."""
+    homes = [
+        (Size(slices, things, deviation), promotions)
+        for slices, things, deviation, promotions in product(SLICES, THINGS, DEVIATIONS, PROMOTIONS)
+        if slices < MANY or things == 150 or deviation == 0.15
+    ]
+    return sorted(homes, key=lambda home: (home[0].things != 150 or home[0].deviation > 0.15, home[0].slices))
+
+
+def _home(size: Size, promotions: int, runs: int) -> Values:
+    """Counts verdicts on three candidates for one home: harmless, one slice -8, all slices -3."""
+    candidates = {"benign": _all_slices(0.0), "slice": _one_slice(8.0), "pool": _all_slices(3.0)}
+    verdicts: dict[str, Counter[str]] = {kind: Counter() for kind in candidates}
+    for seed in range(runs):
+        world = after(size, promotions, np.random.default_rng((seed, size.slices, promotions)))
+        for kind, losses in candidates.items():
+            report = world.judge(world.measure(losses(size.slices)))
+            verdicts[kind][str(report.verdict)] += 1
+    return {kind: {"verdicts": counts} for kind, counts in verdicts.items()}
 
 
 def _one_slice(points: float) -> Callable[[int], Levels]:

@@ -17,6 +17,8 @@ def write_report(work: Path, report: Path) -> None:
     if not parts:
         return
     any_part = next(iter(parts.values()))
+    for name in [name for name in parts if name.startswith("home-")]:
+        parts |= {name.replace("home", kind, 1): parts[name][kind] for kind in ("benign", "slice", "pool")}
     lines = [
         "# What the gate lets through",
         "",

@@ -30,8 +30,8 @@ FIRST_SCALE = 2.0
 FAR_BEYOND = 1.6
 """Times the policy: what a slice's own figures must exclude with 97.5 %; 8 points where 5 are allowed."""
 OWN_FIGURES = 1.96
-WATER_DOUBT = 0.1
-"""The high water is asked again after every update: ten updates in a row share the error rate."""
+WATER_DOUBT = 0.2
+"""The high water is asked again after every update: five updates in a row share the error rate."""
 
 
 @dataclass(frozen=True, eq=False)
