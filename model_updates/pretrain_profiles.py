@@ -3,7 +3,8 @@
     python -m model_updates.pretrain_profiles --emoji DATA/emoji
 
 They are counts of letter sequences in the short names of emoji that `perennial-tiny` was trained on, in each language
-that an embedded encoder knows from the start, and for English also its keywords and the captions of drawn scenes.
+that an embedded encoder knows from the start, and for English also each different keyword, once: how often they repeat
+says how emoji are tagged and not how English is written (docs/log.md).
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ import hashlib
 from pathlib import Path
 
 from ingest.pair import BASE_LANGUAGE
-from ingest.samples import scenes
 from model_updates.language_profiles import embedded_file, taught_profiles, to_bytes
-from model_updates.pretrain_data import read_emoji, scene_texts
+from model_updates.pretrain_data import read_emoji
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
-SCENES_BETWEEN = 60  # every so many-th drawn scene gives its captions: they repeat a few dozen words
 
 
 def captions(emoji: Path, language: str) -> list[str]:
@@ -26,9 +25,7 @@ def captions(emoji: Path, language: str) -> list[str]:
     concepts = [concept for concept in read_emoji(emoji, language) if not concept.held_out]
     texts = [concept.name for concept in concepts]
     if language == BASE_LANGUAGE:
-        texts += [word for concept in concepts for word in concept.keywords if word != concept.name]
-        drawn = [scene for scene in scenes.all_scenes() if not scenes.held_out(scene)]
-        texts += [text for scene in drawn[::SCENES_BETWEEN] for text in dict.fromkeys(scene_texts(scene))]
+        texts += sorted({word for concept in concepts for word in concept.keywords} - set(texts))
     return texts
 
 
