@@ -11,7 +11,7 @@ already, so are the ranks, and nothing is computed again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -144,6 +144,20 @@ def measure_views(
     return results
 
 
+def first_pictures(
+    side: Side, held_out: HeldOut, numbers: Sequence[int], load_image: LoadImage, cache: FeatureCache
+) -> list[str]:
+    """Returns the picture that a version puts first for some captions of a slice, by their numbers in it."""
+    asked = np.asarray(numbers, dtype=np.intp)
+    if held_out.view is View.OWN:
+        images = _own_images(side.encoder, held_out, load_image, cache)
+        texts = [held_out.captions[number][1] for number in numbers]
+        scores = unit(text_features(side.encoder, texts, held_out.key.language, cache)) @ images.T
+    else:
+        scores, _ = next(_scored(_Gallery(side, held_out.gallery, load_image, cache), held_out, asked))
+    return [held_out.gallery[place] for place in scores.argmax(axis=1).tolist()]
+
+
 # ------------------------------------------------------------------------------------- held-out pictures alone
 
 
@@ -152,9 +166,7 @@ def _own_result(
 ) -> SliceResult:
     place = {image_id: position for position, image_id in enumerate(held_out.gallery)}
     caption_image = np.asarray([place[image_id] for image_id, _ in held_out.captions], dtype=np.int64)
-    route = encoder.image_route(held_out.key.domain)
-    routes = dict.fromkeys(held_out.gallery, route)
-    images = unit(image_features(encoder, held_out.gallery, load_image, cache, routes=routes))
+    images = _own_images(encoder, held_out, load_image, cache)
     texts = unit(
         text_features(encoder, [text for _, text in held_out.captions], held_out.key.language, cache)
     )
@@ -167,6 +179,12 @@ def _own_result(
         *ranks,
         caption_group=held_out.groups,
     )
+
+
+def _own_images(encoder: Encoder, held_out: HeldOut, load_image: LoadImage, cache: FeatureCache) -> Rows:
+    """(n, dim) float32 unit vectors of a gallery whose pictures are all of the slice's domain."""
+    routes = dict.fromkeys(held_out.gallery, encoder.image_route(held_out.key.domain))
+    return unit(image_features(encoder, held_out.gallery, load_image, cache, routes=routes))
 
 
 def _same_own(side: Side, other: Side, held_out: HeldOut) -> bool:
@@ -235,19 +253,27 @@ def _heard(side: Side, texts: Sequence[str]) -> list[Hashable]:
 
 def _searched_ranks(gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]) -> IntArray:
     """Returns the ranks of some captions' pictures in a gallery, each caption read as search reads it."""
+    return np.concatenate([
+        caption_ranks(scores, own, tolerance=TIE_TOLERANCE)
+        for scores, own in _scored(gallery, held_out, asked)
+    ])  # fmt: skip
+
+
+def _scored(
+    gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]
+) -> Iterator[tuple[NDArray[np.float32], IntArray]]:
+    """Yields blocks of captions: their scores, those of pictures that are as right left out, and the right places."""
     side = gallery.side
     texts = [held_out.captions[int(n)][1] for n in asked]
     own = np.asarray([gallery.places[held_out.captions[int(n)][0]] for n in asked], dtype=np.int64)
     readings = side.read(texts)
-    ranks = []
     for start in range(0, len(texts), BLOCK):
         rows = slice(start, start + BLOCK)
         scores = searched(side.encoder, texts[rows], readings[rows], gallery.vectors, gallery.cache)
         for row, number in enumerate(asked[rows]):
             places = [p for p in held_out.neutral.get(int(number), ()) if p != own[start + row]]
             scores[row, places] = -np.inf
-        ranks.append(caption_ranks(scores, own[rows], tolerance=TIE_TOLERANCE))
-    return np.concatenate(ranks)
+        yield scores, own[rows]
 
 
 def searched(

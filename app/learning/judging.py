@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from app.learning.canaries import canaries
+from app.learning.examples import with_examples
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Stage, Tell, say_nothing
 from app.learning.past import past_results, side_of
@@ -98,7 +99,7 @@ def judge_taught(
         past=past,
         attempts=attempts(workspace, record.version),
     )
-    return report, results
+    return with_examples(workspace, report, slices, live, results, side), results
 
 
 def attempts(workspace: Workspace, live: str) -> int:

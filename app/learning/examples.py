@@ -1,0 +1,116 @@
+"""The captions behind a verdict: which lost their picture, and which found it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from app.workspace import Workspace
+from model_updates.gate.report import GateReport, QueryChange, Verdict
+from model_updates.measurement import HeldOut, Results, Side, first_pictures
+
+MOST = 10  # lost ones, and won ones
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One caption of a slice whose picture moved; `times`: how many times further down (or up, below 0), in log."""
+
+    held_out: HeldOut
+    number: int
+    live_rank: int
+    candidate_rank: int
+
+    @property
+    def times(self) -> float:
+        return math.log((self.candidate_rank + 1) / (self.live_rank + 1))
+
+    @property
+    def caption(self) -> tuple[str, str]:
+        return self.held_out.captions[self.number]
+
+
+def with_examples(
+    workspace: Workspace,
+    report: GateReport,
+    slices: Sequence[HeldOut],
+    live: Results,
+    candidate: Results,
+    side: Side,
+) -> GateReport:
+    """Returns a report with the captions that lost and won most, each caption in one view.
+
+    Lost ones of slices that decided the verdict come first, won ones of what was taught; within these, those whose
+    picture moved by the largest factor.
+
+    Args:
+        workspace: opened for writing: pictures that stand first are looked up.
+        report: of the gate.
+        slices: what was measured.
+        live: the live version's results.
+        candidate: the candidate's results.
+        side: the candidate as a searcher meets it.
+    """
+    decided = {
+        (row.slice, row.view, row.role)
+        for row in report.rows
+        if row.verdict is report.verdict and row.verdict is not Verdict.PROMOTE
+    }
+    changes = [change for one in slices for change in _changes(one, live, candidate)]
+
+    def decides(change: _Change) -> bool:
+        one = change.held_out
+        return (str(one.key), str(one.view), "new" if one.is_new else "kept") in decided
+
+    lost = sorted(
+        (change for change in changes if change.times > 0),
+        key=lambda change: (not decides(change), -change.times, change.caption),
+    )
+    won = sorted(
+        (change for change in changes if change.times < 0),
+        key=lambda change: (not change.held_out.is_new, change.times, change.caption),
+    )
+    return replace(
+        report, lost=_described(workspace, _first(lost), side), won=_described(workspace, _first(won), side)
+    )
+
+
+def _changes(held_out: HeldOut, live: Results, candidate: Results) -> Iterable[_Change]:
+    before, after = live.get(held_out.measured), candidate.get(held_out.measured)
+    if before is None or after is None:
+        return
+    for number in (before.text_ranks != after.text_ranks).nonzero()[0].tolist():
+        yield _Change(held_out, number, int(before.text_ranks[number]), int(after.text_ranks[number]))
+
+
+def _first(changes: Iterable[_Change]) -> list[_Change]:
+    """The first few, each caption of a picture once."""
+    chosen: dict[tuple[str, tuple[str, str]], _Change] = {}
+    for change in changes:
+        chosen.setdefault((change.held_out.key.language, change.caption), change)
+        if len(chosen) == MOST:
+            break
+    return list(chosen.values())
+
+
+def _described(workspace: Workspace, changes: Sequence[_Change], side: Side) -> tuple[QueryChange, ...]:
+    firsts: dict[int, str] = {}
+    for held_out in {id(change.held_out): change.held_out for change in changes}.values():
+        mine = [n for n, change in enumerate(changes) if change.held_out is held_out]
+        numbers = [changes[n].number for n in mine]
+        found = first_pictures(side, held_out, numbers, workspace.load_image, workspace.features)
+        firsts |= dict(zip(mine, found, strict=True))
+    return tuple(
+        QueryChange(
+            slice=str(change.held_out.key),
+            view=str(change.held_out.view),
+            text=change.caption[1],
+            language=change.held_out.key.language,
+            image_id=change.caption[0],
+            live_rank=change.live_rank + 1,
+            candidate_rank=change.candidate_rank + 1,
+            first_image=firsts[n],
+        )
+        for n, change in enumerate(changes)
+    )
