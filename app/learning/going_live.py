@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from app.errors import NoRelease, UsageProblem
 from app.learning import gallery
+from app.learning.debt import debt_of
 from app.learning.past import side_of
 from app.learning.yardstick import ALL_VIEWS, Yardstick
 from app.releases.commits import CommitRecord
@@ -20,6 +21,8 @@ from model_updates.measurement import Results, measure_views
 
 def promote(workspace: Workspace, release: str, *, why: str, by: str, force: bool = False) -> CommitRecord:
     """Makes a published release live.
+
+    What a release loses whose gate asked for a review is recorded in the commit as accepted (`app.learning.debt`).
 
     Raises:
         UsageProblem: it is live already, or its gate asked for a review and `force` is not given.
@@ -39,7 +42,8 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
         )
     _open_cold(workspace, record)
     parent = None if live is None else live.number
-    return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by)
+    debt = debt_of(record, who=by, why=why)
+    return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by, debt=debt)
 
 
 def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: str) -> CommitRecord:

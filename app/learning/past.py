@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from app.errors import AppError
+from app.learning.debt import debts
 from app.learning.routes import picture_routes
 from app.reading import Reader
 from app.releases.store import ReleaseRecord
@@ -71,7 +72,8 @@ def past_results(
         but: a version to leave out.
 
     Returns:
-        For old slices that some version ranks otherwise than live: those versions and their results.
+        For old slices that some version ranks otherwise than live: those versions and their results; and what was
+        accepted to be lost.
     """
     generation = workspace.open_generation(release.generation)
     found: dict[Measured, list[tuple[str, SliceResult]]] = {}
@@ -85,7 +87,13 @@ def past_results(
         for key, result in measured.items():
             if not np.array_equal(result.text_ranks, live[1][key].text_ranks):
                 found.setdefault(key, []).append((version, result))
-    return {key: Past(tuple(versions)) for key, versions in found.items()}
+    owed = debts(workspace, release)
+    past = {}
+    for one in slices:
+        debt = owed.get((str(one.key), str(one.view)), 0.0)
+        if not one.is_new and one.measured in live[1] and (debt or one.measured in found):
+            past[one.measured] = Past(tuple(found.get(one.measured, ())), debt)
+    return past
 
 
 def _ever_live(workspace: Workspace, but: Collection[str]) -> dict[str, tuple[str, ...]]:

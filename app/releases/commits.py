@@ -36,6 +36,25 @@ class SkippedCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class Debt:
+    """What a person accepted to lose on a slice by promoting in spite of a review.
+
+    Attributes:
+        slice: Language and domain, `de/photo`.
+        view: In which it was measured (`model_updates.evaluation.View`).
+        points: Of the gate's metric.
+        who: Accepted it.
+        why: In that person's words.
+    """
+
+    slice: str
+    view: str
+    points: float
+    who: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommitRecord:
     """One change of the live release.
 
@@ -48,6 +67,7 @@ class CommitRecord:
         why: A sentence for people.
         by: Who did it.
         time: UTC in ISO form.
+        debt: What was accepted to be lost with it; most commits have none.
         skipped: Newer commits that cannot be trusted; filled by `ReleaseStore.current` only.
     """
 
@@ -59,6 +79,7 @@ class CommitRecord:
     why: str
     by: str
     time: str
+    debt: tuple[Debt, ...] = ()
     skipped: tuple[SkippedCommit, ...] = field(default=(), compare=False)
 
 
@@ -88,7 +109,7 @@ class CommitLog:
         """
         try:
             data = self._path(number).read_bytes()
-            record = CommitRecord(**json.loads(data.partition(b"\n")[0]))
+            record = _decode(data.partition(b"\n")[0])
         except OSError as error:
             raise ReleaseDamaged(f"Commit {number} cannot be read ({error.strerror}).") from error
         except (ValueError, TypeError, RecursionError) as error:
@@ -137,8 +158,15 @@ class CommitLog:
         return self._folder / f"{number:08d}.json"
 
 
+def _decode(text: bytes) -> CommitRecord:
+    facts = json.loads(text)
+    return CommitRecord(**facts | {"debt": tuple(Debt(**owed) for owed in facts.get("debt", ()))})
+
+
 def _encode(record: CommitRecord) -> bytes:
-    names = [entry.name for entry in fields(record) if entry.name != "skipped"]
+    # A commit without debt is written as it was before there was such a thing.
+    left_out = {"skipped"} if record.debt else {"skipped", "debt"}
+    names = [entry.name for entry in fields(record) if entry.name not in left_out]
     facts = asdict(record)
     text = json.dumps({name: facts[name] for name in names})
     return f"{text}\n{hashlib.sha256(text.encode()).hexdigest()}\n".encode()

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from app.errors import AppError, NoRelease, ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
 from app.releases import garbage, lock
-from app.releases.commits import REASONS, CommitLog, CommitRecord, SkippedCommit
+from app.releases.commits import REASONS, CommitLog, CommitRecord, Debt, SkippedCommit
 from app.releases.durable import FileSystem, explaining_full_disk, fault
 from app.releases.home import Home
 from app.releases.manifest import ReleaseManifest
@@ -180,7 +180,16 @@ class ReleaseStore:
             shutil.rmtree(staged, ignore_errors=True)
             raise
 
-    def commit(self, release_id: str, *, parent: int | None, reason: str, why: str, by: str) -> CommitRecord:
+    def commit(
+        self,
+        release_id: str,
+        *,
+        parent: int | None,
+        reason: str,
+        why: str,
+        by: str,
+        debt: tuple[Debt, ...] = (),
+    ) -> CommitRecord:
         """Makes a release live, if nothing else became live since it was checked.
 
         Args:
@@ -189,6 +198,7 @@ class ReleaseStore:
             reason: `init`, `promote`, `rollback` or `ingest`.
             why: A sentence for people.
             by: Who does it.
+            debt: What is accepted to be lost with it.
 
         Returns:
             The new commit; it is durable.
@@ -221,6 +231,7 @@ class ReleaseStore:
             why=why,
             by=by,
             time=datetime.now(UTC).isoformat("T", "seconds"),
+            debt=debt,
         )
         self._log.append(commit)
         logger.info("commit %d: release %s is live (%s by %s)", commit.number, record.id, reason, by)

@@ -1,0 +1,55 @@
+"""Debt: what people accepted to lose by making a release live in spite of a review. It alone lowers the high water."""
+
+from __future__ import annotations
+
+from app.releases.commits import Debt
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from model_updates.gate.report import GateReport, GateRow, Verdict
+
+POOL = "kept"
+"""The rule that judges all old slices together."""
+
+
+def debt_of(release: ReleaseRecord, *, who: str, why: str) -> tuple[Debt, ...]:
+    """Returns what making a release live accepts to lose: nothing unless its gate asked for a review.
+
+    Args:
+        release: with its gate report.
+        who: accepts it.
+        why: the reason.
+    """
+    if release.manifest.verdict != Verdict.REVIEW or not release.manifest.gate:
+        return ()
+    report = GateReport.from_json(release.manifest.gate)
+    pool = any(rule.rule == POOL and rule.verdict is not Verdict.PROMOTE for rule in report.rules)
+    return tuple(
+        Debt(row.slice, row.view, round(_lost(row), 3), who, why)
+        for row in report.rows
+        if row.role == "kept" and (pool or row.verdict is not Verdict.PROMOTE) and _lost(row) > 0
+    )
+
+
+def debts(workspace: Workspace, live: ReleaseRecord) -> dict[tuple[str, str], float]:
+    """Returns by slice and view the points that were accepted on the way to a release.
+
+    Debts count while the release that brought them is what the live one was made from: going back gives them up.
+    """
+    line = {live.id}
+    record: ReleaseRecord | None = live
+    while record is not None and record.manifest.parent is not None:
+        record = workspace.releases.readable(record.manifest.parent)
+        if record is not None:
+            line.add(record.id)
+    # A release that went live twice is owed once.
+    by_release = {c.release: c.debt for c in workspace.releases.history() if c.debt and c.release in line}
+    total: dict[tuple[str, str], float] = {}
+    for owed in by_release.values():
+        for one in owed:
+            total[one.slice, one.view] = total.get((one.slice, one.view), 0.0) + one.points
+    return total
+
+
+def _lost(row: GateRow) -> float:
+    """Points below live or below the high water, whichever is more; what was owed before is not counted again."""
+    return max(-row.difference, -(row.water_difference or 0.0))
