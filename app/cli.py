@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from app.commands import chunks, homes, learning, releasing, reports
+from app.commands import chunks, homes, learning, releasing, reports, standing
 
 if TYPE_CHECKING:
     from app.messages import Problem
@@ -93,6 +93,8 @@ for verb in (
     homes.models,
     chunks.ingest,
     reports.check,
+    standing.accept,
+    standing.withdraw,
     learning.update,
     learning.methods,
     learning.evaluate,

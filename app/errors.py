@@ -90,3 +90,9 @@ class ParentMoved(AppError):
     """Another commit became current since this one was prepared."""
 
     default_exit_code = 5
+
+
+class ChunkHeld(AppError):
+    """A chunk teaches nothing until a person accepts it."""
+
+    default_exit_code = 4

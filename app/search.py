@@ -37,13 +37,14 @@ MOST_RESULTS = 500
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything one answer needs, of one release."""
+    """Everything one answer needs, of one release; `hidden`: pictures of its index that were withdrawn since."""
 
     release: ReleaseRecord
     commit: int
     encoder: Encoder
     generation: Generation
     languages: tuple[str, ...]
+    hidden: frozenset[str] = frozenset()
 
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
@@ -63,7 +64,8 @@ class Snapshot:
         learned = record.manifest.languages or (BASE_LANGUAGE,)
         warm_up(learned, encoder.profiles)
         number = commit.number if record.id == commit.release else 0
-        return cls(record, number, encoder, generation, learned)
+        hidden = frozenset(generation.ids) - set(workspace.catalog.gallery_ids())
+        return cls(record, number, encoder, generation, learned, hidden)
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,8 @@ def search_text(
         raise BadQuery("This query could not be encoded; try other words.")
     encoded = time.perf_counter()
     depth = k if len(chosen) == 1 else max(k, NEIGHBOUR)
+    if snapshot.hidden:
+        allowed_ids = set(snapshot.generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
     scores, ids = snapshot.generation.search(vectors, depth, allowed_ids=allowed_ids)
     taken_off = background(scores)
     lowered = np.asarray(handicaps(chosen, snapshot.encoder.similarity_scale), dtype=np.float32)

@@ -115,7 +115,11 @@ def status(
         "updating": asdict(holder) if holder else None,
         "interrupted_now": [job.id for job in interrupted],
         "jobs": [asdict(job) for job in jobs],
-        "chunks": [{"id": c.id, "name": c.name, "pairs": c.pairs, "images": c.images} for c in chunks],
+        "chunks": [
+            {"id": c.id, "name": c.name, "pairs": c.pairs, "images": c.images}
+            | {"standing": c.standing, "measures": c.measures, "why": c.standing_why}
+            for c in chunks
+        ],
         "disk": disk,
     }
     lines = [f"Home {place.root}", *_live_lines(live)]
@@ -131,8 +135,18 @@ def status(
         measured = [SliceSummary.from_json(part) for part in live["slices"]]
         tables.append(messages.slices_table(measured, title=f"Recall of {live['release']} in percent"))
     if chunks:
-        rows = [(c.id, c.name, c.pairs, c.images, ", ".join(c.languages)) for c in chunks]
-        tables.append(messages.table(("chunk", "name", "pairs", "pictures", "languages"), rows))
+        rows = [
+            (
+                c.id,
+                c.name,
+                c.pairs,
+                c.images,
+                ", ".join(c.languages),
+                c.standing + (", measures" if c.measures else ""),
+            )
+            for c in chunks
+        ]
+        tables.append(messages.table(("chunk", "name", "pairs", "pictures", "languages", "standing"), rows))
     if jobs:
         rows_of_jobs = [
             (job.id, job.kind, job.state, job.created[:19], job.error or job.progress.get("message", ""))

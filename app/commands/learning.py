@@ -97,11 +97,10 @@ def update(  # noqa: PLR0913 - one parameter per option
     request = UpdateRequest(
         chunk=chunk_id, strategy=strategy, options=options, seed=seed, promote=promote, why=why, by=who()
     )
-    if strategy is not None:
-        from app.learning.fitting import require_fit
+    from app.learning.fitting import require_fit
 
-        with workspace_for(home) as workspace:
-            require_fit(workspace, request)
+    with workspace_for(home) as workspace:
+        require_fit(workspace, request)
     _watch(settings, worker.submit(settings, "update", request.to_json()), is_json=is_json)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import logs, messages
-from app.errors import UpdateRunning
+from app.errors import ChunkHeld, UpdateRunning
 from app.jobs import worker
 from app.releases import lock
 from app.releases.durable import fault
@@ -225,7 +225,7 @@ def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> di
     try:
         require_fit(workspace, request)
         return {"update": worker.submit(workspace.settings, "update", request.to_json()).id}
-    except (UpdateRunning, StrategyMisfit) as error:
+    except (ChunkHeld, UpdateRunning, StrategyMisfit) as error:
         return {"update": None, "update_refused": str(error)}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from app.jobs import worker
 from app.learning import going_live
 from app.learning.outcomes import UpdateRequest
+from app.learning.standing import Withdrawn
 from app.releases.commits import CommitRecord
 from app.releases.home import Home
 from app.settings import Settings
@@ -75,3 +76,17 @@ def gallery_job(workspace: Workspace, commit: CommitRecord) -> tuple[int, JobRec
         return 0, None
     why = f"{missing} pictures that {commit.release} did not hold"
     return missing, worker.submit(workspace.settings, "gallery", {"why": why, "by": commit.by})
+
+
+def withdrawal_job(workspace: Workspace, gone: Withdrawn, *, by: str) -> JobRecord | None:
+    """Queues taking a withdrawn chunk's pictures out of search; None when every one of them stays.
+
+    Args:
+        workspace: Opened.
+        gone: What was withdrawn.
+        by: Who asks.
+    """
+    if not gone.pictures:
+        return None
+    why = f"{gone.pictures} pictures of chunk {gone.chunk.id}, which was withdrawn, left"
+    return worker.submit(workspace.settings, "gallery", {"why": why, "by": by})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.learning import going_live
 from app.learning.outcomes import UpdateRequest
+from app.learning.standing import require_teachable
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.records import ChunkRecord
@@ -15,12 +16,14 @@ from model_updates.strategy import Strategy
 
 
 def require_fit(workspace: Workspace, request: UpdateRequest) -> None:
-    """Refuses a named strategy that would have nothing to do with its chunk; one chosen by the chunk always fits.
+    """Refuses a chunk that may not teach, and a named strategy that would have nothing to do with its chunk.
 
     Raises:
+        ChunkHeld: the chunk waits for a person's word, or was withdrawn.
         StrategyMisfit: says why, and what to do instead.
         UnknownChunk, UnknownStrategy, BadStrategyOption, NoRelease: the request cannot be carried out at all.
     """
+    require_teachable(workspace.catalog.chunk(request.chunk))
     if request.strategy is None:
         return
     kind = strategy_named(request.strategy)

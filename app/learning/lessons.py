@@ -11,6 +11,7 @@ from app.learning.domains import known_domains
 from app.learning.fitting import misfit
 from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs
+from app.learning.standing import require_teachable
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
@@ -83,9 +84,11 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
     Raises:
         UnknownChunk, UnknownStrategy, BadStrategyOption: the sentence names what there is.
         StrategyMisfit: the strategy has nothing to do with the chunk, or cannot work on the encoder.
+        ChunkHeld: the chunk waits for a person's word, or was withdrawn.
         UsageProblem: the chunk has no training pair.
     """
     chunk = workspace.catalog.chunk(request.chunk)
+    require_teachable(chunk)
     name = request.strategy or choose_strategy(workspace, chunk.id)[0]
     kind = strategy_named(name)
     strategy = kind(options_of(kind, request.options))

@@ -24,7 +24,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             ingest_errors.UnknownImage,
         ),
     ),
-    (409, (app_errors.UpdateRunning, app_errors.ParentMoved)),
+    (409, (app_errors.ChunkHeld, app_errors.UpdateRunning, app_errors.ParentMoved)),
     (
         422,
         (

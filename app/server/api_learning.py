@@ -15,7 +15,7 @@ from app.jobs import worker
 from app.learning.judged import judged_job
 from app.learning.outcomes import UpdateRequest
 from app.server.api_context import Admin, State
-from app.server.api_models import StartUpdate
+from app.server.api_models import Accept, StartUpdate, Withdraw
 from app.server.api_reports import ChunkOut, JudgedOut, chunk_out, judged_out
 from app.server.uploads import column_names, receive
 from ingest.intake import IntakeOptions
@@ -79,6 +79,26 @@ def report_csv(chunk_id: str, state: State) -> Response:
     record = state.workspace.catalog.chunk(chunk_id)
     headers = {"Content-Disposition": f'attachment; filename="chunk-{record.id}.csv"'}
     return Response(csv_of(record.report), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.post("/chunks/{chunk_id}/accept")
+def accept(chunk_id: str, body: Accept, state: State, account: Admin) -> ChunkOut:
+    """Lets a chunk teach in spite of what its checks found; with `measure` its held-out pairs measure others."""
+    return chunk_out(state.accept(chunk_id, why=body.why, by=account.name, measure=body.measure))
+
+
+@router.post("/chunks/{chunk_id}/withdraw")
+def withdraw(chunk_id: str, body: Withdraw, state: State, account: Admin) -> dict[str, Any]:
+    """Takes a chunk out of training, measuring and search; says which releases learned from it."""
+    gone, job = state.withdraw(chunk_id, why=body.why, by=account.name)
+    return {
+        "chunk": chunk_out(gone.chunk).model_dump(),
+        "pictures": gone.pictures,
+        "learned": gone.learned,
+        "back_to": gone.back_to,
+        "sentence": gone.sentence,
+        "job": asdict(job) if job else None,
+    }
 
 
 @router.post("/updates", status_code=202)

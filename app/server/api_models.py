@@ -62,6 +62,18 @@ class Why(Strict):
     force: bool = False
 
 
+class Withdraw(Strict):
+    """`POST /v1/chunks/{id}/withdraw`; the reason is kept with the chunk."""
+
+    why: str = Field(min_length=1, max_length=500)
+
+
+class Accept(Withdraw):
+    """`POST /v1/chunks/{id}/accept`; `measure`: its held-out pairs measure other updates too."""
+
+    measure: bool = False
+
+
 class RollBack(Strict):
     """`POST /v1/rollback`; without a release, the one that was live before."""
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
-from app.learning import fitting, going_live, lessons
+from app.learning import fitting, going_live, lessons, standing
+from app.learning.standing import Withdrawn
 from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
@@ -25,7 +26,7 @@ from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
 from ingest.pair import BASE_LANGUAGE, Caption
-from ingest.records import ImageRecord, JobRecord
+from ingest.records import ChunkRecord, ImageRecord, JobRecord
 from model_updates.errors import ModelUpdateError
 from model_updates.strategies import strategy_named
 
@@ -121,7 +122,10 @@ class Serving:
     def refresh(self) -> bool:
         """Takes the newest release if it can be served; returns whether that is another one than before."""
         if self._live is not None:
-            return self._live.refresh()
+            is_new = self._live.refresh()
+            if is_new:
+                self._forget_others()
+            return is_new
         try:
             self._live = LiveSnapshot(self.workspace)
         except OWN_ERRORS as error:
@@ -235,6 +239,26 @@ class Serving:
                 self._places.release()
         finally:
             self._queue.release()
+
+    # Chunks
+
+    def accept(self, chunk: str, *, why: str, by: str, measure: bool = False) -> ChunkRecord:
+        """Lets a chunk teach, and with `measure` measure (`app.learning.standing.accept`)."""
+        return standing.accept(self.workspace, chunk, why=why, by=by, measure=measure)
+
+    def withdraw(self, chunk: str, *, why: str, by: str) -> tuple[Withdrawn, JobRecord | None]:
+        """Withdraws a chunk, and starts taking its pictures out of search; returns what became of it, and that job."""
+        gone = standing.withdraw(self.workspace, chunk, why=why, by=by)
+        self._forget_others()
+        job = requests.withdrawal_job(self.workspace, gone, by=by)
+        if job is not None:
+            self.work.follow(job)
+        return gone, job
+
+    def _forget_others(self) -> None:
+        """Drops the other releases' snapshots: pictures may have been withdrawn since they were loaded."""
+        with self._others_lock:
+            self._others.clear()
 
     # Releases
 

@@ -15,7 +15,7 @@ from huggingface_hub import constants
 from typer.testing import CliRunner
 
 from app import cli
-from app.commands import chunks, homes, learning, releasing, reports
+from app.commands import chunks, homes, learning, releasing, reports, standing
 from app.jobs import requests, worker
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import UpdateRequest
@@ -37,6 +37,8 @@ VERBS = {
         "evaluate",
         "gate",
         "check",
+        "accept",
+        "withdraw",
         "compare",
         "promote",
         "rollback",
@@ -106,7 +108,7 @@ def test_help_loads_nothing_heavy_and_names_every_verb() -> None:
 def test_every_verb_knows_json_and_home() -> None:
     verbs = {
         name: function
-        for module in (homes, chunks, learning, releasing, reports)
+        for module in (homes, chunks, learning, releasing, reports, standing)
         for name, function in vars(module).items()
         if name in VERBS and inspect.isfunction(function)
     }
@@ -132,6 +134,8 @@ def test_every_verb_knows_json_and_home() -> None:
         ["gate", "r1"],
         ["gate", "j1"],
         ["check", "0a1b"],
+        ["accept", "0a1b", "--why", "clean"],
+        ["withdraw", "0a1b", "--why", "wrong"],
         ["promote", "r1"],
         ["rollback"],
         ["evaluate"],
@@ -399,6 +403,22 @@ def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
     assert (found["standing"], found["standing_by"], found["standing_why"]) == ("held", "checks", "row shift")
     shift = next(finding for finding in found["findings"] if finding["check"] == "row_shift")
     assert shift["examples"][0]["text"] == HOSTILE
+
+
+def test_accept_and_withdraw_change_what_a_chunk_counts_for(home: Path) -> None:
+    chunk = small_home.taught_chunk(home)
+    assert run("accept", chunk, home=home).exit_code == 2, "a reason is asked for"
+    accepted = document("accept", chunk[:6], "--why", "checked by hand", "--measure", home=home)
+    assert (accepted["standing"], accepted["measures"]) == ("accepted", True)
+    assert "accepted, measures" in run("status", home=home).stdout
+
+    gone = document("withdraw", chunk, "--why", "wrong names", home=home)
+    assert (gone["chunk"]["standing"], gone["chunk"]["standing_why"]) == ("withdrawn", "wrong names")
+    assert gone["pictures"] == small_home.PICTURES
+    assert worker.follow(load_settings(home=home), gone["job"]).state == "succeeded"
+    assert document("search", "a red boat", home=home)["hits"] == []
+    refused = document("update", "--chunk", chunk, home=home, code=4)
+    assert "withdrawn (wrong names)" in refused["error"]
 
 
 def test_status_reads_every_byte_when_asked(home: Path) -> None:

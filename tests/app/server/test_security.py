@@ -45,6 +45,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, password_file: Path) -> Ite
 
 ADMIN_ONLY = [
     ("POST", "/v1/chunks"),
+    ("POST", "/v1/chunks/0a1b/accept"),
+    ("POST", "/v1/chunks/0a1b/withdraw"),
     ("POST", "/v1/updates"),
     ("POST", "/v1/releases/r2/promote"),
     ("POST", "/v1/rollback"),

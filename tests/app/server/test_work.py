@@ -133,3 +133,24 @@ def test_a_release_that_holds_every_picture_needs_no_job(tmp_path: Path) -> None
         commit = going_live.promote(workspace, "r2", why="", by="test")
         assert requests.gallery_job(workspace, commit) == (0, None)
         assert worker.recover(settings) == []
+
+
+def test_a_withdrawn_chunk_leaves_search_and_an_accepted_one_says_so(tmp_path: Path) -> None:
+    upload = sample_upload(tmp_path / "more.zip", first=100, count=3).read_bytes()
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        job = ended(client, client.post("/v1/chunks", files={"file": ("more.zip", upload)}).json()["job"])
+        chunk = job["result"]["report"]["chunk_id"]
+        assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
+
+        assert client.post(f"/v1/chunks/{chunk}/accept", json={"why": ""}).status_code == 422
+        accepted = client.post(f"/v1/chunks/{chunk[:8]}/accept", json={"why": "I looked", "measure": True})
+        assert accepted.json()["standing"] == "accepted", accepted.text
+
+        gone = client.post(f"/v1/chunks/{chunk}/withdraw", json={"why": "not ours"}).json()
+        assert (gone["pictures"], gone["learned"]) == (3, [])
+        assert ended(client, gone["job"])["state"] == "succeeded"
+        assert hits_after_a_moment(client, PICTURES) == PICTURES
+        assert client.get(f"/v1/chunks/{chunk}").json()["standing"] == "withdrawn"
+        assert client.post(f"/v1/chunks/{chunk}/withdraw", json={"why": "again"}).status_code == 400
+        refused = client.post("/v1/updates", json={"chunk": chunk})
+        assert refused.json()["code"] == "chunk_held"

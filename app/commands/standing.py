@@ -1,0 +1,53 @@
+"""Verbs with which a person says what a chunk counts for: accept and withdraw."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
+
+_CHUNK = typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK", show_default=False)
+_WHY = typer.Option(help="The reason; it is kept with the chunk.", show_default=False)
+
+
+def accept(
+    chunk: Annotated[str, _CHUNK],
+    why: Annotated[str, _WHY],
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Its held-out pairs measure other updates too.")
+    ] = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Let a chunk teach in spite of what its checks found."""
+    with workspace_for(home) as workspace:
+        from app.learning import standing
+
+        record = standing.accept(workspace, chunk, why=why, by=who(), measure=measure)
+    said = f"Chunk {record.id} is accepted: `python -m app update --chunk {record.id}` learns from it."
+    if record.measures:
+        said += " Its held-out pairs measure every update from now on."
+    show(is_json, asdict(record) | {"report": None}, said)
+
+
+def withdraw(
+    chunk: Annotated[str, _CHUNK],
+    why: Annotated[str, _WHY],
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Take a chunk's pairs and pictures out of training, measuring and search."""
+    with workspace_for(home) as workspace:
+        from app.jobs import requests, worker
+        from app.learning import standing
+
+        gone = standing.withdraw(workspace, chunk, why=why, by=who())
+        job = requests.withdrawal_job(workspace, gone, by=who())
+        if job is not None:
+            worker.spawn(workspace.settings, job.id)
+    said = gone.sentence + (f" Job {job.id} is taking them out of search." if job else "")
+    document = asdict(gone) | {"chunk": asdict(gone.chunk) | {"report": None}, "job": job.id if job else None}
+    show(is_json, document, said)

@@ -1,0 +1,149 @@
+"""What a person says of a chunk: that it may teach, that it may measure, or that nothing of it shall count any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import ChunkHeld, UsageProblem
+from app.learning import going_live
+from app.learning.probes import is_probes
+from app.workspace import Workspace
+from ingest.findings import Outcome, findings_in
+from ingest.records import ChunkRecord
+from ingest.standing import WITHDRAWN
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """What became of a chunk that was withdrawn.
+
+    Attributes:
+        chunk: as it stands now.
+        pictures: that leave the gallery, because no other chunk has them.
+        learned: releases that learned from it, oldest first.
+        back_to: the newest release that was live and had not learned from it; None when what is live has not.
+        sentence: all of it, and what can be done, for people.
+    """
+
+    chunk: ChunkRecord
+    pictures: int
+    learned: tuple[str, ...]
+    back_to: str | None
+    sentence: str
+
+
+def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdrawn:
+    """Takes a chunk's pairs and pictures out of training, yardstick and gallery.
+
+    The live index still holds its pictures until somebody makes the gallery whole (`update_cycle.extend_gallery`).
+    What encoders learned from it stays learned; the answer says which, and how to go back.
+
+    Args:
+        workspace: opened for writing.
+        chunk: its id or a unique beginning of it.
+        why: the reason, kept with the chunk.
+        by: who says so.
+
+    Raises:
+        UnknownChunk: none or several match.
+        UsageProblem: it cannot be withdrawn, or no reason was given.
+    """
+    record = workspace.catalog.chunk(chunk)
+    if record.standing == WITHDRAWN:
+        raise UsageProblem(f"Chunk {record.id} is withdrawn already ({record.standing_why}).")
+    if is_probes(record) and record.id == workspace.catalog.chunks()[0].id:
+        raise UsageProblem(
+            f"Chunk {record.id} holds the probes that every update is measured by; it cannot be withdrawn."
+        )
+    _require_reason(why, f'python -m app withdraw {record.id} --why "its captions are wrong"')
+    before = len(workspace.catalog.gallery_ids())
+    record = workspace.catalog.set_standing(record.id, "withdrawn", by=by, why=why)
+    pictures = before - len(workspace.catalog.gallery_ids())
+    learned = tuple(one.id for one in workspace.releases.releases() if record.id in one.manifest.chunks)
+    back_to = _last_without(workspace, record.id)
+    return Withdrawn(
+        record, pictures, learned, back_to, _sentence(workspace, record, pictures, learned, back_to)
+    )
+
+
+def accept(workspace: Workspace, chunk: str, *, why: str, by: str, measure: bool = False) -> ChunkRecord:
+    """Lets a chunk teach in spite of what its checks found, and with `measure` lets its held-out pairs measure others.
+
+    Args:
+        workspace: opened for writing.
+        chunk: its id or a unique beginning of it.
+        why: the reason, kept with the chunk.
+        by: who says so.
+        measure: whether its held-out pairs become part of the yardstick at once.
+
+    Returns:
+        The chunk as it stands now.
+
+    Raises:
+        UnknownChunk: none or several match.
+        UsageProblem: it is withdrawn, or no reason was given.
+    """
+    record = workspace.catalog.chunk(chunk)
+    if record.standing == WITHDRAWN:
+        raise UsageProblem(
+            f"Chunk {record.id} is withdrawn ({record.standing_why}). Upload it again to take it in anew."
+        )
+    _require_reason(why, f'python -m app accept {record.id} --why "I looked at its captions"')
+    return workspace.catalog.set_standing(
+        record.id, "accepted", by=by, why=why, measures=True if measure else None
+    )
+
+
+def require_teachable(chunk: ChunkRecord) -> None:
+    """Refuses to learn from a chunk that waits for a person's word, or was withdrawn.
+
+    Raises:
+        ChunkHeld: with what its checks found, and what to do.
+    """
+    if chunk.standing == WITHDRAWN:
+        raise ChunkHeld(
+            f"Chunk {chunk.id} is withdrawn ({chunk.standing_why}). Upload it again to take it in anew."
+        )
+    if chunk.standing != "held":
+        return
+    against = [f for f in findings_in(chunk.report) if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
+    found = " ".join(finding.sentence for finding in against) or chunk.standing_why
+    raise ChunkHeld(
+        f"Chunk {chunk.id} is held and teaches nothing yet. {found} Look with `python -m app check {chunk.id}`; then "
+        f'`python -m app accept {chunk.id} --why "…"` lets it teach, '
+        f'`python -m app withdraw {chunk.id} --why "…"` takes it out.'
+    )
+
+
+def _require_reason(why: str, example: str) -> None:
+    if not why.strip():
+        raise UsageProblem(f"Say why: the reason is kept with the chunk. For example: {example}")
+
+
+def _last_without(workspace: Workspace, chunk: str) -> str | None:
+    """Returns the newest release that was live without a chunk, if what is live has learned from it."""
+    _, live = going_live.live_release(workspace)
+    if chunk not in live.manifest.chunks:
+        return None
+    for commit in reversed(workspace.releases.history()):
+        record = workspace.releases.readable(commit.release)
+        if record is not None and chunk not in record.manifest.chunks:
+            return record.id
+    return None
+
+
+def _sentence(
+    workspace: Workspace, chunk: ChunkRecord, pictures: int, learned: tuple[str, ...], back_to: str | None
+) -> str:
+    said = f"Chunk {chunk.id} is withdrawn: nothing of it is trained on or measured by from now on"
+    said += f", and {pictures} pictures leave the gallery." if pictures else "."
+    if not learned:
+        return f"{said} No release learned from it."
+    said += f" Releases that learned from it: {', '.join(learned)}."
+    if back_to is not None:
+        live = going_live.live_release(workspace)[1].id
+        said += (
+            f" {live}, which is live, is one of them: `python -m app rollback {back_to}` goes back to the last one "
+            "that is not, and gives up what was learned since."
+        )
+    return said
