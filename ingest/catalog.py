@@ -7,27 +7,27 @@ which are harmless and are reused when the chunk comes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, Select, bindparam, distinct, func, select, update
+from sqlalchemy import Engine, distinct, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.caption_search import containing
 from ingest.errors import UnknownChunk
 from ingest.findings import Finding
-from ingest.grouping import Anchor
+from ingest.image_queries import ImageQueries
 from ingest.jobs import JobTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import chunk_record, grouped, record_chunk
-from ingest.records import ChunkRecord, ImageRecord, JobRecord, NewChunk, Pin, Recorded, SketchRecord
+from ingest.records import ChunkRecord, JobRecord, NewChunk, Pin, Recorded
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
-from ingest.selection import JOINED, held_out, images_counted, images_where, pairs_counted, pairs_where
+from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.standing import Standing, add_findings, set_standing
 
 
-class Catalog:
+class Catalog(ImageQueries):
     """An open catalog; get one with `Catalog.open`.
 
     What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a
@@ -37,7 +37,7 @@ class Catalog:
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self.path = path
-        self._engine = engine
+        super().__init__(engine)
         self._jobs = JobTable(engine)
 
     @classmethod
@@ -60,105 +60,6 @@ class Catalog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # Images
-
-    def gallery_ids(self) -> list[ImageId]:
-        """Returns the ids of all gallery images in the order they came."""
-        return self._column(select(images.c.id).where(images.c.in_gallery).order_by(images.c.seq))
-
-    def image(self, image_id: ImageId) -> ImageRecord | None:
-        """Returns what is known of an image, or None."""
-        return self.images([image_id]).get(image_id)
-
-    def images(self, ids: Iterable[ImageId]) -> dict[ImageId, ImageRecord]:
-        """Returns the records of those ids that are known, also of withdrawn ones."""
-        query = select(
-            images.c.id,
-            images.c.domain,
-            images.c.split,
-            images.c.width,
-            images.c.height,
-            images.c.format,
-            chunks.c.id,
-            images.c.in_gallery,
-            images.c.group,
-            images.c.cluster,
-            images.c.withdrawn,
-        ).join(chunks, images.c.chunk == chunks.c.seq)
-        found: dict[ImageId, ImageRecord] = {}
-        with self._engine.connect() as connection:
-            for group in grouped(ids):
-                for row in connection.execute(query.where(images.c.id.in_(group))):
-                    image_id, domain, split, *rest = row
-                    found[image_id] = ImageRecord(image_id, domain, Split(split), *rest)
-        return found
-
-    def ids_where(
-        self,
-        *,
-        languages: Collection[str] | None = None,
-        domains: Collection[str] | None = None,
-        chunks: Collection[str] | None = None,
-    ) -> set[ImageId]:
-        """Returns the images captioned in one of `languages` and of one of `domains`; None means any."""
-        return set(self._column(images_where(languages, domains, chunks)))
-
-    def test_images(self, domain: str, *, chunks: Collection[str] | None = None) -> list[ImageId]:
-        """Returns all held-out images of a domain in the order they came: what recall is measured on."""
-        query = select(images.c.id).where(held_out(domain), images_counted(chunks))
-        return self._column(query.order_by(images.c.seq))
-
-    def groups(self, ids: Iterable[ImageId]) -> dict[ImageId, str]:
-        """Returns by image the name of its group: pictures of one thing share it, one that is alone has its id.
-
-        Ids that are not known are alone.
-        """
-        found: dict[ImageId, str] = {}
-        with self._engine.connect() as connection:
-            for group in grouped(ids):
-                found.update({image_id: image_id for image_id in group})
-                query = select(images.c.id, images.c.cluster).where(images.c.id.in_(group))
-                rows = connection.execute(query.where(images.c.cluster.is_not(None)))
-                found.update({image_id: cluster for image_id, cluster in rows})
-        return found
-
-    def known_groups(self, names: Iterable[str]) -> dict[str, Anchor]:
-        """Returns those stated groups that have a picture; one is in one split.
-
-        Where an earlier release split a group all the same, the held-out part decides.
-        """
-        found: dict[str, Anchor] = {}
-        with self._engine.connect() as connection:
-            for some in grouped(names):
-                query = select(images.c.group, images.c.cluster, images.c.split)
-                query = query.where(images.c.group.in_(some), ~images.c.withdrawn).order_by(images.c.seq)
-                for name, cluster, split in connection.execute(query):
-                    if name not in found or split == Split.TEST.value:
-                        found[name] = Anchor(cluster, Split(split))
-        return found
-
-    def sketches(self) -> list[SketchRecord]:
-        """Returns what near-copies of the pictures are found by, except of those that are nearly flat."""
-        query = select(
-            images.c.id, func.coalesce(images.c.cluster, images.c.id), images.c.split, images.c.sketch
-        ).where(~images.c.withdrawn, func.length(images.c.sketch) > 0)
-        splits = {member.value: member for member in Split}
-        rows = self._rows(query.order_by(images.c.seq))
-        return [
-            SketchRecord(image_id, cluster, splits[split], sketch)
-            for image_id, cluster, split, sketch in rows
-        ]
-
-    def unsketched(self) -> list[ImageId]:
-        """Returns the images that have no sketch yet: those that an earlier release took in."""
-        return self._column(select(images.c.id).where(images.c.sketch.is_(None)).order_by(images.c.seq))
-
-    def set_sketches(self, sketches: Mapping[ImageId, bytes]) -> None:
-        """Keeps the sketches of images that are known."""
-        statement = update(images).where(images.c.id == bindparam("image")).values(sketch=bindparam("made"))
-        with writing(self._engine) as connection:
-            connection.execute(statement, [{"image": i, "made": sketch} for i, sketch in sketches.items()])
 
     # Captions and pairs
 
@@ -370,14 +271,6 @@ class Catalog:
     def pins(self) -> list[Pin]:
         """Returns all pins, sorted by query."""
         return [Pin(*row) for row in self._rows(select(pins).order_by(pins.c.query, pins.c.language))]
-
-    def _rows(self, query: Select[Any]) -> Sequence[Any]:
-        with self._engine.connect() as connection:
-            return connection.execute(query).all()
-
-    def _column(self, query: Select[Any]) -> list[Any]:
-        with self._engine.connect() as connection:
-            return list(connection.scalars(query))
 
     def _chunk_id(self, id_or_prefix: str) -> str:
         asked = id_or_prefix.strip().lower()

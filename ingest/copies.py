@@ -25,7 +25,8 @@ from ingest.sketch import as_rows, likely, sketch_of
 
 logger = logging.getLogger(__name__)
 
-_LOOKED_AT = 12  # likely pictures for one picture that are looked at closely, the nearest ones
+# Likely pictures for one picture that are looked at closely, nearest first: of emoji each copy was among two.
+_LOOKED_AT = 4
 _KEPT = 2048  # details kept while pictures are compared; 18 kB each
 _SHOWN = 12  # characters of an id in a sentence
 
@@ -77,23 +78,36 @@ class CopyFinder:
         return Copies(self._among(new), self._known(new, known))
 
     def _among(self, new: Mapping[ImageId, bytes]) -> list[tuple[ImageId, ImageId]]:
-        ids = list(new)
-        rows = as_rows(list(new.values()))
-        leader = list(range(len(ids)))
         same: list[tuple[ImageId, ImageId]] = []
-        compared: set[tuple[int, int]] = set()
+        compared: set[tuple[ImageId, ImageId]] = set()
+        left = list(new)
+        while True:
+            # Each picture's nearest may all be copies alike: one of each thing is compared again with the others.
+            joined = self._joined(left, new, compared)
+            same += joined
+            gone = {other for _, other in joined}
+            left = [image_id for image_id in left if image_id not in gone]
+            if not joined:
+                return same
+
+    def _joined(
+        self, ids: Sequence[ImageId], new: Mapping[ImageId, bytes], compared: set[tuple[ImageId, ImageId]]
+    ) -> list[tuple[ImageId, ImageId]]:
+        """Returns `(one, other)` of copies among pictures, so that each thing has one that is never an other."""
+        rows = as_rows([new[image_id] for image_id in ids])
+        leader = list(range(len(ids)))
+        joined: list[tuple[ImageId, ImageId]] = []
         # One more than is looked at: each picture is nearest to itself.
         for one, other in likely(rows, rows, _LOOKED_AT + 1):
-            pair = (min(one, other), max(one, other))
-            if leader[one] == leader[other] or pair in compared:
+            into, gone = sorted((leader[one], leader[other]))
+            pair = (ids[min(one, other)], ids[max(one, other)])
+            if into == gone or pair in compared:
                 continue
             compared.add(pair)
-            if not self._same(ids[pair[0]], ids[pair[1]]):
-                continue
-            same.append((ids[pair[0]], ids[pair[1]]))
-            joined, into = leader[other], leader[one]
-            leader = [into if mark == joined else mark for mark in leader]
-        return same
+            if self._same(*pair):
+                joined.append((ids[into], ids[gone]))
+                leader = [into if mark == gone else mark for mark in leader]
+        return joined
 
     def _known(
         self, new: Mapping[ImageId, bytes], known: Sequence[SketchRecord]

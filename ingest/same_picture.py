@@ -19,14 +19,12 @@ _SIDE = 64
 _COLOUR_SIDE = 16
 _SMALL = 64  # pixels; of a smaller picture only half the detail is compared
 _COARSE, _COARSE_STEPS, _FINE_STEPS = 4, 4, 2
-_DAMPING = (
-    0.6  # slopes of fine lines come out too small and steps too large: whole ones swing around the place
-)
+# Slopes of fine lines come out too small and steps too large: whole ones swing around the place.
+_DAMPING = 0.6
 _MARGIN = 0.05  # of a side; what a crop may have cut away
 _MOST_STRETCH, _MOST_SHIFT = 0.08, 0.05
-# What may differ on average and in the worst place, of the picture's contrast. Measured: docs/log.md.
-_COARSE_APART = 0.45
-_APART = 0.2
+_COARSE_APART = 0.45  # of the contrast, on average; spares most pairs the closer look
+# What may differ in the worst place, of the picture's contrast. Measured: docs/log.md.
 _PLACE_APART = 0.27
 _PLACE_APART_SMALL = 0.25
 # In levels of colour, after a change of all colours alike.
@@ -67,8 +65,6 @@ def same_picture(first: Detail, second: Detail) -> bool:
     fine.improve(_FINE_STEPS)
     small = first.small or second.small
     left, contrast = fine.left(pool=4 if small else 2)
-    if np.sqrt((left**2).mean()) > _APART * contrast:
-        return False
     worst = _worst_place(left, 2 if small else 3)
     if worst > (_PLACE_APART_SMALL if small else _PLACE_APART) * contrast:
         return False

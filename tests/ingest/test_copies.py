@@ -111,6 +111,20 @@ def test_a_test_part_of_copies_is_counted_as_the_few_things_it_shows(place: Plac
     assert any("3 distinct in en/general" in note for note in report.notes)
 
 
+def test_however_many_copies_there_are_they_are_one_group(place: Place, tmp_path: Path) -> None:
+    # Copies of one kind are nearest to one another, and there are more of them than are looked at.
+    pictures = {
+        f"{n}-{quality}.jpg": copy_of(drawn(n), quality) for n in range(2) for quality in range(70, 90)
+    }
+    cropped = Image.open(io.BytesIO(drawn(0))).convert("RGB").crop((2, 2, 126, 126))
+    pictures |= {
+        f"cropped-{quality}.jpg": encoded(cropped, "JPEG", quality=quality) for quality in range(70, 90)
+    }
+    report = upload(place, tmp_path / "a", pictures, *(f"{name},," for name in pictures))
+    assert len(groups_of(place, *pictures.values())) == 2
+    assert report.copies["in_upload"] == 58
+
+
 def test_a_withdrawn_original_binds_no_copy(place: Place, tmp_path: Path) -> None:
     first = upload(place, tmp_path / "a", {"a.png": drawn(0)}, "a.png,test,")
     place.catalog.set_standing(first.chunk_id, "withdrawn", by="ann", why="x")
@@ -147,14 +161,10 @@ def test_a_picture_without_a_thumbnail_is_compared_with_none(place: Place) -> No
     assert len(found.same) == 0
 
 
-def test_a_blob_that_was_there_already_is_compared_too(place: Place, tmp_path: Path) -> None:
-    data = drawn(0)
-    upload(place, tmp_path / "a", {"a.png": data}, "a.png,test,")
-    with place.catalog._engine.begin() as connection:  # as after a crash between blobs and rows
-        for table in ("chunk_captions", "chunk_images", "captions", "images", "chunks"):
-            connection.exec_driver_sql(f"DELETE FROM {table}")
-    report = upload(
-        place, tmp_path / "b", {"a.png": data, "a.jpg": copy_of(data)}, "a.png,test,", "a.jpg,train,"
-    )
+def test_a_withdrawn_picture_that_comes_again_is_compared_too(place: Place, tmp_path: Path) -> None:
+    first = upload(place, tmp_path / "a", {"a.png": drawn(0)}, "a.png,train,")
+    place.catalog.set_standing(first.chunk_id, "withdrawn", by="ann", why="x")
+    pictures = {"a.png": drawn(0), "a.jpg": copy_of(drawn(0))}
+    report = upload(place, tmp_path / "b", pictures, "a.png,train,", "a.jpg,test,")
     assert report.copies["in_upload"] == 1
-    assert place.catalog.unsketched() == []
+    assert {split_of(place, data) for data in pictures.values()} == {Split.TEST}

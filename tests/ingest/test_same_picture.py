@@ -90,3 +90,28 @@ def test_a_scene_that_differs_in_one_thing_is_another_picture(other: Scene) -> N
 
 def test_the_same_scene_painted_anew_is_another_picture() -> None:
     assert not same(draw(SCENE, "flat", size=160, seed=3), draw(SCENE, "flat", size=160, seed=4))
+
+
+def test_one_small_thing_more_makes_another_picture() -> None:
+    image = draw(SCENE, "gouache", size=160, seed=3)
+    other = image.copy()
+    other.paste((40, 40, 40), (72, 72, 80, 80))
+    difference = np.asarray(image.convert("L"), float) - np.asarray(other.convert("L"), float)
+    assert difference.std() < 0.2 * np.asarray(image.convert("L")).std()  # little on the whole
+    assert not same(image, other)
+
+
+def test_one_thing_of_another_colour_but_as_bright_makes_another_picture() -> None:
+    image, other = (draw(SCENE, "gouache", size=160, seed=3) for _ in range(2))
+    image.paste((180, 60, 60), (60, 60, 90, 90))
+    other.paste((60, 121, 60), (60, 60, 90, 90))
+    assert not same(image, other)
+
+
+def test_all_in_another_light_is_another_picture() -> None:
+    def lit(levels: int) -> Image.Image:
+        light, blue, red = draw(SCENE, "ink", size=160, seed=3).convert("YCbCr").split()
+        return Image.merge("YCbCr", (light, blue.point(lambda v: min(255, v + levels)), red)).convert("RGB")
+
+    assert same(lit(0), lit(8))
+    assert not same(lit(0), lit(20))
