@@ -18,6 +18,7 @@ from typing import Any
 
 from app.errors import ParentMoved, UsageProblem
 from app.learning import gallery, going_live, lessons
+from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.judging import judge_candidate
 from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
 from app.learning.probes import write_probes
@@ -31,6 +32,7 @@ from app.releases.store import ReleaseRecord
 from app.settings import Settings
 from app.workspace import Workspace
 from index.generation import Generation
+from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport, Verdict
@@ -96,7 +98,9 @@ def add_chunk(
     by: str,
     progress: Tell = say_nothing,
 ) -> AddOutcome:
-    """Takes a chunk in and makes its pictures searchable under the live encoder.
+    """Takes a chunk in, makes its pictures searchable under the live encoder, and judges its pairs.
+
+    A chunk that its checks hold is searchable all the same; its pairs teach nothing until somebody accepts it.
 
     Args:
         workspace: opened for writing.
@@ -124,6 +128,9 @@ def add_chunk(
         by=by,
         progress=lambda stage: progress(replace(stage, details=details)),
     )
+    if not findings_in(workspace.catalog.chunk(report.chunk_id).report):
+        progress(Stage("check", "judging the captions before anything is learned from them", details=details))
+        keep_findings(workspace, report.chunk_id, check_chunk(workspace, report.chunk_id))
     return AddOutcome(report=report, commit=commit, images_embedded=embedded)
 
 

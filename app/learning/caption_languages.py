@@ -1,0 +1,72 @@
+"""Which languages a chunk's captions look like, to two witnesses: lingua, and the profiles that travel with an encoder.
+
+lingua is asked about all languages it knows, in its small mode, since a wrong tag can hide any of them. The profiles
+know languages that lingua does not, as soon as somebody has taught them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from langcodes import Language as Tag
+from lingua import LanguageDetector, LanguageDetectorBuilder
+from numpy.typing import NDArray
+
+from model_updates.language_profiles import LanguageProfile, letters_of
+
+ASKED = 400  # captions of a language, spread over the upload
+# Names that lingua has for what a tag means, and languages that are one to it or to each other.
+_LINGUA = {"no": ("nb", "nn"), "fil": ("tl",), "sh": ("hr", "bs", "sr")}
+_ALIKE = ({"hr", "bs", "sr"}, {"id", "ms"}, {"nb", "nn"})
+
+
+def confidences(texts: Sequence[str], declared: str) -> dict[str, NDArray[np.float64]]:
+    """Returns by language lingua's (n,) confidences in captions; languages that are alike to it count for the declared.
+
+    Args:
+        texts: captions; those without letters are left out before.
+        declared: the tag of the upload; among the keys only when lingua knows the language.
+    """
+    own = _names_of(declared)
+    found: dict[str, NDArray[np.float64]] = {}
+    for row, values in enumerate(_detector().compute_language_confidence_values_in_parallel(list(texts))):
+        for value in values:
+            name = value.language.iso_code_639_1.name.lower()
+            name = declared if name in own else name
+            found.setdefault(name, np.zeros(len(texts)))[row] += value.value
+    return found
+
+
+def profile_fits(
+    texts: Sequence[str], profiles: Mapping[str, LanguageProfile]
+) -> dict[str, NDArray[np.float64]]:
+    """Returns by learned language the (n,) log-likelihoods per letter that its profile gives captions, in nats."""
+    letters = [letters_of(text) for text in texts]
+    return {
+        tag: np.asarray([profile.log_likelihood(text) / max(1, len(text) - 1) for text in letters])
+        for tag, profile in profiles.items()
+    }
+
+
+def sample_of(texts: Sequence[str]) -> list[int]:
+    """Returns positions of up to `ASKED` captions with letters, evenly spread."""
+    with_letters = [n for n, text in enumerate(texts) if letters_of(text)]
+    every = max(1, -(-len(with_letters) // ASKED))
+    return with_letters[::every]
+
+
+def _names_of(declared: str) -> frozenset[str]:
+    """Returns the names under which lingua may know a tag, with those of languages that it cannot tell from it."""
+    code = Tag.get(declared).language or declared
+    names = set(_LINGUA.get(code, (code,)))
+    for alike in _ALIKE:
+        if names & alike:
+            names |= alike
+    return frozenset(names)
+
+
+@lru_cache(maxsize=1)
+def _detector() -> LanguageDetector:
+    return LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()

@@ -1,0 +1,194 @@
+"""Judging a chunk before anything is trained on it: what is known of its pairs is gathered here, and asked.
+
+Trusted captions of the same things, the live encoder's features (kept, so that learning does not compute them again),
+and trusted pairs of the same domain are laid beside the chunk's own; `model_updates.trust` says what they show, and
+`chunk_findings` says it to a person. A chunk with a finding that holds it teaches nothing until somebody accepts it;
+its pictures are searchable all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.learning import chunk_findings as say
+from app.learning import going_live
+from app.learning.caption_languages import confidences, profile_fits, sample_of
+from app.learning.chunk_findings import ChunkSlice, merged
+from app.learning.routes import stated_routes
+from app.learning.yardstick import trusted_chunks, usable_chunks
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from ingest.findings import Finding, Outcome, holds
+from ingest.pair import BASE_LANGUAGE, Pair, SliceKey
+from model_updates.encoder import Encoder, unit
+from model_updates.features import image_features, text_features, trunk_features
+from model_updates.language_profiles import LanguageProfile
+from model_updates.trust.declared_language import better_profile, declared_language
+from model_updates.trust.evidence import PairSet
+from model_updates.trust.exchanged import exchanged
+from model_updates.trust.matching import FEWEST, Found, matching
+from model_updates.trust.repetition import repetition
+
+REFERENCE = 1_500  # trusted pairs of a domain that are heard beside a chunk's
+LOOKED_AT = 1_500  # pairs among which exchanged words are looked for
+CHECKED_BY = "checks"
+
+
+def check_chunk(
+    workspace: Workspace, chunk_id: str, *, release: ReleaseRecord | None = None
+) -> tuple[Finding, ...]:
+    """Returns what every check says of a chunk, one finding each.
+
+    Args:
+        workspace: opened for writing, since features are kept.
+        chunk_id: its id or a unique beginning of it.
+        release: whose encoder and trusted chunks are asked; the live one when None.
+
+    Raises:
+        UnknownChunk, NoRelease: there is none.
+    """
+    record = release or going_live.live_release(workspace)[1]
+    chunk = workspace.catalog.chunk(chunk_id)
+    gathered = _Gathered(workspace, record, workspace.open_encoder(record.version), chunk.id)
+    found: list[Finding] = []
+    own_english: dict[str, str] = {}
+    slices = gathered.slices()
+    for key in sorted(slices, key=lambda key: (key.language != BASE_LANGUAGE, key)):
+        one = gathered.slice(key, slices[key], own_english)
+        judged = judge(one, gathered.encoder.profiles)
+        if key.language == BASE_LANGUAGE and _is_clean(judged):
+            own_english.update(zip(one.pairs.images, one.pairs.texts, strict=True))
+        found += judged
+    return merged(found)
+
+
+def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Finding]) -> None:
+    """Writes findings into a chunk's report, and holds the chunk when one of them says so."""
+    chunk = workspace.catalog.add_findings(chunk_id, findings)
+    if holds(findings) and chunk.standing == "new":
+        against = [f.sentence for f in findings if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
+        workspace.catalog.set_standing(chunk.id, "held", by=CHECKED_BY, why=" ".join(against))
+
+
+def judge(one: ChunkSlice, profiles: dict[str, LanguageProfile]) -> list[Finding]:
+    """Runs every check on one language and domain of a chunk."""
+    pairs, tag = one.pairs, one.key.language
+    asked = sample_of(pairs.texts)
+    texts = [pairs.texts[at] for at in asked]
+    seen = declared_language(tag, confidences(texts, tag)) if texts else None
+    # lingua has the first word on what it knows; profiles of names are a weaker witness.
+    rival = None if seen is None or seen.knows else better_profile(tag, profile_fits(texts, profiles))
+    findings = [say.language_finding(one, asked, seen, rival)]
+    held = [at in set(one.parts[say.MEASURING].tolist()) for at in range(len(pairs))]
+    repeats = repetition(pairs.texts, pairs.images, pairs.groups, held)
+    findings += say.repetition_findings(one, repeats)
+    if repeats.one_caption:
+        return findings  # whose caption it is cannot be told when all have the same
+    answer = matching(pairs, one.parts, reference=one.reference)
+    findings += say.match_findings(one, answer)
+    if answer.found is Found.MATCHED and pairs.text_vectors is not None:
+        findings.append(say.exchange_finding(one, exchanged(*_scores(pairs))))
+    if answer.found is not Found.MOVED:
+        findings += _on_known_pictures(one)
+    return findings
+
+
+def _on_known_pictures(one: ChunkSlice) -> list[Finding]:
+    """Judges the captions of pictures that have trusted ones by themselves, where they are a small part of a chunk."""
+    at = np.flatnonzero([bool(text) for text in one.pairs.beside])
+    if len(at) < FEWEST or len(at) >= len(one.pairs) / 2:
+        return []
+    known = replace(one, pairs=one.pairs.part(at), splits=[one.splits[int(n)] for n in at], reference=None)
+    seen = matching(known.pairs, known.parts)
+    return [f for f in say.match_findings(known, seen, say.KNOWN) if f.check == say.KNOWN]
+
+
+def _scores(pairs: PairSet) -> tuple[NDArray[np.float32], list[str]]:
+    assert pairs.picture_vectors is not None  # noqa: S101 - they come with the captions' vectors
+    assert pairs.text_vectors is not None  # noqa: S101
+    some = slice(0, LOOKED_AT)
+    scores = unit(pairs.picture_vectors[some]) @ unit(pairs.text_vectors[some]).T
+    return np.asarray(scores, dtype=np.float32), list(pairs.texts[some])
+
+
+def _is_clean(findings: Iterable[Finding]) -> bool:
+    """Whether captions were found to fit their pictures, and nothing speaks against them."""
+    found = list(findings)
+    return not holds(found) and any(f.check == say.MATCH and f.outcome is Outcome.ACCEPT for f in found)
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """What is known beside a chunk."""
+
+    workspace: Workspace
+    release: ReleaseRecord
+    encoder: Encoder
+    chunk: str
+
+    def slices(self) -> dict[SliceKey, list[Pair]]:
+        found: dict[SliceKey, list[Pair]] = {}
+        for pair in self.workspace.catalog.pairs(chunk=self.chunk):
+            found.setdefault(SliceKey(pair.language, pair.domain), []).append(pair)
+        return found
+
+    def slice(self, key: SliceKey, pairs: Sequence[Pair], own_english: dict[str, str]) -> ChunkSlice:
+        beside = self._beside(key, [pair.image_id for pair in pairs], own_english)
+        reference = None if sum(map(bool, beside)) * 2 >= len(pairs) else self._reference(key)
+        return ChunkSlice(
+            key, self._pair_set(pairs, key.language, beside), [pair.split for pair in pairs], reference
+        )
+
+    def _beside(self, key: SliceKey, ids: Sequence[str], own_english: dict[str, str]) -> list[str]:
+        """Returns for each picture a caption of the same thing that may be believed: in its language, else English."""
+        chunks = usable_chunks(self.workspace, self.release) - {self.chunk}
+        groups = self.workspace.catalog.groups(set(ids))
+        found = dict(own_english) if key.language != BASE_LANGUAGE else {}
+        found = {groups[image_id]: text for image_id, text in found.items() if image_id in groups}
+        for language in dict.fromkeys((BASE_LANGUAGE, key.language)):
+            trusted = self.workspace.catalog.pairs(language=language, chunks=chunks)
+            theirs = self.workspace.catalog.groups({pair.image_id for pair in trusted})
+            found.update({theirs[pair.image_id]: pair.text for pair in reversed(trusted)})
+        return [found.get(groups[image_id], "") for image_id in ids]
+
+    def _reference(self, key: SliceKey) -> PairSet | None:
+        """Returns trusted pairs of the domain in the same language, or in any when that is new."""
+        chunks = trusted_chunks(self.workspace, self.release) - {self.chunk}
+        learned = key.language in self.release.manifest.languages
+        pairs = self.workspace.catalog.pairs(domain=key.domain, chunks=chunks)
+        spoken = [pair for pair in pairs if pair.language == key.language]
+        if len(spoken) < FEWEST and learned:
+            return None
+        if len(spoken) < FEWEST:
+            tags = [pair.language for pair in pairs]
+            commonest = max(set(tags), key=tags.count, default="")
+            spoken = [pair for pair in pairs if pair.language == commonest]
+        if len(spoken) < FEWEST:
+            return None
+        spoken = spoken[:: max(1, len(spoken) // REFERENCE)][:REFERENCE]
+        return self._pair_set(spoken, key.language if learned else "", [""] * len(spoken))
+
+    def _pair_set(self, pairs: Sequence[Pair], language: str, beside: Sequence[str]) -> PairSet:
+        """Returns pairs with features; with vectors of the encoder only when it has learned the language."""
+        workspace, encoder = self.workspace, self.encoder
+        ids = [pair.image_id for pair in pairs]
+        groups = workspace.catalog.groups(set(ids))
+        trunk = trunk_features(encoder, ids, workspace.load_image, workspace.features)
+        pictures = texts = None
+        if language in self.release.manifest.languages:
+            routes = stated_routes(workspace, encoder, ids)
+            pictures = image_features(encoder, ids, workspace.load_image, workspace.features, routes=routes)
+            texts = text_features(encoder, [pair.text for pair in pairs], language, workspace.features)
+        return PairSet(
+            texts=[pair.text for pair in pairs],
+            images=ids,
+            groups=[groups[image_id] for image_id in ids],
+            beside=beside,
+            pictures=trunk,
+            picture_vectors=pictures,
+            text_vectors=texts,
+        )

@@ -1,0 +1,274 @@
+"""What the statistics on a chunk mean, in sentences that a person can act on, with the pairs that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.findings import Example, Figure, Finding, Outcome
+from ingest.pair import SliceKey, Split
+from model_updates.trust.declared_language import DeclaredLanguage
+from model_updates.trust.evidence import ENCODER, WORDS, PairSet
+from model_updates.trust.exchanged import Exchange
+from model_updates.trust.matching import FEWEST, REFERENCE, Found, Matching
+from model_updates.trust.repetition import Repetition
+from model_updates.trust.row_shift import WHOLE
+
+EXAMPLES = 12
+LANGUAGE, MATCH, SHIFT, EXCHANGE = "declared_language", "captions_match", "row_shift", "exchanged_words"
+REPETITION, HELD_OUT, KNOWN = "repetition", "held_out_copies", "known_pictures"
+TRAINING, MEASURING = "training part", "held-out part"
+_WORST_FIRST = (Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT)
+_TOLD_BY = {
+    WORDS: "by the trusted captions of the same pictures",
+    ENCODER: "by the live encoder, which knows the language",
+    REFERENCE: "beside trusted pairs of the same domain",
+    "": "by what the pictures look like",
+}
+
+
+@dataclass(frozen=True)
+class ChunkSlice:
+    """One language and domain of a chunk, with what is known of it.
+
+    Attributes:
+        key: language and domain.
+        pairs: in the order of the upload.
+        splits: (n,) of the pictures.
+        reference: trusted pairs of the same domain; None when there are none.
+    """
+
+    key: SliceKey
+    pairs: PairSet
+    splits: Sequence[Split]
+    reference: PairSet | None = field(default=None, repr=False)
+
+    @property
+    def parts(self) -> dict[str, NDArray[np.intp]]:
+        """Positions of what is trained on (validation pictures among them) and of what is held out."""
+        held = np.asarray([split is Split.TEST for split in self.splits])
+        return {TRAINING: np.flatnonzero(~held), MEASURING: np.flatnonzero(held)}
+
+    def example(self, at: int, why: str) -> Example:
+        """Returns one pair as an example."""
+        return Example(self.pairs.images[at], self.key.language, self.pairs.texts[at], why)
+
+
+def match_findings(one: ChunkSlice, seen: Matching, check: str = MATCH) -> list[Finding]:
+    """Returns what the agreement of captions and pictures means: a finding on rows, and one on single pairs."""
+    if seen.found is Found.FEW or seen.mismatch is None or seen.shift is None:
+        size = len(one.pairs)
+        sentence = (
+            f"{one.key}: {size} pairs are too few to say whether the captions belong to their pictures; {FEWEST} would "
+            "do. Look at them yourself."
+        )
+        return [Finding(check, Outcome.UNKNOWN, sentence, {"pairs": size})]
+    if seen.found is Found.MOVED:
+        return [_moved(one, seen)]
+    shift = seen.shift
+    order = Finding(
+        SHIFT,
+        Outcome.ACCEPT,
+        f"{one.key}: no other order of the rows fits better than the uploaded one.",
+        {"agreement": round(shift.uploaded, 2), "best_other_order": round(shift.strength, 2)},
+    )
+    return [_matched(one, seen, check), order]
+
+
+def _moved(one: ChunkSlice, seen: Matching) -> Finding:
+    shift = seen.shift
+    assert shift is not None  # noqa: S101 - the caller looked
+    at = np.arange(len(one.pairs)) if shift.part == WHOLE else one.parts[shift.part]
+    where = "" if shift.part == WHOLE else f" in the {shift.part} alone"
+    rows = "one row" if abs(shift.rows) == 1 else f"{abs(shift.rows)} rows"
+    way = "down" if shift.rows > 0 else "up"
+    sentence = (
+        f"{one.key}: captions look moved by {rows} {way}{where}: those {rows} further {way} fit the pictures far "
+        f"better (agreement {shift.strength:.0f} against {shift.uploaded:.0f}, random orders ±{shift.spread:.1f}). "
+        "Move the caption column back and upload the chunk again."
+    )
+    examples = [
+        one.example(
+            int(at[n]),
+            f"{rows} further {way} stands “{one.pairs.texts[int(at[(n + shift.rows) % len(at)])]}”.",
+        )
+        for n in range(min(EXAMPLES, len(at)))
+    ]
+    figures: dict[str, Figure] = {
+        "rows": shift.rows,
+        "part": shift.part,
+        "agreement": round(shift.uploaded, 2),
+        "best_other_order": round(shift.strength, 2),
+        "random_orders": round(shift.spread, 2),
+    }
+    return Finding(SHIFT, Outcome.HOLD, sentence, figures, tuple(examples))
+
+
+def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
+    judged = seen.mismatch
+    assert judged is not None  # noqa: S101 - the caller looked
+    figures: dict[str, Figure] = {
+        "pairs": len(one.pairs),
+        "mismatched_share": round(judged.share, 3),
+        "low": round(judged.low, 3),
+        "high": round(judged.high, 3),
+        "too_many_from": round(seen.too_many, 3),
+        "told_by": seen.why_told or "nothing",
+        "power": round(seen.power, 3),
+        "doubtful": len(judged.doubtful),
+    }
+    for name, (share, _) in (seen.by_part or {}).items():
+        figures[f"{name.replace(' ', '_').replace('-', '_')}_share"] = round(share, 3)
+    about = f"about {judged.share:.0%} ({judged.low:.0%} to {judged.high:.0%})"
+    told = _TOLD_BY[seen.why_told]
+    if seen.found is Found.UNRELATED:
+        sentence = (
+            f"{one.key}: nothing ties the captions to their pictures: they fit no better than captions of other "
+            f"pictures do, judged {told}. They look shuffled, or belong elsewhere. Check the table against them."
+        )
+        return Finding(check, Outcome.HOLD, sentence, figures, _doubtful(one, seen))
+    if seen.found is Found.UNTOLD:
+        sentence = (
+            f"{one.key}: nobody can tell yet how many captions belong to other pictures: a caption outscores those of "
+            f"other pictures in {seen.power:.0%} of all cases, judged {told}, which is too little (50 % is chance). "
+            "Captions in a known language beside them would tell. The gate judges what is learned from them."
+        )
+        return Finding(check, Outcome.UNKNOWN, sentence, figures)
+    if seen.found is Found.MISMATCHED:
+        where = _worst_part(seen)
+        sentence = (
+            f"{one.key}: {about} of the captions do not fit their pictures{where}, judged {told}; clean chunks stay "
+            f"below {seen.too_many:.0%}. {len(judged.doubtful)} pairs are doubtful, the worst are shown: correct them, "
+            "or upload the chunk again with its captions in place."
+        )
+        return Finding(check, Outcome.HOLD, sentence, figures, _doubtful(one, seen))
+    listed = f" {len(judged.doubtful)} doubtful pairs are listed." if len(judged.doubtful) else ""
+    sentence = f"{one.key}: the captions fit their pictures, judged {told}; at most {about} do not.{listed}"
+    return Finding(check, Outcome.ACCEPT, sentence, figures, _doubtful(one, seen))
+
+
+def _worst_part(seen: Matching) -> str:
+    parts = seen.by_part or {}
+    worst = max(parts, key=lambda name: parts[name][0], default="")
+    if len(parts) < 2 or parts[worst][0] < 2 * min(share for share, _ in parts.values()):
+        return ""
+    return f" (about {parts[worst][0]:.0%} in the {worst})"
+
+
+def _doubtful(one: ChunkSlice, seen: Matching) -> tuple[Example, ...]:
+    judged = seen.mismatch
+    if judged is None:
+        return ()
+    return tuple(
+        one.example(int(at), f"Belongs to another picture with a chance of {judged.doubt[at]:.0%}.")
+        for at in judged.doubtful[:EXAMPLES]
+    )
+
+
+def language_finding(
+    one: ChunkSlice, asked: Sequence[int], seen: DeclaredLanguage | None, rival: str | None
+) -> Finding:
+    """Returns what the captions' language means. `rival` is a learned language whose profile fits better."""
+    tag = one.key.language
+    if seen is None:
+        sentence = (
+            f"{one.key}: {len(asked)} captions with letters are too few to say whether they are in {tag}."
+        )
+        return Finding(LANGUAGE, Outcome.UNKNOWN, sentence, {"captions": len(asked)})
+    figures: dict[str, Figure] = {
+        "captions": len(asked),
+        "declared": tag,
+        "confidence_declared": round(seen.declared_confidence, 3),
+        "confidence_other": round(seen.confidence, 3),
+    }
+    looks = seen.looks or rival
+    if looks is None:
+        known = (
+            "" if seen.knows else f" No detector here knows {tag}: only other languages could be ruled out."
+        )
+        sentence = f"{one.key}: the captions do not look like another language than {tag}.{known}"
+        return Finding(LANGUAGE, Outcome.ACCEPT, sentence, figures)
+    figures["looks"] = looks
+    sentence = (
+        f"{one.key}: most captions look like {looks} and not like {tag} (mean confidence {seen.confidence:.2f} against "
+        f"{seen.declared_confidence:.2f}). Correct the language of the upload, or say why {tag} is right."
+    )
+    examples = tuple(one.example(asked[int(at)], f"looks like {looks}") for at in seen.captions[:EXAMPLES])
+    return Finding(LANGUAGE, Outcome.HOLD, sentence, figures, examples)
+
+
+def repetition_findings(one: ChunkSlice, seen: Repetition) -> list[Finding]:
+    """Returns what repeated captions and near-copies mean."""
+    figures: dict[str, Figure] = {
+        "pictures": seen.pictures,
+        "things": seen.things,
+        "captions": seen.captions,
+        "commonest_share": round(seen.caption_share, 3),
+    }
+    if seen.one_caption:
+        sentence = (
+            f"{one.key}: one caption, “{seen.caption}”, stands on {seen.caption_share:.0%} of the pictures, and there "
+            f"are {seen.captions} different ones in all. Give each picture a caption that tells it from others."
+        )
+        at = [n for n, text in enumerate(one.pairs.texts) if text.casefold().strip() == seen.caption]
+        shown = tuple(one.example(n, "the same caption") for n in at[:EXAMPLES])
+        repeated = Finding(REPETITION, Outcome.HOLD, sentence, figures, shown)
+    else:
+        sentence = f"{one.key}: {seen.captions} different captions on {seen.pictures} pictures of {seen.things} things."
+        repeated = Finding(REPETITION, Outcome.ACCEPT, sentence, figures)
+    counted: dict[str, Figure] = {"held_out_pictures": seen.held_out, "held_out_things": seen.held_out_things}
+    if seen.few_things:
+        sentence = (
+            f"{one.key}: the {seen.held_out} held-out pictures are near copies of {seen.held_out_things} things, so "
+            "they measure next to nothing. Hold out pictures of different things, or leave the split to us."
+        )
+        held = [n for n in one.parts[MEASURING].tolist()][:EXAMPLES]
+        shown = tuple(one.example(n, "one of the near copies") for n in held)
+        return [repeated, Finding(HELD_OUT, Outcome.HOLD, sentence, counted, shown)]
+    sentence = f"{one.key}: {seen.held_out} held-out pictures of {seen.held_out_things} different things."
+    return [repeated, Finding(HELD_OUT, Outcome.ACCEPT, sentence, counted)]
+
+
+def exchange_finding(one: ChunkSlice, found: Sequence[Exchange]) -> Finding:
+    """Returns what exchanged words mean."""
+    if not found:
+        return Finding(EXCHANGE, Outcome.ACCEPT, f"{one.key}: no two words look exchanged.", {"couples": 0})
+    couples = "; ".join(f"“{couple.one}” and “{couple.other}”" for couple in found[:3])
+    number = sum(couple.captions for couple in found)
+    sentence = (
+        f"{one.key}: {couples} look exchanged: the live encoder finds the pictures of one by the captions with the "
+        f"other ({number} captions). Correct them, or say why they are right."
+    )
+    names = {word for couple in found for word in (couple.one, couple.other)}
+    at = [n for n, text in enumerate(one.pairs.texts) if names & set(text.casefold().split())]
+    figures: dict[str, Figure] = {
+        "couples": len(found),
+        "captions": number,
+        "words": [f"{c.one} / {c.other}" for c in found],
+    }
+    shown = tuple(one.example(n, "has an exchanged word") for n in at[:EXAMPLES])
+    return Finding(EXCHANGE, Outcome.HOLD, sentence, figures, shown)
+
+
+def merged(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Returns one finding of each check: the worst outcome of all slices, the sentences of those that share it."""
+    by_check: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_check.setdefault(finding.check, []).append(finding)
+    return tuple(_worst(found) for found in by_check.values())
+
+
+def _worst(found: Sequence[Finding]) -> Finding:
+    outcome = min((finding.outcome for finding in found), key=_WORST_FIRST.index)
+    worst = [finding for finding in found if finding.outcome is outcome]
+    if len(worst) == 1:
+        return worst[0]
+    room = max(1, EXAMPLES // len(worst))
+    examples = tuple(example for finding in worst for example in finding.examples[:room])[:EXAMPLES]
+    sentence = " ".join(finding.sentence for finding in worst[:4])
+    if len(worst) > 4:
+        sentence += f" And {len(worst) - 4} slices more."
+    return Finding(worst[0].check, outcome, sentence, worst[0].figures, examples)

@@ -1,0 +1,142 @@
+"""Judging a chunk before it teaches: the whole way from an upload to findings and standing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.learning import update_cycle
+from app.learning.chunk_checks import check_chunk, judge
+from app.learning.chunk_findings import EXCHANGE, HELD_OUT, LANGUAGE, MATCH, REPETITION, SHIFT, ChunkSlice
+from app.settings import load_settings
+from app.workspace import Workspace
+from ingest.findings import Finding, Outcome, findings_in
+from ingest.intake import IntakeOptions
+from ingest.pair import SliceKey, Split
+from ingest.samples import scenes
+from ingest.samples.chunks import write_chunk
+from tests.app.small_home import copy_of, small_home
+from tests.model_updates.synthetic_pairs import pair_set
+
+PICTURES = 130
+Row = dict[str, str]
+Damage = Callable[[list[Row]], None]
+
+
+@pytest.fixture(scope="module")
+def clean_upload(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("uploads") / "english.zip"
+    chosen = [
+        (scene, "flat", 7_000 + n) for n, scene in enumerate(list(scenes.all_scenes())[5::33][:PICTURES])
+    ]
+    write_chunk(path, scenes=chosen, languages=["en"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_home(tmp_path_factory)
+
+
+def damaged(source: Path, place: Path, damage: Damage) -> Path:
+    """Writes an upload again with other captions."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(place, "w") as new:
+        rows = list(csv.DictReader(io.StringIO(old.read("captions.csv").decode())))
+        damage(rows)
+        table = io.StringIO(newline="")
+        writer = csv.DictWriter(table, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+        new.writestr("captions.csv", table.getvalue())
+        for name in old.namelist():
+            if name != "captions.csv":
+                new.writestr(name, old.read(name))
+    return place
+
+
+def taken_in(home: Path, place: Path, source: Path) -> tuple[str, dict[str, Finding]]:
+    with Workspace.open(load_settings(home=copy_of(home, place))) as workspace:
+        added = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+        record = workspace.catalog.chunk(added.report.chunk_id)
+        assert {pair.image_id for pair in workspace.catalog.pairs(chunk=record.id)} <= set(
+            workspace.catalog.gallery_ids()
+        )
+        return record.standing, {finding.check: finding for finding in findings_in(record.report)}
+
+
+def test_a_clean_chunk_is_accepted_with_numbers(home: Path, clean_upload: Path, tmp_path: Path) -> None:
+    standing, found = taken_in(home, tmp_path, clean_upload)
+    assert standing == "new"
+    assert {finding.outcome for finding in found.values()} == {Outcome.ACCEPT}
+    assert {LANGUAGE, MATCH, SHIFT, REPETITION, HELD_OUT, EXCHANGE} == found.keys()
+    assert float(str(found[MATCH].figures["mismatched_share"])) < 0.1
+
+
+def test_a_slip_of_one_row_is_held_and_says_so(home: Path, clean_upload: Path, tmp_path: Path) -> None:
+    def slip(rows: list[Row]) -> None:
+        captions = [row["caption"] for row in rows]
+        for row, caption in zip(rows, captions[-1:] + captions[:-1], strict=True):
+            row["caption"] = caption
+
+    standing, found = taken_in(home, tmp_path, damaged(clean_upload, tmp_path / "slip.zip", slip))
+    assert standing == "held"
+    assert found[SHIFT].outcome is Outcome.HOLD
+    assert "moved by one row down" in found[SHIFT].sentence
+    assert found[SHIFT].figures["rows"] == 1
+    assert len(found[SHIFT].examples) == 12
+
+
+def test_shuffled_captions_are_held_with_their_pairs(home: Path, clean_upload: Path, tmp_path: Path) -> None:
+    def shuffle(rows: list[Row]) -> None:
+        chosen = [
+            rows[int(at)] for at in np.random.default_rng(0).permutation(len(rows))[: int(0.4 * len(rows))]
+        ]
+        captions = [row["caption"] for row in chosen]
+        for row, caption in zip(chosen, captions[1:] + captions[:1], strict=True):
+            row["caption"] = caption
+
+    standing, found = taken_in(home, tmp_path, damaged(clean_upload, tmp_path / "some.zip", shuffle))
+    assert found[MATCH].outcome is Outcome.HOLD, found[MATCH]
+    assert standing == "held"
+    assert float(str(found[MATCH].figures["mismatched_share"])) == pytest.approx(0.4, abs=0.15)
+    assert len(found[MATCH].examples) == 12
+
+
+def test_english_under_a_foreign_tag_is_held(home: Path, clean_upload: Path, tmp_path: Path) -> None:
+    def tag(rows: list[Row]) -> None:
+        for row in rows:
+            row["language"] = "qu"
+
+    standing, found = taken_in(home, tmp_path, damaged(clean_upload, tmp_path / "tag.zip", tag))
+    assert standing == "held"
+    assert found[LANGUAGE].outcome is Outcome.HOLD
+    assert "look like en" in found[LANGUAGE].sentence
+
+
+def test_a_word_of_a_person_outlives_the_same_upload(home: Path, clean_upload: Path, tmp_path: Path) -> None:
+    def tag(rows: list[Row]) -> None:
+        for row in rows:
+            row["language"] = "qu"
+
+    source = damaged(clean_upload, tmp_path / "tag.zip", tag)
+    with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
+        chunk = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
+        workspace.catalog.set_standing(chunk, "accepted", by="a person", why="loan words")
+        update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+        assert workspace.catalog.chunk(chunk).standing == "accepted"
+        assert check_chunk(workspace, chunk)
+
+
+def test_twelve_pairs_say_what_it_would_take() -> None:
+    pairs = pair_set(12, beside=True)
+    one = ChunkSlice(SliceKey("qu", "drawn"), pairs, [Split.TRAIN] * 12)
+    found = {finding.check: finding for finding in judge(one, {})}
+    assert found[MATCH].outcome is Outcome.UNKNOWN
+    assert "12 pairs are too few" in found[MATCH].sentence
+    assert not {finding.outcome for finding in found.values()} & {Outcome.HOLD, Outcome.REJECT}
