@@ -92,6 +92,7 @@ def ingest_source(
     try:
         blobs.put(harvest.gather(container, plan, progress))
         harvest.settle()
+        harvest.pairs.sort(key=lambda pair: plan.places.get(pair.where, len(plan.places)))
     except BadUpload:
         harvest.forget(harvest.stored)
         raise

@@ -12,6 +12,7 @@ from ingest.readers.container import (
     Listing,
     Problem,
     Row,
+    shown,
     stem_of,
     suffix_of,
 )
@@ -24,12 +25,20 @@ _NOT_CAPTIONS = frozenset(("readme", "license", "licence", "notice", "classes", 
 class Plan:
     """What is to be read and judged.
 
-    `rows` are by picture name; a picture with an empty list has no caption and joins the gallery only.
+    `rows` are by picture name; a picture with an empty list has no caption and joins the gallery only. `places` number
+    the rows as they stand in their tables, by what reports call them: pictures are read in the container's order, and
+    only the tables' own shows that captions slipped.
     """
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        """Ties one more row to its picture."""
+        self.rows.setdefault(row.image, []).append(row)
+        self.places.setdefault(shown(row.where), len(self.places))
 
 
 def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limits) -> Plan:
@@ -65,7 +74,7 @@ def _add_sidecar(name: str, data: bytes, by_stem: Mapping[str, str], plan: Plan,
     lines = decode_text(data).splitlines()
     captions = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     for number, line in captions or [(1, "")]:
-        plan.rows[picture].append(Row(f"{name} line {number}", picture, line))
+        plan.add(Row(f"{name} line {number}", picture, line))
 
 
 def _add_table(
@@ -78,7 +87,7 @@ def _add_table(
             if isinstance(row, Problem):
                 plan.problems.append(row)
             else:
-                plan.rows.setdefault(row.image, []).append(row)
+                plan.add(row)
     except BadRow as error:
         # A table by itself, or one the user mapped columns for, was meant to be read.
         if isinstance(container, TableFile) or mapping:

@@ -23,6 +23,7 @@ from app.workspace import Workspace
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
 from ingest.pair import BASE_LANGUAGE, SliceKey
+from ingest.records import ChunkRecord
 from ingest.samples.chunks import Drawing, write_chunk, write_emoji_chunk
 from ingest.samples.scene_grid import stable_number
 from ingest.samples.scenes import VARIANTS, Scene, all_scenes, caption
@@ -127,6 +128,14 @@ class Player:
                 by=DEMO,
                 progress=lambda stage: self._tell(replace(stage, message=f"{name}: {stage.message}")),
             )
+
+    def standing(self, chunk: str) -> ChunkRecord:
+        """Returns a chunk with what it counts for, and why."""
+        return self.workspace.catalog.chunk(chunk)
+
+    def accept(self, chunk: str, why: str) -> None:
+        """Lets a chunk teach in spite of its checks, as a person would."""
+        self.workspace.catalog.set_standing(chunk, "accepted", by=DEMO, why=why)
 
     def teach(self, chunk: str, why: str) -> UpdateOutcome:
         """Runs an update with the strategy that is the default for the chunk."""

@@ -218,6 +218,10 @@ def wrong_captions(player: Player, notes: Notebook) -> None:
     before, commit = player.slices(), _live(player)
     hits = player.ask(player.snapshot(), HEADLINE, "de", k=COMPARED).answer.hits
     added = player.hand_in("French with shuffled captions", player.cast.gallery(), "fr", shuffled=True)
+    held = player.standing(added.report.chunk_id)
+    notes.write(held.standing_why)
+    notes.claim("its checks hold it before anything is learned from it", held.standing == "held")
+    player.accept(added.report.chunk_id, "to see what the gate says")
     outcome = player.teach(added.report.chunk_id, "shuffled captions")
     notes.write(f"{outcome.strategy} learned for {outcome.seconds:.0f} s on {added.report.new_pairs} pairs.")
     notes.write(outcome.sentence)
@@ -457,8 +461,8 @@ STEPS = (
     Step(
         "rejected",
         "Wrong captions are rejected",
-        "In this French chunk every caption belongs to another picture. The gate sees that nothing was learned, and "
-        "nothing changes.",
+        "In this French chunk every caption belongs to another picture. Its checks see it before anything is learned. "
+        "Taught in spite of them, it meets the gate: nothing was learned, and nothing changes.",
         wrong_captions,
     ),
     Step(

@@ -101,6 +101,14 @@ def test_tables_are_read_beside_and_inside_a_container(
     assert report.english_share == 1.0
 
 
+def test_pairs_keep_the_order_of_their_table(place: Place, tmp_path: Path) -> None:
+    table = "image,caption\nthree.png,third\none.png,first\ntwo.png,second\none.png,first again\n"
+    pictures = {f"{name}.png": picture(n) for n, name in enumerate(("one", "two", "three"))}
+    report = place.ingest(folder_of(tmp_path / "upload", {"captions.csv": table, **pictures}))
+    told = [pair.text for pair in place.catalog.pairs(chunk=report.chunk_id)]
+    assert told == ["third", "first", "second", "first again"]
+
+
 def test_a_mapping_names_our_columns(place: Place, tmp_path: Path) -> None:
     folder = folder_of(
         tmp_path / "u", {"1.png": picture(1), "t.csv": "picture,text,Sprache\n1.png,Hund,de\n"}
