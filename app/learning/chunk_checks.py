@@ -8,7 +8,7 @@ its pictures are searchable all the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from app.learning.yardstick import trusted_chunks, usable_chunks
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.findings import Finding, Outcome, holds
-from ingest.pair import BASE_LANGUAGE, Pair, SliceKey
+from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
 from model_updates.encoder import Encoder, unit
 from model_updates.features import image_features, text_features, trunk_features
 from model_updates.language_profiles import LanguageProfile
@@ -74,23 +74,36 @@ def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Findin
         workspace.catalog.set_standing(chunk.id, "held", by=CHECKED_BY, why=" ".join(against))
 
 
-def judge(one: ChunkSlice, profiles: dict[str, LanguageProfile]) -> list[Finding]:
+def judge(one: ChunkSlice, profiles: Mapping[str, LanguageProfile]) -> list[Finding]:
     """Runs every check on one language and domain of a chunk."""
-    pairs, tag = one.pairs, one.key.language
-    asked = sample_of(pairs.texts)
-    texts = [pairs.texts[at] for at in asked]
+    findings = [judge_language(one, profiles), *judge_repetition(one)]
+    if any(finding.check == say.REPETITION and finding.outcome is Outcome.HOLD for finding in findings):
+        return findings  # whose caption it is cannot be told when all have the same
+    return findings + judge_match(one)
+
+
+def judge_language(one: ChunkSlice, profiles: Mapping[str, LanguageProfile]) -> Finding:
+    """Asks whether the captions are in the language of the upload."""
+    tag, asked = one.key.language, sample_of(one.pairs.texts)
+    texts = [one.pairs.texts[at] for at in asked]
     seen = declared_language(tag, confidences(texts, tag)) if texts else None
     # lingua has the first word on what it knows; profiles of names are a weaker witness.
     rival = None if seen is None or seen.knows else better_profile(tag, profile_fits(texts, profiles))
-    findings = [say.language_finding(one, asked, seen, rival)]
-    held = [at in set(one.parts[say.MEASURING].tolist()) for at in range(len(pairs))]
-    repeats = repetition(pairs.texts, pairs.images, pairs.groups, held)
-    findings += say.repetition_findings(one, repeats)
-    if repeats.one_caption:
-        return findings  # whose caption it is cannot be told when all have the same
+    return say.language_finding(one, asked, seen, rival)
+
+
+def judge_repetition(one: ChunkSlice) -> list[Finding]:
+    """Counts what repeats among captions, pictures and held-out pictures."""
+    held = [split is Split.TEST for split in one.splits]
+    return say.repetition_findings(one, repetition(one.pairs.texts, one.pairs.images, one.pairs.groups, held))
+
+
+def judge_match(one: ChunkSlice) -> list[Finding]:
+    """Asks whether the captions belong to their pictures."""
+    pairs = one.pairs
     answer = matching(pairs, one.parts, reference=one.reference)
-    findings += say.match_findings(one, answer)
-    if answer.found is Found.MATCHED and pairs.text_vectors is not None:
+    findings = say.match_findings(one, answer)
+    if answer.found is not Found.MOVED and pairs.text_vectors is not None and len(pairs) >= FEWEST:
         findings.append(say.exchange_finding(one, exchanged(*_scores(pairs))))
     if answer.found is not Found.MOVED:
         findings += _on_known_pictures(one)

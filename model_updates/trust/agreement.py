@@ -3,7 +3,7 @@
 Idea: each witness gives scores of every caption for every picture of a block. What a mismatched pair scores is seen in
 the same block, since nearly all its pictures and captions do not belong together; so scores become comparable by the
 mean and the deviation that a picture and a caption have with all others. Witnesses are weighed by a logistic
-regression that tells own pairs from others, learned on the other blocks, and a pair's p-value is the share of
+regression that tells own pairs from others, learned on the other half, and a pair's p-value is the share of
 mismatched pairs that score at least as high as it. Some own pairs are mismatched themselves: that makes the weights
 smaller, and changes neither their proportions nor the p-values.
 """
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from model_updates.trust.cross_fit import Block
 
 LOWEST, HIGHEST = -4.0, 8.0  # deviations beyond these say nothing more, and would outweigh everything else
-OTHERS_A_PAIR = 20  # mismatched pairs that the weights are learned from, for each own one
-PENALTY, STEPS = 0.002, 12
+OTHERS_A_PAIR = 10  # mismatched pairs that the weights are learned from, for each own one
+PENALTY, STEPS = 0.002, 8
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class Agreement:
         strength: mean score over its standard error, clustered by group; below 2 nothing ties captions to pictures.
         power: share of (own, mismatched) couples in which the own pair scores higher; 0.5 when nothing can be told.
         weights: what each witness counted, by its name.
-        table: per block the combined deviations (b, b) that `scores` are the diagonal of.
     """
 
     scores: NDArray[np.float64]
@@ -41,7 +40,6 @@ class Agreement:
     strength: float
     power: float
     weights: Mapping[str, float]
-    table: Sequence[NDArray[np.float64]]
 
 
 def same_in(block: NDArray[np.intp], *labels: Sequence[Hashable | None]) -> NDArray[np.bool_]:
@@ -73,17 +71,11 @@ def agreement(
         same: per block (b, b), true where picture and caption may belong together, so that they are no example of a
             mismatched pair; the diagonal is.
     """
-    names = list(witnesses)
-    deviations = [
-        np.stack([_deviations(witnesses[name][at], same[at]) for name in names]) for at in range(len(blocks))
-    ]
-    weights = _weights(deviations, same)
-    table, found, others = [], np.zeros(len(groups)), []
-    for at, block in enumerate(blocks):
-        joint = _deviations(np.tensordot(weights[at], deviations[at], axes=1), same[at])
-        table.append(joint)
+    table, weights = _joint(witnesses, same)
+    found, others = np.zeros(len(groups)), []
+    for block, joint, together in zip(blocks, table, same, strict=True):
         found[block] = np.diagonal(joint)
-        others.append(joint[~same[at]])
+        others.append(joint[~together])
     null = np.sort(np.concatenate(others))
     below = np.searchsorted(null, found, side="left")
     ties = np.searchsorted(null, found, side="right") - below
@@ -93,9 +85,38 @@ def agreement(
         p_values=p_values,
         strength=strength_of(found, groups),
         power=float(1 - p_values.mean()),
-        weights=dict(zip(names, np.mean(weights, axis=0).tolist(), strict=True)),
-        table=table,
+        weights=dict(zip(witnesses, np.mean(weights, axis=0).tolist(), strict=True)),
     )
+
+
+def strength(
+    witnesses: Mapping[str, Sequence[Block]],
+    blocks: Sequence[NDArray[np.intp]],
+    groups: NDArray[np.intp],
+    same: Sequence[NDArray[np.bool_]],
+) -> float:
+    """Returns what `agreement` says of the strength, and nothing else: for many orders of the captions."""
+    table, _ = _joint(witnesses, same)
+    found = np.zeros(len(groups))
+    for block, joint in zip(blocks, table, strict=True):
+        found[block] = np.diagonal(joint)
+    return strength_of(found, groups)
+
+
+def _joint(
+    witnesses: Mapping[str, Sequence[Block]], same: Sequence[NDArray[np.bool_]]
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """Returns per block the (b, b) deviations of all witnesses together, and the (w,) weights they were heard with."""
+    deviations = [
+        np.stack([_deviations(scores[at], together) for scores in witnesses.values()])
+        for at, together in enumerate(same)
+    ]
+    weights = _weights(deviations, same)
+    joint = [
+        _deviations(np.tensordot(weights[at], deviations[at], axes=1), together)
+        for at, together in enumerate(same)
+    ]
+    return joint, weights
 
 
 def strength_of(scores: NDArray[np.float64], groups: NDArray[np.intp]) -> float:
@@ -128,7 +149,7 @@ def _deviations(scores: NDArray[np.floating], same: NDArray[np.bool_]) -> NDArra
 def _weights(
     deviations: Sequence[NDArray[np.float64]], same: Sequence[NDArray[np.bool_]], seed: int = 0
 ) -> list[NDArray[np.float64]]:
-    """Returns each block's weights of the witnesses, learned on the other blocks; none is ever negative."""
+    """Returns each block's weights of the witnesses, learned on the other half of the blocks; none is negative."""
     count, random = len(deviations[0]), np.random.default_rng(seed)
     if count == 1:
         return [np.ones(1)] * len(deviations)
@@ -138,14 +159,13 @@ def _weights(
         own.append(np.diagonal(clipped, axis1=1, axis2=2).T)
         null = clipped[:, ~together].T
         others.append(null[random.permutation(len(null))[: OTHERS_A_PAIR * len(together)]])
-    found = []
-    for at in range(len(deviations)):
-        rest = [n for n in range(len(deviations)) if n != at] or [at]
-        weights = np.maximum(
-            0.0, _logistic(np.concatenate([own[n] for n in rest]), np.concatenate([others[n] for n in rest]))
-        )
-        found.append(weights / weights.sum() if weights.sum() > 0 else np.full(count, 1 / count))
-    return found
+    halves = []
+    for half in range(2):
+        rest = [n for n in range(len(deviations)) if n % 2 != half] or [0]
+        weights = _logistic(np.concatenate([own[n] for n in rest]), np.concatenate([others[n] for n in rest]))
+        weights = np.maximum(0.0, weights)
+        halves.append(weights / weights.sum() if weights.sum() > 0 else np.full(count, 1 / count))
+    return [halves[n % 2] for n in range(len(deviations))]
 
 
 def _logistic(own: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,12 +15,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.trust.agreement import Agreement, agreement, same_in
+from model_updates.trust.agreement import Agreement, agreement, same_in, strength
 from model_updates.trust.cross_fit import Block, CrossFit, Kernel, as_one, blocks_of
 from model_updates.trust.word_agreement import likeness, sequences_of, words_of
 
@@ -92,12 +93,15 @@ class Evidence:
         self.blocks = blocks_of(self.groups, seed=seed)
         self._only = only
         self._believed: NDArray[np.float64] | None = None
-        self._captions = likeness([sequences_of(text) for text in pairs.texts])
         self._words: Kernel | None = _words_kernel(pairs.beside) if has_words else None
         self._pictures: Kernel | None = None if pairs.pictures is None else _cosines(pairs.pictures)
         self._meaning: Kernel | None = None if pairs.text_vectors is None else _cosines(pairs.text_vectors)
         self._fixed = self._fixed_scores()
         self._fits: dict[str, CrossFit] = {}
+
+    @cached_property
+    def _captions(self) -> Kernel:
+        return likeness([sequences_of(text) for text in self.pairs.texts])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,21 +118,28 @@ class Evidence:
         self._believed = None if chances is None else np.clip(chances, LEAST_BELIEF, 1.0)
         self._fits.clear()
 
-    def hear(self, order: NDArray[np.intp] | None = None) -> Agreement:
-        """Asks all witnesses.
+    def hear(self) -> Agreement:
+        """Asks all witnesses about the captions as they were uploaded."""
+        return agreement(*self._said(None))
+
+    def strength(self, order: NDArray[np.intp]) -> float:
+        """Returns how strong the agreement is in another order.
 
         Args:
-            order: (n,) which caption stands at each picture; its own when None.
+            order: (n,) which caption stands at each picture.
         """
+        return strength(*self._said(order))
+
+    def _said(
+        self, order: NDArray[np.intp] | None
+    ) -> tuple[dict[str, list[Block]], list[NDArray[np.intp]], NDArray[np.intp], list[NDArray[np.bool_]]]:
         names = [name for name in self.names if order is None or name != WORDS_BACK]
         witnesses = {name: self._scores(name, order) for name in names}
-        standing = np.arange(len(self.pairs)) if order is None else order
-        texts = [self.pairs.texts[int(at)] for at in standing]
+        texts = list(self.pairs.texts) if order is None else [self.pairs.texts[int(at)] for at in order]
         labels = [self.groups.tolist(), texts] + (
             [list(self.pairs.beside)] if self._words is not None else []
         )
-        same = [same_in(block, *labels) for block in self.blocks]
-        return agreement(witnesses, self.blocks, self.groups, same)
+        return witnesses, self.blocks, self.groups, [same_in(block, *labels) for block in self.blocks]
 
     def _scores(self, name: str, order: NDArray[np.intp] | None) -> list[Block]:
         if name in self._fixed:

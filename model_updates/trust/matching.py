@@ -20,20 +20,21 @@ from model_updates.trust.mismatch import Mismatch, mismatch, share_of
 from model_updates.trust.row_shift import RowShift, row_shift
 
 FEWEST = 100  # pairs; with fewer, the interval of the mismatched share is wider than what it is about
-AT_ONCE = 1_500  # pairs that vouch for each other; larger sets are heard in parts
-SHIFT_ROWS = 800  # rows whose order is looked at; slips go through a whole table
+AT_ONCE = 1_000  # pairs that vouch for each other; larger sets are heard in parts
+SHIFT_ROWS = 600  # rows whose order is looked at; slips go through a whole table
 TIED = 3.0  # deviations of random orders above which captions are tied to their pictures at all
 MANY = 1_000  # pairs among which even a strange domain shows some tie; measured down to a strength of 11
 # The estimate is too high by the matched pairs that look like mismatched ones. How many those are shows in how clearly
 # the others stand out: where scores shift a little (normal scores with 35 % of the pairs below the median of mismatched
 # ones) a pair that counts as matched outscores .88 of the mismatched, where some are wrong and the rest fit, .93.
 TOO_MANY = 0.25
-CLEAR_BY_WORDS, CLEAR_BY_ENCODER = 0.97, 0.92  # mismatched pairs that those which count as matched outscore
+CLEAR_BY_WORDS, CLEAR_BY_ENCODER = 0.97, 0.935  # mismatched pairs that those which count as matched outscore
 TOO_MANY_WHERE_CLEAR = 0.17
 READ, READ_CLEARLY = 0.45, 0.9  # by the encoder alone: estimated share at most, and outscored at least
 TOO_MANY_WHERE_READ = 0.15
 ABOVE_REFERENCE = 0.12
-NEVER_CLEAN = 0.55  # above which no clean chunk was seen, whoever told
+UNREADABLE = 0.5  # estimated share of trusted pairs from which on they say nothing
+NEVER = 1.0  # where nobody tells, no estimate is too much
 REFERENCE = "reference"
 
 
@@ -68,7 +69,7 @@ class Matching:
     found: Found
     told: bool = False
     why_told: str = ""
-    too_many: float = NEVER_CLEAN
+    too_many: float = NEVER
     mismatch: Mismatch | None = None
     by_part: Mapping[str, tuple[float, float]] | None = None
     shift: RowShift | None = None
@@ -91,8 +92,9 @@ def matching(
     """
     if len(pairs) < FEWEST:
         return Matching(Found.FEW)
-    shift = _shift(pairs, parts, seed)
-    judged, power, weights, scores, groups, p_values = _heard(pairs, seed)
+    whole = Evidence(pairs, seed=seed) if len(pairs) <= SHIFT_ROWS else None
+    shift = _shift(pairs, parts, whole, seed)
+    judged, power, weights, scores, groups, p_values = _heard(pairs, seed, whole)
     clear = _outscored(p_values, judged.share)
     why, limit = _told_by(pairs, weights, reference, clear, seed)
     by_part = {
@@ -113,17 +115,19 @@ def _verdict(size: int, shift: RowShift, why: str, low: float, limit: float) -> 
         return Found.UNRELATED if why or size >= MANY else Found.UNTOLD
     if low > limit:
         return Found.MISMATCHED
-    return Found.MATCHED if why and limit < NEVER_CLEAN else Found.UNTOLD
+    return Found.MATCHED if why and limit < NEVER else Found.UNTOLD
 
 
-def _shift(pairs: PairSet, parts: Mapping[str, NDArray[np.intp]], seed: int) -> RowShift:
+def _shift(
+    pairs: PairSet, parts: Mapping[str, NDArray[np.intp]], whole: Evidence | None, seed: int
+) -> RowShift:
     rows = min(SHIFT_ROWS, len(pairs))
-    first = pairs.part(np.arange(rows))
-    return row_shift(Evidence(first, seed=seed), {n: at[at < rows] for n, at in parts.items()}, seed=seed)
+    evidence = whole or Evidence(pairs.part(np.arange(rows)), seed=seed)
+    return row_shift(evidence, {name: at[at < rows] for name, at in parts.items()}, seed=seed)
 
 
 def _heard(
-    pairs: PairSet, seed: int
+    pairs: PairSet, seed: int, whole: Evidence | None = None
 ) -> tuple[Mismatch, float, dict[str, float], NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
     """Hears all pairs twice: the second time, those that seemed mismatched teach little.
 
@@ -134,7 +138,7 @@ def _heard(
     scores, p_values, groups = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.intp)
     weights: dict[str, float] = {}
     for at in in_parts(pairs, AT_ONCE, seed):
-        evidence = Evidence(pairs.part(at), seed=seed)
+        evidence = whole or Evidence(pairs.part(at), seed=seed)
         first = evidence.hear()
         evidence.believe(1 - mismatch(first.p_values, evidence.groups, seed=seed).doubt)
         second = evidence.hear()
@@ -163,7 +167,7 @@ def _told_by(
         return WORDS, TOO_MANY_WHERE_CLEAR if clear >= CLEAR_BY_WORDS else TOO_MANY
     if reference is not None and len(reference) >= FEWEST:
         theirs = _heard(reference.part(np.arange(min(len(reference), len(pairs), AT_ONCE))), seed)[0].share
-        return REFERENCE, min(NEVER_CLEAN, max(TOO_MANY_WHERE_READ, theirs + ABOVE_REFERENCE))
+        return REFERENCE, max(TOO_MANY_WHERE_READ, theirs + ABOVE_REFERENCE) if theirs < UNREADABLE else NEVER
     if ENCODER in weights:
         at = in_parts(pairs, AT_ONCE, seed)[0]
         alone = Evidence(pairs.part(at), only=[ENCODER], seed=seed)
@@ -171,5 +175,5 @@ def _told_by(
         share, _, _ = share_of(p_values, alone.groups, seed=seed)
         if share <= READ and _outscored(p_values, share) >= READ_CLEARLY:
             return ENCODER, TOO_MANY_WHERE_READ
-        return ENCODER, TOO_MANY if clear >= CLEAR_BY_ENCODER else NEVER_CLEAN
-    return "", NEVER_CLEAN
+        return ENCODER, TOO_MANY if clear >= CLEAR_BY_ENCODER else NEVER
+    return "", NEVER

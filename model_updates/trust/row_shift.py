@@ -63,13 +63,13 @@ def row_shift(evidence: Evidence, parts: Mapping[str, NDArray[np.intp]], *, seed
     """
     size = len(evidence.pairs)
     random = np.random.default_rng(seed)
-    by_chance = [evidence.hear(random.permutation(size)).strength for _ in range(RANDOM_ORDERS)]
+    by_chance = [evidence.strength(random.permutation(size)) for _ in range(RANDOM_ORDERS)]
     spread = float(np.sqrt((np.var(by_chance, ddof=1) + USUAL_SPREAD**2) / 2))
-    uploaded = evidence.hear(np.arange(size)).strength
+    uploaded = evidence.strength(np.arange(size))
     best = RowShift(WHOLE, 0, -np.inf, uploaded, spread, found=False)
     for part, at in {WHOLE: np.arange(size), **parts}.items():
         for rows in [n for n in range(-FARTHEST, FARTHEST + 1) if n and len(at) > 2 * FARTHEST]:
-            strength = evidence.hear(moved(size, at, rows)).strength
+            strength = evidence.strength(moved(size, at, rows))
             if strength > best.strength:
                 best = RowShift(part, rows, strength, uploaded, spread, found=False)
     is_better = best.strength - max(uploaded, 0.0) > CERTAIN * spread

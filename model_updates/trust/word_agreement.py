@@ -12,6 +12,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ _UNSPACED = (
     "MYANMAR",
     "TIBETAN",
 )
-# Products that a kernel may cost; above it, rare sequences share places in a shorter bag. 3,000 captions get 4,096.
-BUDGET = 40_000_000_000
+# Products that a kernel may cost; above it, rare sequences share places in a shorter bag. 1,000 captions get 10,000.
+BUDGET = 10_000_000_000
 MOST_PLACES = 16_384
 
 
@@ -50,7 +51,7 @@ def sequences_of(text: str) -> list[str]:
     """
     found: dict[str, None] = {}
     for word in words_of(text):
-        unspaced = any(unicodedata.name(letter, "").startswith(_UNSPACED) for letter in word)
+        unspaced = any(_is_unspaced(letter) for letter in word)
         shortest, longest = (1, UNSPACED_LONGEST) if unspaced else (SHORTEST, LONGEST)
         found[f"={word}"] = None
         bounded = word if unspaced else f"<{word}>"
@@ -58,6 +59,11 @@ def sequences_of(text: str) -> list[str]:
             for start in range(len(bounded) - length + 1):
                 found[bounded[start : start + length]] = None
     return list(found)
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_unspaced(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(_UNSPACED)
 
 
 def likeness(bags: Sequence[Iterable[str]], *, seen_in: int = 2) -> Kernel:
@@ -76,12 +82,14 @@ def likeness(bags: Sequence[Iterable[str]], *, seen_in: int = 2) -> Kernel:
         part: number if len(kept) <= room else zlib.crc32(part.encode()) % room
         for number, part in enumerate(kept)
     }
-    weights = np.zeros((n, max(1, min(len(kept), room))), dtype=np.float32)
-    for row, bag in enumerate(held):
-        for part in bag:
-            if part in places:
-                weights[row, places[part]] += np.log((n + 1) / (counts[part] + 1)) ** 2
-    weights = np.sqrt(weights)  # sequences that share a place count as one of their joint length
+    width = max(1, min(len(kept), room))
+    rows = [(row, part) for row, bag in enumerate(held) for part in bag if part in places]
+    flat = np.asarray([row * width + places[part] for row, part in rows], dtype=np.int64)
+    rare = np.log((n + 1) / (np.asarray([counts[part] for _, part in rows], dtype=np.float64) + 1)) ** 2
+    # Sequences that share a place count as one of their joint length.
+    weights = (
+        np.sqrt(np.bincount(flat, weights=rare, minlength=n * width)).astype(np.float32).reshape(n, width)
+    )
     lengths = np.linalg.norm(weights, axis=1, keepdims=True)
     weights /= np.where(lengths > 0, lengths, 1)
     return np.asarray(weights @ weights.T, dtype=np.float32)
