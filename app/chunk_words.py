@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from textwrap import shorten
 
 from ingest.findings import Finding, Outcome, findings_in
 from ingest.records import ChunkRecord
@@ -22,6 +23,7 @@ STANDINGS = {
     "withdrawn": "nothing of it is trained on, measured by or searched",
 }
 MOST_EXAMPLES = 12
+_LONGEST_WHY = 240  # what checks said stands below in full
 
 
 def findings_of(chunk: ChunkRecord) -> list[Finding]:
@@ -40,9 +42,8 @@ def standing_sentence(chunk: ChunkRecord) -> str:
     said = f"Standing: {chunk.standing} ({STANDINGS.get(chunk.standing, 'unknown here')})."
     if chunk.standing_by:
         since = chunk.standing_since[:16].replace("T", " ")
-        said += f" By {chunk.standing_by}, {since} UTC" + (
-            f": {chunk.standing_why}" if chunk.standing_why else ""
-        )
+        why = shorten(chunk.standing_why, _LONGEST_WHY, placeholder=" …")
+        said += f" By {chunk.standing_by}, {since} UTC" + (f": {why}" if why else "")
         said = said.rstrip(".") + "."
     if chunk.measures:
         said += " Its held-out pairs measure other updates too."

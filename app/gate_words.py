@@ -17,6 +17,8 @@ VIEWS = {
 }
 """The views a slice is measured in, explained."""
 ROLES = {"new": "What was taught", "kept": "What was known"}
+POOL = "kept"
+"""The rule that judges all old slices together."""
 _UNCHANGED = "unchanged"
 _SEVERITY = list(Verdict)
 
@@ -144,15 +146,27 @@ def slice_and_view(moved: QueryChange) -> str:
     return moved.slice if moved.view == "own" else f"{moved.slice} ({moved.view})"
 
 
-def debts(report: GateReport) -> list[str]:
-    """Returns what promoting in spite of a review would accept to lose, a line per slice and view."""
+def owed(report: GateReport) -> list[tuple[GateRow, float]]:
+    """Returns what promoting in spite of a review accepts to lose: rows, and points below live or the high water.
+
+    Where all old slices together are in doubt each of them that lost is owed; else those that are in doubt themselves.
+    What was owed before is not counted again.
+    """
     if report.verdict is not Verdict.REVIEW:
         return []
-    is_pool = any(rule.rule == "kept" and rule.verdict is not Verdict.PROMOTE for rule in report.rules)
-    found = []
-    for row in report.rows:
-        lost = min(row.difference, row.water_difference or 0.0)
-        if row.role == "kept" and (is_pool or row.verdict is not Verdict.PROMOTE) and lost < 0:
-            where = "" if row.view == "own" else f" ({row.view})"
-            found.append(f"{row.slice}{where} {points(lost)}")
-    return found
+    is_pool = any(rule.rule == POOL and rule.verdict is not Verdict.PROMOTE for rule in report.rules)
+    rows = [(row, max(-row.difference, -(row.water_difference or 0.0))) for row in report.rows]
+    return [
+        (row, lost)
+        for row, lost in rows
+        if row.role == "kept" and (is_pool or row.verdict is not Verdict.PROMOTE) and lost > 0
+    ]
+
+
+def debts(report: GateReport) -> list[str]:
+    """Returns what is `owed` in words, a line per slice and view."""
+    return [f"{row.slice}{_where(row)} {points(-lost)}" for row, lost in owed(report)]
+
+
+def _where(row: GateRow) -> str:
+    return "" if row.view == "own" else f" ({row.view})"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from app.gate_words import owed
 from app.releases.commits import Debt
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
-from model_updates.gate.report import GateReport, GateRow, Verdict
-
-POOL = "kept"
-"""The rule that judges all old slices together."""
+from model_updates.gate.report import GateReport, Verdict
 
 
 def debt_of(release: ReleaseRecord, *, who: str, why: str) -> tuple[Debt, ...]:
@@ -22,12 +20,7 @@ def debt_of(release: ReleaseRecord, *, who: str, why: str) -> tuple[Debt, ...]:
     if release.manifest.verdict != Verdict.REVIEW or not release.manifest.gate:
         return ()
     report = GateReport.from_json(release.manifest.gate)
-    pool = any(rule.rule == POOL and rule.verdict is not Verdict.PROMOTE for rule in report.rules)
-    return tuple(
-        Debt(row.slice, row.view, round(_lost(row), 3), who, why)
-        for row in report.rows
-        if row.role == "kept" and (pool or row.verdict is not Verdict.PROMOTE) and _lost(row) > 0
-    )
+    return tuple(Debt(row.slice, row.view, round(lost, 3), who, why) for row, lost in owed(report))
 
 
 def debts(workspace: Workspace, live: ReleaseRecord) -> dict[tuple[str, str], float]:
@@ -44,12 +37,7 @@ def debts(workspace: Workspace, live: ReleaseRecord) -> dict[tuple[str, str], fl
     # A release that went live twice is owed once.
     by_release = {c.release: c.debt for c in workspace.releases.history() if c.debt and c.release in line}
     total: dict[tuple[str, str], float] = {}
-    for owed in by_release.values():
-        for one in owed:
+    for accepted in by_release.values():
+        for one in accepted:
             total[one.slice, one.view] = total.get((one.slice, one.view), 0.0) + one.points
     return total
-
-
-def _lost(row: GateRow) -> float:
-    """Points below live or below the high water, whichever is more; what was owed before is not counted again."""
-    return max(-row.difference, -(row.water_difference or 0.0))

@@ -1,4 +1,4 @@
-"""The Check step of the Update tab: what a chunk's checks found."""
+"""The Check step of the Update tab: what a chunk's checks found, and a person's word on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 import gradio as gr
 
 from app.chunk_words import findings_of
-from app.ui import report_words, update_words
+from app.server.serving import Serving
+from app.ui import report_words, update_words, wording
+from app.ui.access import Access, base_of
+from app.ui.word import PersonsWord
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
 
@@ -17,9 +20,9 @@ Outputs = tuple[Any, ...]
 
 
 class CheckStep:
-    """The components of the step."""
+    """The components of the step, and what happens on them."""
 
-    def __init__(self) -> None:
+    def __init__(self, serving: Serving, access: Access) -> None:
         """Draws the step; call inside it."""
         self.summary = gr.Markdown(
             "No chunk is chosen yet.", elem_id="report-summary", elem_classes="tables", latex_delimiters=[]
@@ -30,6 +33,7 @@ class CheckStep:
             )
             for n in range(MOST_CARDS)
         ]
+        self.word = PersonsWord(serving, access)
         self.rows = gr.Dataframe(
             headers=update_words.REPORT_HEADERS,
             label="Held and rejected",
@@ -48,7 +52,24 @@ class CheckStep:
     @property
     def components(self) -> list[Any]:
         """What `shown` fills, in its order."""
+        return [*self._around_word, *self.word.components]
+
+    @property
+    def _around_word(self) -> list[Any]:
         return [self.summary, *self.cards, self.rows, self.download, self.go_on]
+
+    def connect(self, chunk: gr.State, private: dict[str, Any]) -> None:
+        """Connects the step.
+
+        Args:
+            chunk: the id of the chunk that is shown.
+            private: how Gradio is to call functions of admins.
+        """
+
+        def shown(record: ChunkRecord, request: gr.Request) -> Outputs:
+            return self._about(record, wording.base_address(*base_of(request)), None)
+
+        self.word.connect(chunk, self._around_word, shown, private)
 
     def shown(self, chunk: ChunkRecord, base: str, *, embedded: int | None = None) -> Outputs:
         """Returns what the step shows of a chunk.
@@ -58,6 +79,9 @@ class CheckStep:
             base: address that the browser reached us by.
             embedded: how many pictures were embedded when it was taken in, if that was just now.
         """
+        return *self._about(chunk, base, embedded), *self.word.shown(chunk)
+
+    def _about(self, chunk: ChunkRecord, base: str, embedded: int | None) -> Outputs:
         text, rows = update_words.intake_view(chunk.report, embedded)
         return (
             f"### Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}",

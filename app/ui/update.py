@@ -43,7 +43,7 @@ class _UpdateTab:
             with gr.Step("Upload", id=UPLOAD):
                 self._draw_upload()
             with gr.Step("Check", id=CHECK):
-                self.check = CheckStep()
+                self.check = CheckStep(self.serving, self.access)
             with gr.Step("Teach", id=TEACH):
                 self._draw_teach()
             with gr.Step("Decide", id=DECIDE):
@@ -110,6 +110,7 @@ class _UpdateTab:
         ]  # fmt: skip
         self.upload.connect(blocks, chosen, self._chosen, self._not_chosen, private)
         self.use.click(self._use_known, [self.known], chosen, **private)
+        self.check.connect(self.chunk, private)
         self.check.go_on.click(
             lambda: gr.Walkthrough(selected=TEACH), None, self.steps, api_visibility="private"
         )

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from app.demo import homes
 from app.demo.story import Check, Findings, Shown
+from app.jobs import worker
 from app.workspace import Workspace
 from tests.app.gate_reports import HOSTILE, findings, gate_report
 from tests.app.server.served import Served, make_home, sample_upload, served
@@ -256,6 +257,35 @@ def test_a_held_chunk_shows_its_findings_as_cards(judged: Served, page: Page, wi
     expect(page.locator("#finding-3")).to_be_hidden()
     expect(page.locator("#go-on")).to_be_disabled()
     _does_not_overflow(page)
+
+
+def test_a_person_accepts_a_held_chunk_with_a_reason_and_then_withdraws_it(
+    judged: Served, page: Page
+) -> None:
+    _open(page, f"{judged.url}/admin/")
+    _choose(page, "#known", "held")
+    page.click("#use-known")
+    expect(page.locator("#accept")).to_be_visible()
+    _settle(page)
+    page.click("#accept")
+    expect(page.locator("#word-said")).to_contain_text("Say why")
+    expect(page.locator("#go-on")).to_be_disabled()
+    _settle(page)
+    page.fill("#word-why textarea, #word-why input", HOSTILE)
+    page.click("#accept")
+    expect(page.locator("#word-said")).to_contain_text("is accepted")
+    expect(page.locator("#report-summary")).to_contain_text("Standing: accepted")
+    expect(page.locator("#report-summary")).to_contain_text(HOSTILE)
+    expect(page.locator("#go-on")).to_be_enabled()
+    _settle(page)
+    page.fill("#word-why textarea, #word-why input", "wrong names")
+    page.click("#withdraw")
+    expect(page.locator("#word-said")).to_contain_text("10 pictures leave the gallery")
+    expect(page.locator("#accept")).to_be_hidden()
+    expect(page.locator("#go-on")).to_be_disabled()
+    assert page.title() == "Perennial · teaching"
+    (job,) = [one for one in judged.serving.workspace.catalog.jobs() if one.kind == "gallery"]
+    assert worker.follow(judged.settings, job.id).state == "succeeded"
 
 
 def test_the_guide_shows_what_a_step_found_with_its_pictures(guided: Served, page: Page) -> None:
