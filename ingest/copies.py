@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 # Likely pictures for one picture that are looked at closely, nearest first: of emoji each copy was among two.
 _LOOKED_AT = 4
-_KEPT = 2048  # details kept while pictures are compared; 18 kB each
+_KEPT = 1024  # details kept while pictures are compared; 18 kB each
 _SHOWN = 12  # characters of an id in a sentence
 
 

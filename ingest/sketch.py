@@ -20,7 +20,7 @@ _SMALLEST = 32  # pixels a side; of an icon too little is left to tell it from a
 _FLAT = 3.0  # standard deviation in grey levels; with less there is nothing to tell a picture by
 _STEP = 1 / 120  # of brightness, whose coefficients are in [-1, 1]
 _COLOUR_STEP = 1.0  # of colour, in levels of 256
-_CROWD = 200  # of one picture's likely ones no more are kept while they are ranked
+_CROWD = 40  # of one picture's likely ones no more are kept while they are ranked
 # How far apart sketches of one picture are at most: relative for brightness, in grey levels for colour.
 BRIGHTNESS_APART = 0.36
 COLOUR_APART = 20.0
@@ -76,7 +76,7 @@ def likely(rows: NDArray[np.float32], others: NDArray[np.float32], most: int) ->
     split = _BRIGHTNESS**2 - 1
     squares = (others**2).sum(axis=1)
     found: list[tuple[int, int]] = []
-    block = max(1, 16_000_000 // max(1, len(others)))  # 64 MB of products at a time
+    block = max(1, 8_000_000 // max(1, len(others)))  # 32 MB of products at a time
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         # |a - b|² <= 2, both differences of at most 1: rearranged, so that the large array is made only once.

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance
 
 from ingest.same_picture import detail_of, same_picture
-from ingest.samples.scenes import Scene, draw
+from ingest.samples.scenes import Scene, all_scenes, draw
 from tests.ingest.material import resaved
 
 Change = Callable[[Image.Image], Image.Image]
@@ -56,6 +56,12 @@ def flag(*colours: str) -> Image.Image:
 def test_a_picture_saved_again_is_the_same(style: str, change: str) -> None:
     image = draw(SCENE, style, size=160, seed=3)
     assert same(image, RESAVED[change](image))
+
+
+@pytest.mark.parametrize("number", [8, 25, 31])
+def test_fine_lines_are_laid_over_each_other_though_a_side_is_cut_off(number: int) -> None:
+    image = draw(list(all_scenes())[::61][number], "ink", size=160, seed=number)
+    assert same(image, image.crop((3, 0, 160, 157)))
 
 
 @pytest.mark.parametrize("change", ["jpeg 40", "webp 40", "half", "darker", "paler"])

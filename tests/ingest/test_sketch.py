@@ -65,4 +65,4 @@ def test_very_many_pictures_that_look_alike_need_no_more_memory() -> None:
     tracemalloc.stop()
     assert len(found) == 4500
     assert all(abs(row - other) <= 2 for row, other in found)
-    assert peak < 300e6  # all 2.25 million differences would be 729 MB
+    assert peak < 100e6  # all 2.25 million differences would be 729 MB
