@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from textwrap import shorten
 
 from ingest.findings import Finding, Outcome, findings_in
 from ingest.records import ChunkRecord
@@ -23,13 +22,18 @@ STANDINGS = {
     "withdrawn": "nothing of it is trained on, measured by or searched",
 }
 MOST_EXAMPLES = 12
-_LONGEST_WHY = 240  # what checks said stands below in full
 
 
 def findings_of(chunk: ChunkRecord) -> list[Finding]:
     """Returns what the chunk's checks found, what speaks against it first."""
     order = list(OUTCOMES)
     return sorted(findings_in(chunk.report), key=lambda finding: order.index(finding.outcome))
+
+
+def against(chunk: ChunkRecord) -> list[str]:
+    """Returns what its checks say against a chunk, a line each."""
+    found = [one for one in findings_of(chunk) if one.outcome in (Outcome.HOLD, Outcome.REJECT)]
+    return [f"  {check_name(one)}: {one.sentence}" for one in found]
 
 
 def check_name(finding: Finding) -> str:
@@ -42,7 +46,8 @@ def standing_sentence(chunk: ChunkRecord) -> str:
     said = f"Standing: {chunk.standing} ({STANDINGS.get(chunk.standing, 'unknown here')})."
     if chunk.standing_by:
         since = chunk.standing_since[:16].replace("T", " ")
-        why = shorten(chunk.standing_why, _LONGEST_WHY, placeholder=" …")
+        is_said_below = any(one.sentence in chunk.standing_why for one in findings_of(chunk))
+        why = "for what they found" if is_said_below else chunk.standing_why
         said += f" By {chunk.standing_by}, {since} UTC" + (f": {why}" if why else "")
         said = said.rstrip(".") + "."
     if chunk.measures:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from app.search import Answer
     from app.workspace import Workspace
     from ingest.intake import IntakeOptions
+    from ingest.records import ChunkRecord
 
 
 def source_path(word: str) -> Path:
@@ -74,14 +75,17 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     options = IntakeOptions(language=language, domain=domain, mapping=columns, name=name, in_gallery=gallery)
     with workspace_for(home) as workspace:
         outcome = add(workspace, source, options, is_quiet=is_json)
+        chunk = workspace.catalog.chunk(outcome.report.chunk_id)
     if report is not None:
         outcome.report.write_csv(report)
     document = {
         **outcome.report.to_json(),
         "images_embedded": outcome.images_embedded,
         "commit": asdict(outcome.commit) if outcome.commit else None,
+        "standing": chunk.standing,
+        "findings": chunk.report.get("findings", []),
     }
-    show(is_json, document, *added_lines(outcome))
+    show(is_json, document, *added_lines(outcome, chunk))
 
 
 def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet: bool) -> AddOutcome:
@@ -104,17 +108,20 @@ def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet:
         )
 
 
-def added_lines(outcome: AddOutcome) -> list[str]:
-    """Says what taking a chunk in did."""
-    from app import messages
+def added_lines(outcome: AddOutcome, chunk: ChunkRecord) -> list[str]:
+    """Says what taking a chunk in did, and what its checks made of it."""
+    from app import chunk_words, messages
 
     lines = messages.intake(outcome.report.to_json())
     if outcome.commit is not None:
         lines.append(
             f"{outcome.images_embedded} pictures are searchable now (release {outcome.commit.release})."
         )
-    if outcome.report.new_pairs:
-        lines.append(f"Teach it: `python -m app update --chunk {outcome.report.chunk_id}`.")
+    if chunk.standing == "held":
+        lines += ["It is held and teaches nothing yet:", *map(messages.plain, chunk_words.against(chunk))]
+        lines.append(f"`python -m app check {chunk.id}` shows examples and what to do.")
+    elif outcome.report.new_pairs:
+        lines.append(f"Teach it: `python -m app update --chunk {chunk.id}`.")
     return lines
 
 

@@ -177,8 +177,9 @@ def _take_in(
 
     with workspace_for(settings.home) as workspace:
         outcome = add(workspace, source, IntakeOptions(language=language, domain=domain), is_quiet=is_json)
+        chunk = workspace.catalog.chunk(outcome.report.chunk_id)
     if not is_json:
-        show(False, None, *added_lines(outcome))
+        show(False, None, *added_lines(outcome, chunk))
     return outcome.report.chunk_id
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, beats_guessing, compare
-from model_updates.gate.report import Policy, RuleResult, Verdict, points, worst
+from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 
 Judged = tuple[Comparison, Verdict, str]
 
@@ -40,7 +40,7 @@ def _learned_rule(
     own: Sequence[Comparison], taught_languages: Mapping[str, int], policy: Policy
 ) -> tuple[RuleResult, list[Judged]]:
     judged = [(comparison, *_learned_verdict(comparison, policy)) for comparison in own]
-    reasons = [_sentence(comparison, note, policy) for comparison, _, note in judged]
+    said = [(verdict, _sentence(comparison, note, policy)) for comparison, verdict, note in judged]
     verdicts = [verdict for _, verdict, _ in judged]
     verdict = worst(verdicts)
     if verdict is Verdict.REJECT and not _rejects_all(own, verdicts):
@@ -48,14 +48,16 @@ def _learned_rule(
     measured = {comparison.candidate.language for comparison in own}
     for language in sorted(set(taught_languages) - measured):
         verdict = worst((verdict, Verdict.REVIEW))
-        reasons.append(
+        unseen = (
             f"{language} was taught with {taught_languages[language]} pairs, but no held-out pair shows what "
             "was learned. Upload pairs with split=test in that language, or decide yourself."
         )
-    if not reasons:
+        said.append((Verdict.REVIEW, unseen))
+    if not said:
         verdict = Verdict.REVIEW
-        reasons.append("This update taught no slice that has held-out pairs, so nothing shows that it helps.")
-    return RuleResult("learned", verdict, tuple(reasons)), judged
+        nothing = "This update taught no slice that has held-out pairs, so nothing shows that it helps."
+        said.append((verdict, nothing))
+    return RuleResult("learned", verdict, strictest_first(said)), judged
 
 
 def _rejects_all(taught: Sequence[Comparison], verdicts: Sequence[Verdict]) -> bool:
@@ -83,9 +85,12 @@ def _visible_rule(mixed: Sequence[Comparison], policy: Policy) -> tuple[list[Rul
     if not mixed:
         return [], []
     judged = [(comparison, *_visible_verdict(comparison, policy)) for comparison in mixed]
-    reasons = [_sentence(comparison, f"{note} among everything", policy) for comparison, _, note in judged]
+    said = [
+        (verdict, _sentence(comparison, f"{note} among everything", policy))
+        for comparison, verdict, note in judged
+    ]
     verdict = worst(verdict for _, verdict, _ in judged)
-    return [RuleResult("visible", verdict, tuple(reasons))], judged
+    return [RuleResult("visible", verdict, strictest_first(said))], judged
 
 
 def _visible_verdict(comparison: Comparison, policy: Policy) -> tuple[Verdict, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -62,3 +63,12 @@ def test_a_chunk_without_checks_says_so_and_terminals_are_not_steered() -> None:
 
 def test_nothing_is_wider_than_the_terminal() -> None:
     assert max(map(len, shown(chunk_with_findings(), 80).splitlines())) <= 80
+
+
+def test_what_the_checks_said_is_not_said_twice() -> None:
+    chunk = chunk_with_findings()
+    sentence = chunk_words.findings_of(chunk)[0].sentence
+    assert "By checks, 2026-11-21 15:01 UTC: for what they found." in chunk_words.standing_sentence(
+        replace(chunk, standing_why=f"{sentence} And more.")
+    )
+    assert chunk_words.against(chunk) == [f"  row shift: {sentence}"]

@@ -18,14 +18,15 @@ from app import cli
 from app.commands import chunks, homes, learning, releasing, reports, standing
 from app.jobs import requests, worker
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import UpdateRequest
+from app.learning.outcomes import AddOutcome, UpdateRequest
 from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
+from ingest.report import IntakeReport
 from model_updates.gate.report import GateReport
 from tests.app import small_home
-from tests.app.gate_reports import HOSTILE, findings, gate_report
+from tests.app.gate_reports import HOSTILE, chunk_with_findings, findings, gate_report
 from tests.app.releases.publishing import damage
 
 VERBS = {
@@ -403,6 +404,18 @@ def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
     assert (found["standing"], found["standing_by"], found["standing_why"]) == ("held", "checks", "row shift")
     shift = next(finding for finding in found["findings"] if finding["check"] == "row_shift")
     assert shift["examples"][0]["text"] == HOSTILE
+
+
+def test_what_was_taken_in_and_is_held_is_not_offered_for_teaching() -> None:
+    report = IntakeReport("0a1b2c3d4e5f", "names", 5, 0, 5, 0, 0, {}, None, (), ())
+    outcome = AddOutcome(report, None, 0)
+    held = "\n".join(chunks.added_lines(outcome, chunk_with_findings("held")))
+    assert "It is held and teaches nothing yet:\n  row shift: The captions look moved by one row." in held
+    assert "check 0a1b2c3d4e5f" in held
+    assert "Teach it" not in held
+    new = "\n".join(chunks.added_lines(outcome, chunk_with_findings("new")))
+    assert "Teach it: `python -m app update --chunk 0a1b2c3d4e5f`." in new
+    assert "held and" not in new
 
 
 def test_accept_and_withdraw_change_what_a_chunk_counts_for(home: Path) -> None:

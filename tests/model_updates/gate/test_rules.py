@@ -87,6 +87,15 @@ def test_one_idle_slice_beside_a_learned_one_is_for_a_person_but_a_damaged_one_r
     assert verdict_of(damaged, live, new=both).verdict == "reject"
 
 
+def test_what_decided_is_said_before_what_passed() -> None:
+    live = {**LIVE, "zu/photo": ranks_with(0.3)}
+    candidate = {**live, "de/photo": ranks_with(0.6), "zu/photo": ranks_with(0.2)}
+    report = verdict_of(candidate, live, new=("de/photo", "zu/photo"))
+    assert report.verdict == "reject"
+    assert "zu/photo got worse" in report.first_reason
+    assert any("de/photo learned" in reason for reason in report.reasons)
+
+
 def test_one_old_slice_that_lost_much_is_rejected_although_the_average_is_fine() -> None:
     live = {**LIVE, **{f"l{i}/photo": ranks_with(0.5) for i in range(8)}}
     report = verdict_of({**live, "de/photo": ranks_with(0.6), "en/photo": ranks_with(0.5)}, live)
