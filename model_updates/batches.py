@@ -7,6 +7,7 @@ image tower.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ from model_updates.towers import is_text_body
 
 # Prepared pictures are kept in memory up to this; beyond it they are decoded in every epoch.
 PREPARED_BYTES = 2 << 30
+KNOWN_PAIRS = 500
+"""Of what people find today, looked up after every epoch of a strategy that can forget: as many as decide 2 points."""
 
 
 def gather(
@@ -48,7 +51,8 @@ def gather(
             "a chunk needs at least 2 outside its test split"
         )
     remembered = tuple(strategy.memory(context))
-    everything = [*train, *remembered, *validation]
+    known = sampled(context.open_known(), KNOWN_PAIRS) if strategy.can_forget else []
+    everything = [*train, *remembered, *validation, *known]
     numbers = {image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in everything))}
     previous = context.open_previous()
     features, trunk = _pictures_of(previous, everything, list(numbers), load_image, cache)
@@ -60,7 +64,17 @@ def gather(
         # Validation ranks texts against pictures and needs no teacher.
         validation=frozen.rows(validation, texts=False, english=False),
         load_image=load_image,
+        known=frozen.rows(known, texts=False, english=False) if known else None,
     )
+
+
+def sampled(pairs: Sequence[TrainingPair], count: int) -> list[TrainingPair]:
+    """Returns up to so many pairs, those whose hashes are lowest: the same ones whoever asks."""
+    return sorted(pairs, key=_hash)[:count]
+
+
+def _hash(pair: TrainingPair) -> str:
+    return hashlib.sha256(f"{pair.image_id}\0{pair.language}\0{pair.text}".encode()).hexdigest()
 
 
 def _pictures_of(

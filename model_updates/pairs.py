@@ -141,9 +141,11 @@ class UpdateData:
         memory: the pairs that the strategy asked for (`Strategy.memory`).
         validation: the chunk's validation pairs.
         load_image: decodes a picture by its id.
+        known: a sample of what people find today, which helps to choose the epoch; None where nothing of it can move.
     """
 
     train: PairSet
     memory: PairSet
     validation: PairSet
     load_image: Callable[[str], Image.Image]
+    known: PairSet | None = None

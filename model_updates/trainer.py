@@ -23,11 +23,11 @@ from model_updates.checkpoint import Progressed
 from model_updates.encoder import training
 from model_updates.errors import TrainingDiverged, WeightsMismatch
 from model_updates.language_profiles import taught_profiles
-from model_updates.pairs import Batch, UpdateData
+from model_updates.pairs import Batch, PairSet, UpdateData
 from model_updates.progress import Pace, TrainingProgress
 from model_updates.strategy import Schedule, Strategy, UpdateContext
 from model_updates.teachers import Teachers
-from model_updates.validation import Score, better, near, validation_score
+from model_updates.validation import Score, better, near, together, validation_score
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,9 @@ class _Loop:
             self.strategy.before_epoch(epoch, self.batches)
             terms = self._epoch(epoch)
             with self.strategy.deployed():
-                score = validation_score(
-                    self.encoder, self.data.validation, self.strategy, self.data.load_image
-                )
+                new, known = self._score(self.data.validation), self._score(self.data.known)
             self.encoder.train()
-            self._remember(epoch, terms, score)
+            self._remember(epoch, terms, new, known)
             if checkpoints is not None:
                 checkpoint.save(
                     checkpoints,
@@ -184,13 +182,21 @@ class _Loop:
         strategy.after_step()
         return {name: float(value.detach()) for name, value in terms.items()}
 
-    def _remember(self, epoch: int, terms: dict[str, float], score: Score | None) -> None:
+    def _score(self, pairs: PairSet | None) -> Score | None:
+        if pairs is None:
+            return None
+        return validation_score(self.encoder, pairs, self.strategy, self.data.load_image)
+
+    def _remember(self, epoch: int, terms: dict[str, float], new: Score | None, known: Score | None) -> None:
         done = self.progressed
         done.epoch = epoch + 1
-        done.history.append(terms | ({} if score is None else {"validation": score.mean}))
-        if score is not None:
-            done.best = better(done.best, score)
-            if not near(score, done.best):
+        found = {"validation": new, "known": known}
+        done.history.append(terms | {name: score.mean for name, score in found.items() if score is not None})
+        if new is not None:
+            score = new if known is None else together(new, known)
+            before, done.best = done.best, better(done.best, score)
+            # The latest of those as good as the best, where nothing known can move; else the best itself.
+            if not near(score, done.best) or (known is not None and done.best is before):
                 return
         done.kept_epoch = epoch + 1
         self.kept = checkpoint.Kept(

@@ -4,6 +4,9 @@ A chunk of 500 pictures leaves some thirty for validation, and the best of so fe
 chose early has learned less (docs/log.md has the figures). So of all epochs within one standard error of the best the
 latest is kept, in the manner of the one-standard-error rule (Breiman et al., *Classification and Regression Trees*,
 1984, 3.4.3), with the longer training in the place of the simpler model.
+
+Where what is known can move, longer training also forgets more, and the latest of several good epochs is the worst for
+it. There the score is the mean of two, on the chunk's pairs and on a sample of known ones, and the best is kept.
 """
 
 from __future__ import annotations
@@ -40,6 +43,11 @@ def better(best: Score | None, score: Score) -> Score:
 def near(score: Score, best: Score) -> bool:
     """Says whether a score is within one standard error of the best."""
     return score.mean >= best.mean - best.error
+
+
+def together(new: Score, known: Score) -> Score:
+    """Returns the mean of two scores of different pictures, with its standard error."""
+    return Score((new.mean + known.mean) / 2, math.hypot(new.error, known.error) / 2)
 
 
 def validation_score(

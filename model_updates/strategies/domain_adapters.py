@@ -113,6 +113,7 @@ class DomainAdapters(Strategy):
         "Gives each domain a small image adapter of its own; no other picture and no text can change. "
         "Only the domain's pictures are embedded again."
     )
+    can_forget = False
     paper = "our own; low-rank deltas of LoRA, ICLR 2022"
     Options = DomainAdaptersOptions
     needs = frozenset({"text_features"})

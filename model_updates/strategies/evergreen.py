@@ -102,6 +102,7 @@ class Evergreen(Strategy):
         "Gives what is new modules of its own: a language a word table, a domain an image adapter, new words a row "
         "each. Nothing known can change. The default."
     )
+    can_forget = False
     paper = "our own"
     Options = EvergreenOptions
     needs = frozenset({"text_features"})

@@ -33,6 +33,7 @@ class LanguageTables(LanguageTeaching):
 
     name = "language-tables"
     summary = "Gives each new language word rows of its own; nothing known can be forgotten."
+    can_forget = False
     paper = "our own, after the task-id rows of CLL-CLIP with TEIR, AAAI 2024, Table 2"
     grows_shared = False
 

@@ -42,6 +42,7 @@ class NewWords(LanguageTeaching):
 
     name = "new-words"
     summary = "Gives words that no earlier caption contains a row each; texts without them cannot change."
+    can_forget = False
     paper = "our own, after the appended rows of CLL-CLIP, AAAI 2024"
     Options = NewWordsOptions
     options: NewWordsOptions

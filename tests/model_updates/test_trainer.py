@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from torch import Tensor
 from model_updates import checkpoint
 from model_updates.encoder import Encoder
 from model_updates.errors import TrainingDiverged
-from model_updates.pairs import Batch
+from model_updates.pairs import Batch, TrainingPair
 from model_updates.progress import TrainingProgress
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.finetune import Finetune
@@ -170,6 +171,27 @@ def test_a_later_epoch_that_is_about_as_good_as_the_best_is_kept() -> None:
     _, report = spoiled(tiny_encoder(), good_epochs=5)
     scores = [epoch["validation"] for epoch in report.history]
     assert report.kept_epoch == 5 > 1 + scores.index(max(scores)), "the seed must give an earlier best"
+
+
+@pytest.mark.parametrize("name", ["finetune", "cll-clip"])
+def test_where_what_is_known_can_move_the_epoch_is_the_best_for_both(name: str) -> None:
+    known = toy_pairs("en")
+    context = replace(context_for(tiny_encoder(), toy_pairs()), open_known=lambda: known)
+    strategy = make_strategy(name, epochs=6, learning_rate=0.02)
+    report = run_update(strategy, context, lambda frozen: data_for(strategy, frozen, validation=toy_pairs()))
+    both = [(entry["validation"] + entry["known"]) / 2 for entry in report.history]
+    assert report.kept_epoch == 1 + both.index(max(both))
+    assert report.validation == report.history[report.kept_epoch - 1]["validation"]
+
+
+def test_where_nothing_known_can_move_it_is_not_looked_up() -> None:
+    def refuse() -> list[TrainingPair]:
+        raise AssertionError("nobody needs them")
+
+    context = replace(context_for(tiny_encoder(), toy_pairs()), open_known=refuse)
+    strategy = make_strategy("language-tables")
+    report = run_update(strategy, context, lambda frozen: data_for(strategy, frozen, validation=toy_pairs()))
+    assert "known" not in report.history[0]
 
 
 def test_batch_norm_statistics_belong_to_the_epoch_that_is_kept() -> None:
