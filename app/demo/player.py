@@ -15,7 +15,7 @@ from statistics import fmean
 
 from app.errors import AppError
 from app.jobs import worker
-from app.learning import going_live, update_cycle
+from app.learning import going_live, standing, update_cycle
 from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest
 from app.search import AUTO, Answer, Snapshot, search_text
 from app.settings import Settings
@@ -133,9 +133,9 @@ class Player:
         """Returns a chunk with what it counts for, and why."""
         return self.workspace.catalog.chunk(chunk)
 
-    def accept(self, chunk: str, why: str) -> None:
-        """Lets a chunk teach in spite of its checks, as a person would."""
-        self.workspace.catalog.set_standing(chunk, "accepted", by=DEMO, why=why)
+    def accept(self, chunk: str, why: str, *, measure: bool = False) -> None:
+        """Lets a chunk teach in spite of its checks, as a person would; with `measure` it is an old slice at once."""
+        standing.accept(self.workspace, chunk, why=why, by=DEMO, measure=measure)
 
     def teach(self, chunk: str, why: str) -> UpdateOutcome:
         """Runs an update with the strategy that is the default for the chunk."""
