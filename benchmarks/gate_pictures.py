@@ -263,9 +263,7 @@ def checks() -> Drawing:
     evidence = Evidence(PairSet(texts=slipped, images=names, groups=names, beside=english))
     order = np.arange(len(names))
     offsets = range(-5, 6)
-    strengths = [
-        evidence.hear(moved(len(names), order, rows) if rows else order).strength for rows in offsets
-    ]
+    strengths = [evidence.strength(moved(len(names), order, rows)) for rows in offsets]
     most = max(strengths)
     drawing, at = chart(
         "Captions that slipped by one row fit their pictures one row further down",
