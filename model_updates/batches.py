@@ -26,7 +26,9 @@ from model_updates.towers import is_text_body
 # Prepared pictures are kept in memory up to this; beyond it they are decoded in every epoch.
 PREPARED_BYTES = 2 << 30
 KNOWN_PAIRS = 500
-"""Of what people find today, looked up after every epoch of a strategy that can forget: as many as decide 2 points."""
+"""Of what people find today, looked up after every epoch of a strategy that can forget; half as many as are taught, so
+that looking costs little beside teaching, and at least `FEWEST_KNOWN`."""
+FEWEST_KNOWN = 100
 
 
 def gather(
@@ -51,7 +53,8 @@ def gather(
             "a chunk needs at least 2 outside its test split"
         )
     remembered = tuple(strategy.memory(context))
-    known = sampled(context.open_known(), KNOWN_PAIRS) if strategy.can_forget else []
+    count = min(KNOWN_PAIRS, max(FEWEST_KNOWN, len(train) // 2))
+    known = sampled(context.open_known(), count) if strategy.can_forget else []
     everything = [*train, *remembered, *validation, *known]
     numbers = {image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in everything))}
     previous = context.open_previous()

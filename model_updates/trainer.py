@@ -194,15 +194,22 @@ class _Loop:
         done.history.append(terms | {name: score.mean for name, score in found.items() if score is not None})
         if new is not None:
             score = new if known is None else together(new, known)
-            before, done.best = done.best, better(done.best, score)
-            # The latest of those as good as the best, where nothing known can move; else the best itself.
-            if not near(score, done.best) or (known is not None and done.best is before):
+            done.best = better(done.best, score)
+            if not near(score, done.best) or (known is not None and self._forgets_less(done.best)):
                 return
         done.kept_epoch = epoch + 1
         self.kept = checkpoint.Kept(
             {name: value.clone() for name, value in self._weights().items()},
             {name: value.detach().clone() for name, value in self.strategy.progress().items()},
         )
+
+    def _forgets_less(self, best: Score) -> bool:
+        """Whether the epoch that is kept is about as good as the best, and knows more than the one that ended."""
+        if not self.progressed.kept_epoch:
+            return False
+        kept, now = self.progressed.history[self.progressed.kept_epoch - 1], self.progressed.history[-1]
+        mean = (kept["validation"] + kept["known"]) / 2
+        return near(Score(mean, 0.0), best) and kept["known"] > now["known"]
 
     def _weights(self) -> dict[str, Tensor]:
         """The part of the encoder's state that may have changed: what trains, and buffers."""

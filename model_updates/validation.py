@@ -5,8 +5,8 @@ chose early has learned less (docs/log.md has the figures). So of all epochs wit
 latest is kept, in the manner of the one-standard-error rule (Breiman et al., *Classification and Regression Trees*,
 1984, 3.4.3), with the longer training in the place of the simpler model.
 
-Where what is known can move, longer training also forgets more, and the latest of several good epochs is the worst for
-it. There the score is the mean of two, on the chunk's pairs and on a sample of known ones, and the best is kept.
+Where what is known can move, the score is the mean of two, on the chunk's pairs and on a sample of known ones; and an
+epoch within one standard error of the best gives way to a later one only when that forgets no more.
 """
 
 from __future__ import annotations
