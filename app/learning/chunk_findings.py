@@ -86,7 +86,7 @@ def _moved(one: ChunkSlice, seen: Matching) -> Finding:
     rows = "one row" if abs(shift.rows) == 1 else f"{abs(shift.rows)} rows"
     way = "down" if shift.rows > 0 else "up"
     sentence = (
-        f"{one.key}: captions look moved by {rows} {way}{where}: those {rows} further {way} fit the pictures far "
+        f"{one.key}: captions look moved by {rows} {way}{where}: what stands {rows} further {way} fits far "
         f"better (agreement {shift.strength:.0f} against {shift.uploaded:.0f}, random orders ±{shift.spread:.1f}). "
         "Move the caption column back and upload the chunk again."
     )
@@ -120,7 +120,7 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
         "power": round(seen.power, 3),
         "doubtful": len(judged.doubtful),
     }
-    for name, (share, _) in (seen.by_part or {}).items():
+    for name, (share, _, _) in (seen.by_part or {}).items():
         figures[f"{name.replace(' ', '_').replace('-', '_')}_share"] = round(share, 3)
     about = f"about {judged.share:.0%} ({judged.low:.0%} to {judged.high:.0%})"
     told = _TOLD_BY[seen.why_told]
@@ -153,7 +153,7 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
 def _worst_part(seen: Matching) -> str:
     parts = seen.by_part or {}
     worst = max(parts, key=lambda name: parts[name][0], default="")
-    if len(parts) < 2 or parts[worst][0] < 2 * min(share for share, _ in parts.values()):
+    if len(parts) < 2 or parts[worst][0] < 2 * min(share for share, _, _ in parts.values()):
         return ""
     return f" (about {parts[worst][0]:.0%} in the {worst})"
 

@@ -163,7 +163,7 @@ class Evidence:
         """Returns (n, n) scores, pictures by captions, that nothing is learned for."""
         pairs, found = self.pairs, dict[str, NDArray[np.float32]]()
         if pairs.text_vectors is not None and pairs.picture_vectors is not None:
-            found[ENCODER] = _unit(pairs.picture_vectors) @ _unit(pairs.text_vectors).T
+            found[ENCODER] = unit_rows(pairs.picture_vectors) @ unit_rows(pairs.text_vectors).T
         if self._words is not None:
             both = likeness([sequences_of(_plain(text)) for text in [*pairs.beside, *pairs.texts]])
             found[LETTERS] = both[: len(pairs), len(pairs) :]
@@ -209,10 +209,11 @@ def _plain(text: str) -> str:
 
 
 def _cosines(rows: NDArray[np.float32]) -> Kernel:
-    centred = _unit(rows - rows.mean(axis=0))
+    centred = unit_rows(rows - rows.mean(axis=0))
     return np.asarray(centred @ centred.T, dtype=np.float32)
 
 
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns (n, d) rows of length one; a row of zeros stays."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)

@@ -15,11 +15,15 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.trust.evidence import ENCODER, WORDS, Evidence, PairSet, in_parts
-from model_updates.trust.mismatch import Mismatch, mismatch, share_of
+from model_updates.trust.evidence import ENCODER, WORDS, Evidence, PairSet, in_parts, unit_rows
+from model_updates.trust.mismatch import Mismatch, mismatch, share_of, with_rivals
 from model_updates.trust.row_shift import RowShift, row_shift
 
 FEWEST = 100  # pairs; with fewer, the interval of the mismatched share is wider than what it is about
+FEWEST_OF_PART, APART = (
+    30,
+    0.25,
+)  # parts of one upload whose intervals lie so far apart are not of one quality
 AT_ONCE = 1_000  # pairs that vouch for each other; larger sets are heard in parts
 SHIFT_ROWS = 600  # rows whose order is looked at; slips go through a whole table
 TIED = 3.0  # deviations of random orders above which captions are tied to their pictures at all
@@ -33,6 +37,7 @@ TOO_MANY_WHERE_CLEAR = 0.17
 READ, READ_CLEARLY = 0.45, 0.9  # by the encoder alone: estimated share at most, and outscored at least
 TOO_MANY_WHERE_READ = 0.15
 ABOVE_REFERENCE = 0.12
+SURELY_MATCHED = 0.05  # p-value below which a pair shows how matched ones score
 UNREADABLE = 0.5  # estimated share of trusted pairs from which on they say nothing
 NEVER = 1.0  # where nobody tells, no estimate is too much
 REFERENCE = "reference"
@@ -59,7 +64,7 @@ class Matching:
         why_told: by what, for the sentence: `WORDS`, `ENCODER`, `REFERENCE`, or "" when nothing does.
         too_many: the bound of the mismatched share from which on they are too many.
         mismatch: estimated share and each pair's chance; None for too few pairs.
-        by_part: estimated share and its lower bound in each part of the caller's.
+        by_part: estimated share and its interval in each part of the caller's.
         shift: what other orders of the captions show; None for too few pairs.
         power: share of mismatched pairs that own pairs outscore.
         weights: what each witness counted.
@@ -71,7 +76,7 @@ class Matching:
     why_told: str = ""
     too_many: float = NEVER
     mismatch: Mismatch | None = None
-    by_part: Mapping[str, tuple[float, float]] | None = None
+    by_part: Mapping[str, tuple[float, float, float]] | None = None
     shift: RowShift | None = None
     power: float = 0.5
     weights: Mapping[str, float] | None = None
@@ -97,13 +102,17 @@ def matching(
     judged, power, weights, scores, groups, p_values = _heard(pairs, seed, whole)
     clear = _outscored(p_values, judged.share)
     why, limit = _told_by(pairs, weights, reference, clear, seed)
+    if ENCODER in weights:
+        judged = with_rivals(judged, p_values, rivals(pairs, p_values))
     by_part = {
-        name: share_of(p_values[at], groups[at], seed=seed)[:2]
+        name: share_of(p_values[at], groups[at], seed=seed)
         for name, at in parts.items()
-        if len(at) >= FEWEST
+        if len(at) >= FEWEST_OF_PART
     }
-    low = max([judged.low, *(bound for _, bound in by_part.values())])
+    low = max([judged.low, *(by_part[name][1] for name in by_part if len(parts[name]) >= FEWEST)])
     found = _verdict(len(pairs), shift, why, low, limit)
+    if found in {Found.MATCHED, Found.UNTOLD} and _differ(by_part):
+        found = Found.MISMATCHED
     told = found is not Found.UNTOLD
     return Matching(found, told, why, limit, judged, by_part, shift, power, weights, scores)
 
@@ -116,6 +125,32 @@ def _verdict(size: int, shift: RowShift, why: str, low: float, limit: float) -> 
     if low > limit:
         return Found.MISMATCHED
     return Found.MATCHED if why and limit < NEVER else Found.UNTOLD
+
+
+def _differ(by_part: Mapping[str, tuple[float, float, float]]) -> bool:
+    """Whether one part certainly has more mismatched pairs than another, whatever the estimates start from."""
+    lows, highs = [low for _, low, _ in by_part.values()], [high for _, _, high in by_part.values()]
+    return len(by_part) > 1 and max(lows) - min(highs) > APART
+
+
+def rivals(pairs: PairSet, p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns (n,) whether another picture fits a caption as well as matched pairs do, by the encoder alone.
+
+    A caption that was exchanged has its own picture somewhere else in the chunk; one that the encoder reads badly has
+    none.
+    """
+    assert pairs.picture_vectors is not None  # noqa: S101 - the encoder was heard
+    assert pairs.text_vectors is not None  # noqa: S101
+    found = np.zeros(len(pairs), dtype=np.bool_)
+    things = np.asarray([hash(group) for group in pairs.groups])
+    for at in in_parts(pairs, AT_ONCE):
+        scores = unit_rows(pairs.picture_vectors[at]) @ unit_rows(pairs.text_vectors[at]).T
+        scores = scores - scores.mean(axis=1, keepdims=True)
+        own = np.diagonal(scores).copy()
+        scores[things[at][:, None] == things[at][None, :]] = -np.inf
+        matched = own[p_values[at] < SURELY_MATCHED]
+        found[at] = scores.max(axis=0) >= (np.median(matched) if len(matched) else np.inf)
+    return found
 
 
 def _shift(

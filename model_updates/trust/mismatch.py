@@ -8,7 +8,7 @@ than chance, so it is worth something only where few do; whether so is measured,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 CUT = 0.5
 DRAWS = 400
 BINS = 20
+MOST_DOUBT = 0.95
+RIVAL_ODDS = 3.0  # a rival is about three times as frequent among exchanged captions as among badly read ones
 DOUBTFUL = 0.6  # chance of being mismatched from which on a pair is listed
 
 
@@ -47,9 +49,26 @@ def mismatch(p_values: NDArray[np.float64], groups: NDArray[np.intp], *, seed: i
         seed: of the resampling.
     """
     share, low, high = share_of(p_values, groups, seed=seed)
-    doubt = np.clip(share / _density(p_values), 0.0, 1.0)
+    doubt = np.clip(
+        low / _density(p_values), 0.0, MOST_DOUBT
+    )  # the estimate is rather too high: so not by all of it
     order = np.argsort(-p_values, kind="stable")
     return Mismatch(share, low, high, doubt, order[doubt[order] >= DOUBTFUL])
+
+
+def with_rivals(judged: Mismatch, p_values: NDArray[np.float64], rivals: NDArray[np.bool_]) -> Mismatch:
+    """Returns the same with chances that know whether another picture would fit each caption as well.
+
+    Args:
+        judged: as `mismatch` gives it.
+        p_values: (n,) of the pairs.
+        rivals: (n,) whether there is such a picture.
+    """
+    odds = judged.doubt / np.maximum(1e-9, 1 - np.minimum(judged.doubt, 1 - 1e-9))
+    odds = odds * np.where(rivals, RIVAL_ODDS, 1 / RIVAL_ODDS)
+    doubt = odds / (1 + odds)
+    order = np.lexsort((-p_values, -doubt))
+    return replace(judged, doubt=doubt, doubtful=order[doubt[order] >= DOUBTFUL])
 
 
 def share_of(

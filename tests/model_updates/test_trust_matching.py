@@ -133,6 +133,16 @@ def test_a_part_that_is_wrong_is_seen_although_the_whole_is_not() -> None:
     assert found.by_part["first"][0] > 0.3 > found.by_part["rest"][0]
 
 
+def test_a_training_part_that_differs_from_the_held_out_one_is_not_let_pass() -> None:
+    """Where the encoder reads the pictures only a little, no share is believed; that two parts differ still is."""
+    pairs = pair_set(600, sees=0.5, knows=True)
+    parts = {"training": np.arange(150, 600), "held out": np.arange(150)}
+    assert matching(pairs, parts).found is not Found.MISMATCHED
+    order = np.arange(600)
+    order[150:] = np.random.default_rng(2).permutation(np.arange(150, 600))
+    assert matching(with_captions(pairs, order), parts).found in {Found.MISMATCHED, Found.UNRELATED}
+
+
 def test_few_pairs_are_not_judged() -> None:
     assert matching(pair_set(12, beside=True), {}).found is Found.FEW
 
