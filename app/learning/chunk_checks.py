@@ -63,7 +63,9 @@ def check_chunk(
         if key.language == BASE_LANGUAGE and _is_clean(judged):
             own_english.update(zip(one.pairs.images, one.pairs.texts, strict=True))
         found += judged
-    return merged(found)
+    reasons = chunk.report.get("reasons", {})
+    overlap = say.overlap_finding(chunk.report.get("copies", {}), int(reasons.get("split_conflict", 0)))
+    return merged([*found, *([overlap] if overlap else [])])
 
 
 def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Finding]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from model_updates.trust.row_shift import WHOLE
 
 EXAMPLES = 12
 LANGUAGE, MATCH, SHIFT, EXCHANGE = "declared_language", "captions_match", "row_shift", "exchanged_words"
-REPETITION, HELD_OUT, KNOWN = "repetition", "held_out_copies", "known_pictures"
+REPETITION, HELD_OUT, KNOWN, OVERLAP = "repetition", "held_out_copies", "known_pictures", "overlap"
 TRAINING, MEASURING = "training part", "held-out part"
 _WORST_FIRST = (Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT)
 _TOLD_BY = {
@@ -230,6 +230,28 @@ def repetition_findings(one: ChunkSlice, seen: Repetition) -> list[Finding]:
         return [repeated, Finding(HELD_OUT, Outcome.HOLD, sentence, counted, shown)]
     sentence = f"{one.key}: {seen.held_out} held-out pictures of {seen.held_out_things} different things."
     return [repeated, Finding(HELD_OUT, Outcome.ACCEPT, sentence, counted)]
+
+
+def overlap_finding(copies: Mapping[str, int], conflicts: int) -> Finding | None:
+    """Returns what intake found of pictures that are known already; None when there are none.
+
+    Args:
+        copies: counts of near-copies, as the intake report has them.
+        conflicts: rows that were held because they state another split than their picture has.
+    """
+    held_out, known = copies.get("of_held_out", 0), copies.get("of_known", 0)
+    if not held_out and not known and not conflicts:
+        return None
+    sentence = (
+        f"{known} new pictures are near copies of known ones, {held_out} of them of held-out ones: those are held out "
+        f"too, and never trained on. {conflicts} rows stated another split than their picture has, and were left out."
+    )
+    figures: dict[str, Figure] = {
+        "copies_of_known": known,
+        "copies_of_held_out": held_out,
+        "conflicts": conflicts,
+    }
+    return Finding(OVERLAP, Outcome.ACCEPT, sentence, figures)
 
 
 def exchange_finding(one: ChunkSlice, found: Sequence[Exchange]) -> Finding:

@@ -13,7 +13,16 @@ import pytest
 
 from app.learning import update_cycle
 from app.learning.chunk_checks import check_chunk, judge
-from app.learning.chunk_findings import EXCHANGE, HELD_OUT, LANGUAGE, MATCH, REPETITION, SHIFT, ChunkSlice
+from app.learning.chunk_findings import (
+    EXCHANGE,
+    HELD_OUT,
+    LANGUAGE,
+    MATCH,
+    REPETITION,
+    SHIFT,
+    ChunkSlice,
+    overlap_finding,
+)
 from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.findings import Finding, Outcome, findings_in
@@ -140,3 +149,11 @@ def test_twelve_pairs_say_what_it_would_take() -> None:
     assert found[MATCH].outcome is Outcome.UNKNOWN
     assert "12 pairs are too few" in found[MATCH].sentence
     assert not {finding.outcome for finding in found.values()} & {Outcome.HOLD, Outcome.REJECT}
+
+
+def test_known_pictures_are_counted() -> None:
+    assert overlap_finding({"in_upload": 3}, 0) is None
+    found = overlap_finding({"of_known": 7, "of_held_out": 4}, 2)
+    assert found is not None
+    assert found.outcome is Outcome.ACCEPT
+    assert "4 of them of held-out ones" in found.sentence
