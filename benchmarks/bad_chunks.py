@@ -21,14 +21,16 @@ import torch
 from bad_chunks_damages import COUNTED_DAMAGES, MATCH_DAMAGES, Damage
 from bad_chunks_report import write_report
 from bad_chunks_worlds import WORLDS, Collections, Material, Values, World
+from numpy.typing import NDArray
 
 from app.learning.chunk_checks import judge_language, judge_match, judge_repetition
-from app.learning.chunk_findings import MATCH, ChunkSlice
+from app.learning.chunk_findings import MATCH, match_findings
 from ingest.findings import Finding, Outcome
-from model_updates.trust.matching import FEWEST, matching
+from model_updates.trust.matching import FEWEST, Matching, matching
 
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "bad-chunks.md"
 SIZES = (300, 1_000, 3_000)
+LISTED = ("shuffled 5 %", "shuffled 15 %")  # damages whose doubtful pairs are compared with the truth
 # How many of the seeds the larger sizes get: a chunk of 3,000 takes ten times as long as one of 300.
 SEEDS_SHARE = {300: 1.0, 1_000: 0.4, 3_000: 0.15}
 
@@ -100,9 +102,15 @@ def _run(
     done = damage(material, np.random.default_rng((seed, 7)))
     if done is None:
         return {}
-    started = time.monotonic()
-    found = [judge_language(done.chunk, known.encoder.profiles), *judge_repetition(done.chunk)]
-    if not counted or len(done.chunk.pairs) < FEWEST:
+    started, listed = time.monotonic(), Values()
+    found = judge_repetition(done.chunk)
+    if counted or name == "clean":  # the other damages keep every caption, so the language is as it was
+        found.append(judge_language(done.chunk, known.encoder.profiles))
+    if name in LISTED:
+        seen = matching(done.chunk.pairs, done.chunk.parts, reference=done.chunk.reference)
+        listed = _listed(seen, done.wrong)
+        found += match_findings(done.chunk, seen)
+    elif not counted or len(done.chunk.pairs) < FEWEST:
         found += judge_match(done.chunk)
     held = [f.check for f in found if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
     values: Values = {
@@ -116,15 +124,11 @@ def _run(
     by_check: dict[str, Finding] = {finding.check: finding for finding in found}
     if MATCH in by_check:
         values |= {"match": by_check[MATCH].outcome.value, "figures": dict(by_check[MATCH].figures)}
-    if name in {"shuffled 5 %", "shuffled 15 %"} and MATCH in by_check:
-        values |= _listed(done.chunk, done.wrong)
-    return values
+    return values | listed
 
 
-def _listed(chunk: object, wrong: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Values:
-    """Returns how well the doubtful pairs are found: AUC of their chances, precision and length of the list."""
-    assert isinstance(chunk, ChunkSlice)  # noqa: S101
-    seen = matching(chunk.pairs, chunk.parts, reference=chunk.reference)
+def _listed(seen: Matching, wrong: NDArray[np.bool_]) -> Values:
+    """Returns how well the doubtful pairs are found: AUC of their scores, precision and length of the list."""
     if seen.scores is None or seen.mismatch is None or not wrong.any():
         return {}
     below = seen.scores[wrong][:, None] < seen.scores[~wrong][None]
