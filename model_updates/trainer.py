@@ -23,11 +23,11 @@ from model_updates.checkpoint import Progressed
 from model_updates.encoder import training
 from model_updates.errors import TrainingDiverged, WeightsMismatch
 from model_updates.language_profiles import taught_profiles
-from model_updates.pairs import Batch, PairSet, UpdateData
+from model_updates.pairs import Batch, UpdateData
 from model_updates.progress import Pace, TrainingProgress
 from model_updates.strategy import Schedule, Strategy, UpdateContext
 from model_updates.teachers import Teachers
-from model_updates.validation import Score, better, near, together, validation_score
+from model_updates.validation import Score, better, near, together, validation_scores
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,13 @@ class _Loop:
             self.strategy.before_epoch(epoch, self.batches)
             terms = self._epoch(epoch)
             with self.strategy.deployed():
-                new, known = self._score(self.data.validation), self._score(self.data.known)
+                new, known = validation_scores(
+                    self.encoder,
+                    self.data.validation,
+                    self.data.known,
+                    self.strategy,
+                    self.data.load_image,
+                )
             self.encoder.train()
             self._remember(epoch, terms, new, known)
             if checkpoints is not None:
@@ -182,11 +188,6 @@ class _Loop:
         strategy.after_step()
         return {name: float(value.detach()) for name, value in terms.items()}
 
-    def _score(self, pairs: PairSet | None) -> Score | None:
-        if pairs is None:
-            return None
-        return validation_score(self.encoder, pairs, self.strategy, self.data.load_image)
-
     def _remember(self, epoch: int, terms: dict[str, float], new: Score | None, known: Score | None) -> None:
         done = self.progressed
         done.epoch = epoch + 1
@@ -195,21 +196,13 @@ class _Loop:
         if new is not None:
             score = new if known is None else together(new, known)
             done.best = better(done.best, score)
-            if not near(score, done.best) or (known is not None and self._forgets_less(done.best)):
+            if not (near(score, done.best) if known is None else score.mean >= done.best.mean):
                 return
         done.kept_epoch = epoch + 1
         self.kept = checkpoint.Kept(
             {name: value.clone() for name, value in self._weights().items()},
             {name: value.detach().clone() for name, value in self.strategy.progress().items()},
         )
-
-    def _forgets_less(self, best: Score) -> bool:
-        """Whether the epoch that is kept is about as good as the best, and knows more than the one that ended."""
-        if not self.progressed.kept_epoch:
-            return False
-        kept, now = self.progressed.history[self.progressed.kept_epoch - 1], self.progressed.history[-1]
-        mean = (kept["validation"] + kept["known"]) / 2
-        return near(Score(mean, 0.0), best) and kept["known"] > now["known"]
 
     def _weights(self) -> dict[str, Tensor]:
         """The part of the encoder's state that may have changed: what trains, and buffers."""

@@ -5,8 +5,9 @@ chose early has learned less (docs/log.md has the figures). So of all epochs wit
 latest is kept, in the manner of the one-standard-error rule (Breiman et al., *Classification and Regression Trees*,
 1984, 3.4.3), with the longer training in the place of the simpler model.
 
-Where what is known can move, the score is the mean of two, on the chunk's pairs and on a sample of known ones; and an
-epoch within one standard error of the best gives way to a later one only when that forgets no more.
+Where what is known can move, a sample of it is looked up beside the chunk's pairs, all among all their pictures; the
+score is the mean of the two, and the best epoch is kept. (The latest of several good ones forgets most; the one that
+forgets least has learned nothing yet. Among the few pictures of a small chunk alone, everything is found at once.)
 """
 
 from __future__ import annotations
@@ -50,25 +51,36 @@ def together(new: Score, known: Score) -> Score:
     return Score((new.mean + known.mean) / 2, math.hypot(new.error, known.error) / 2)
 
 
-def validation_score(
-    encoder: Encoder, pairs: PairSet, strategy: Strategy, load_image: LoadImage
-) -> Score | None:
-    """Returns the mean of text-to-image R@1, 5 and 10 on validation pairs; None without any."""
+def validation_scores(
+    encoder: Encoder, pairs: PairSet, known: PairSet | None, strategy: Strategy, load_image: LoadImage
+) -> tuple[Score | None, Score | None]:
+    """Returns the mean of text-to-image R@1, 5 and 10 on validation pairs and on known ones, among all their pictures.
+
+    None for pairs that there are none of; without validation pairs nothing is looked up.
+    """
     if not pairs.pairs:
-        return None
+        return None, None
     encoder.model.eval()
-    ids = list(dict.fromkeys(pair.image_id for pair in pairs.pairs))[:VALIDATION_IMAGES]
-    place = {image_id: n for n, image_id in enumerate(ids)}
-    chosen = [n for n, pair in enumerate(pairs.pairs) if pair.image_id in place]
-    first = {pairs.pairs[n].image_id: n for n in reversed(chosen)}
-    images = _images(encoder, pairs, [first[image_id] for image_id in ids], strategy, load_image)
-    texts = np.zeros((len(chosen), images.shape[1]), dtype=np.float32)
-    for language in sorted({pairs.pairs[n].language for n in chosen}):
-        mine = [k for k, n in enumerate(chosen) if pairs.pairs[n].language == language]
-        texts[mine] = encoder.text_features([pairs.pairs[chosen[k]].text for k in mine], language)
-    caption_image = np.asarray([place[pairs.pairs[n].image_id] for n in chosen])
+    shown = set(list(dict.fromkeys(pair.image_id for pair in pairs.pairs))[:VALIDATION_IMAGES])
+    pairs = pairs.select([n for n, pair in enumerate(pairs.pairs) if pair.image_id in shown])
+    everything = pairs if known is None else pairs.followed_by(known)
+    first: dict[str, int] = {}
+    for n, pair in enumerate(everything.pairs):
+        first.setdefault(pair.image_id, n)
+    place = {image_id: n for n, image_id in enumerate(first)}
+    images = _images(encoder, everything, list(first.values()), strategy, load_image)
+    texts = np.zeros((len(everything), images.shape[1]), dtype=np.float32)
+    for language in sorted({pair.language for pair in everything.pairs}):
+        mine = [n for n, pair in enumerate(everything.pairs) if pair.language == language]
+        texts[mine] = encoder.text_features([everything.pairs[n].text for n in mine], language)
+    caption_image = np.asarray([place[pair.image_id] for pair in everything.pairs])
     ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
     hits = np.mean([100.0 * (ranks < k) for k in RECALL_DEPTHS], axis=0)
+    new = _score(hits[: len(pairs)], caption_image[: len(pairs)])
+    return new, None if known is None else _score(hits[len(pairs) :], caption_image[len(pairs) :])
+
+
+def _score(hits: NDArray[np.float64], caption_image: NDArray[np.int64]) -> Score:
     return Score(float(hits.mean()), _error(hits, caption_image))
 
 

@@ -17,8 +17,7 @@ from model_updates.progress import TrainingProgress
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategy import Epochs, Schedule, State, Strategy
-from model_updates.trainer import TrainingReport, _Loop, learning_rate, run_update
-from model_updates.validation import Score
+from model_updates.trainer import TrainingReport, learning_rate, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
@@ -174,35 +173,15 @@ def test_a_later_epoch_that_is_about_as_good_as_the_best_is_kept() -> None:
     assert report.kept_epoch == 5 > 1 + scores.index(max(scores)), "the seed must give an earlier best"
 
 
-def test_of_epochs_that_are_about_as_good_the_one_that_forgets_least_is_kept() -> None:
+def test_where_what_is_known_can_move_the_epoch_is_the_best_for_both() -> None:
     known = toy_pairs("en")
     context = replace(context_for(tiny_encoder(), toy_pairs()), open_known=lambda: known)
     strategy = make_strategy("finetune", epochs=6, learning_rate=0.02)
     report = run_update(strategy, context, lambda frozen: data_for(strategy, frozen, validation=toy_pairs()))
-    assert all({"validation", "known"} <= entry.keys() for entry in report.history)
+    both = [(entry["validation"] + entry["known"]) / 2 for entry in report.history]
+    assert both[report.kept_epoch - 1] == max(both)
+    assert max(both) not in both[report.kept_epoch :], "the later of equal ones"
     assert report.validation == report.history[report.kept_epoch - 1]["validation"]
-
-
-@pytest.mark.parametrize(
-    ("scores", "kept"),
-    [
-        ([(10, 90), (40, 80), (42, 79), (41, 70)], 2),  # of 60, 60.5 and 55.5 the first knows most
-        ([(20, 90), (60, 80), (61, 60)], 2),  # the first is no longer as good, the third knows less
-        ([(20, 90), (20, 90)], 2),  # equal: the later
-        ([(10, 90), (50, 70), (90, 60)], 3),  # learning much is worth forgetting a little
-    ],
-)
-def test_the_rule_weighs_what_is_learned_and_what_is_known(
-    scores: list[tuple[float, float]], kept: int
-) -> None:
-    strategy = make_strategy("finetune")
-    context = context_for(tiny_encoder(), toy_pairs())
-    data = data_for(strategy, context)
-    strategy.before_update(context)
-    loop = _Loop(strategy, context, data, "", None)
-    for epoch, (new, known) in enumerate(scores):
-        loop._remember(epoch, {}, Score(new, 6.0), Score(known, 8.0))  # together an error of 5
-    assert loop.progressed.kept_epoch == kept
 
 
 def test_where_nothing_known_can_move_it_is_not_looked_up() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from model_updates.validation import Score, _error, better, near
+from model_updates.validation import Score, _error, better, near, validation_scores
+from tests.model_updates.tiny import context_for, data_for, draw, make_strategy, tiny_encoder, toy_pairs
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,21 @@ def test_the_error_counts_pictures_not_captions() -> None:
     assert _error(hits, one_each) == pytest.approx(50 / 2)  # the population's 50 over the root of 4
     repeated, five_each = np.repeat(hits, 5), np.repeat(one_each, 5)
     assert _error(repeated, five_each) == pytest.approx(_error(hits, one_each))
+
+
+def test_new_and_known_pairs_are_looked_up_among_the_pictures_of_both() -> None:
+    pairs = toy_pairs("en")
+    encoder, strategy = tiny_encoder(), make_strategy("finetune")
+    rows = data_for(strategy, context_for(encoder, pairs)).train
+    new, known = rows.select(range(4)), rows.select(range(4, len(pairs)))
+    alone, nothing = validation_scores(encoder, new, None, strategy, draw)
+    beside, sampled = validation_scores(encoder, new, known, strategy, draw)
+    everything, _ = validation_scores(encoder, rows, None, strategy, draw)
+    assert nothing is None
+    assert alone is not None
+    assert beside is not None
+    assert sampled is not None
+    assert everything is not None
+    assert beside.mean < alone.mean, "twelve more pictures stand in the way"
+    assert everything.mean == pytest.approx((4 * beside.mean + 12 * sampled.mean) / 16)
+    assert validation_scores(encoder, rows.select([]), known, strategy, draw) == (None, None)
