@@ -19,7 +19,7 @@ from model_updates.encoder import Encoder
 from model_updates.strategy import State
 from model_updates.versions import Version, load_state, load_version, read_manifest
 
-KEPT_VERSIONS = 3  # live, candidate's parent and a best-ever one: what a gate looks at together
+KEPT_VERSIONS = 3  # live, candidate's parent and the earlier one that a gate measures just then
 
 
 @dataclass

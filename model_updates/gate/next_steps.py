@@ -39,8 +39,9 @@ def _to_show_learning(row: GateRow, needed: int) -> str:
             f"{needed - row.images} or more pairs with split=test."
         )
     if row.difference <= 0 or row.note == "no better than guessing":
+        found = "got worse" if row.difference < 0 else "was not learned"
         return (
-            f"{row.slice} was not learned: look whether its captions belong to their pictures (`check` shows what is "
+            f"{row.slice} {found}: look whether its captions belong to their pictures (`check` shows what is "
             "doubtful, `withdraw` takes the chunk out), or teach it longer or with another strategy."
         )
     # The bound lies `difference - low` below the estimate and comes nearer with the root of the sample.
