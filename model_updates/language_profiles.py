@@ -191,6 +191,8 @@ def _taught(profile: LanguageProfile, captions: list[str]) -> LanguageProfile:
     different = sorted(set(filter(None, map(letters_of, captions))))
     unseen = different[::UNSEEN_PART][:MOST_UNSEEN]
     knowing = profile.taught(set(different).difference(unseen))
+    # Of a language whose captions are all the same nothing is known that could be surprised.
+    unseen = unseen if len(knowing.keys) else []
     read = ((len(letters) - 1, -knowing.log_likelihood(letters)) for letters in unseen)
     return replace(profile.taught(captions), surprise=profile.surprise + Surprise.measured(read))
 

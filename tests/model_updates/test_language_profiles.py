@@ -130,6 +130,13 @@ def test_an_update_learns_the_profile_of_its_language_and_leaves_the_others() ->
     assert same(encoder.profiles["en"], LanguageProfile.learned_from(ENGLISH_TEXTS))
 
 
+def test_a_language_taught_with_one_caption_again_and_again_has_a_profile() -> None:
+    taught = taught_profiles({}, {"de": ["ein Ding auf Papier"] * 9})
+    assert taught["de"].log_likelihood(letters_of("ein Ding")) > taught["de"].log_likelihood(
+        letters_of("xyz")
+    )
+
+
 def test_profiles_travel_with_a_copy_and_with_a_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
