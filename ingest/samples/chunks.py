@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import zipfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ def write_chunk(
     shuffle_captions: bool = False,
     seed: int = 0,
     domain: str | None = None,
-    split: str = "",
+    split: str | Callable[[Scene], str] = "",
 ) -> None:
     """Write a chunk ready for upload: ``images/*.webp`` and ``captions.csv`` with `COLUMNS`.
 
@@ -79,7 +79,7 @@ def write_chunk(
         shuffle_captions: give each picture the captions of another one: a chunk for the gate to reject.
         seed: chooses caption variants and the shuffling.
         domain: of all pictures; each style's own domain when None.
-        split: of all pictures.
+        split: of all pictures, or of each by its scene.
 
     Raises:
         ValueError: no scenes, no languages, the same picture twice, or an unknown language or style.
@@ -101,7 +101,7 @@ def write_chunk(
             caption(scene, language, variant=int(spread.integers(3))),
             language,
             domain or domain_of(picture.style),
-            split,
+            split(picture.scene) if callable(split) else split,
             picture.scene.identity,
         )
         for picture, scene in zip(pictures, described, strict=True)
