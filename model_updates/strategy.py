@@ -112,9 +112,16 @@ class UpdateContext:
         return grouped
 
 
+OPTIMIZERS = ("adamw", "sgd", "lamb")
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """How the trainer optimises: AdamW with a linear warm-up, then constant or cosine."""
+    """How the trainer optimises: AdamW, SGD with momentum or LAMB; a linear warm-up, then constant or cosine.
+
+    Attributes:
+        optimizer: "adamw", "sgd" (momentum is the first of `betas`) or "lamb" (timm's).
+    """
 
     epochs: int = 10
     batch_size: int = 128
@@ -125,9 +132,12 @@ class Schedule:
     warmup: float = 0.1
     decay: str = "constant"
     clip_norm: float = 1.0
+    optimizer: str = "adamw"
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
+        if self.optimizer not in OPTIMIZERS:
+            raise BadStrategyOption(f"optimizer is one of {', '.join(OPTIMIZERS)}, got {self.optimizer!r}")
         if self.decay not in {"constant", "cosine"}:
             raise BadStrategyOption(f"decay is 'constant' or 'cosine', got {self.decay!r}")
 
@@ -173,6 +183,11 @@ class Strategy(ABC):
         name: what people choose it by; also its line in the registry.
         summary: one sentence on what it does and what that costs.
         paper: where it comes from.
+        trains: what moves in an update, in a few words.
+        keeps: what it keeps between updates, in a few words; "nothing" where it keeps nothing.
+        overhead: what an update costs beside plain training of the same parameters, in a few words, the paper's
+            figure where one is printed.
+        language_at_query: whether a query is read by its language, chosen or detected.
         Options: its dataclass of options.
         needs: what else batches must hold: "text_features".
         replay: how its memory reaches the batches.
@@ -187,6 +202,10 @@ class Strategy(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str] = ""
+    trains: ClassVar[str] = "both towers"
+    keeps: ClassVar[str] = "nothing"
+    overhead: ClassVar[str] = "none"
+    language_at_query: ClassVar[bool] = False
     Options: ClassVar[type[Any]]
     needs: ClassVar[frozenset[str]] = frozenset()
     replay: ClassVar[Replay] = Replay.NONE

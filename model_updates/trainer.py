@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from timm.optim import Lamb
 from torch import Tensor
 
 from model_updates import checkpoint
@@ -123,7 +124,7 @@ class _Loop:
             memory=data.memory,
             replay=strategy.replay,
         )
-        self.optimizer = _optimizer(strategy, self.schedule)
+        self.optimizer = optimizer_of(strategy, self.schedule)
         self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.progressed = Progressed()
         self.kept = checkpoint.Kept()
@@ -249,7 +250,8 @@ def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
     return schedule.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
 
 
-def _optimizer(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimizer:
+def optimizer_of(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimizer:
+    """Returns the optimizer that a schedule names, over what a strategy trains."""
     groups = [
         {
             "params": group.parameters,
@@ -259,10 +261,11 @@ def _optimizer(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimizer:
         for group in strategy.parameter_groups()
         if group.parameters
     ]
-    return torch.optim.AdamW(
-        groups,
-        lr=schedule.learning_rate,
-        betas=schedule.betas,
-        eps=schedule.eps,
-        weight_decay=schedule.weight_decay,
-    )
+    shared = {"lr": schedule.learning_rate, "weight_decay": schedule.weight_decay}
+    match schedule.optimizer:
+        case "sgd":
+            return torch.optim.SGD(groups, momentum=schedule.betas[0], **shared)
+        case "lamb":
+            return Lamb(groups, betas=schedule.betas, eps=schedule.eps, **shared)
+        case _:
+            return torch.optim.AdamW(groups, betas=schedule.betas, eps=schedule.eps, **shared)

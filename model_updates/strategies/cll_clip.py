@@ -20,3 +20,6 @@ class CllClip(SharedTableTeaching):
     name = "cll-clip"
     summary = "Grows the vocabulary and trains the word table alone; pictures need no new vectors."
     paper = "CLL-CLIP with TEIR, AAAI 2024, section 3"
+    trains = "the token table"
+    keeps = "nothing"
+    overhead = "none"

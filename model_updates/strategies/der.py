@@ -55,6 +55,9 @@ class Der(SharedTableTeaching):
     name = "der"
     summary = "Trains the word table, replays old pairs and holds their text features where they were."
     paper = "Buzzega et al., NeurIPS 2020, as in CLL-CLIP with TEIR (AAAI 2024), Table 2"
+    trains = "the token table"
+    keeps = "pairs and their features"
+    overhead = "batches twice as long"
     Options = DerOptions
     replay = Replay.BESIDE
     options: DerOptions

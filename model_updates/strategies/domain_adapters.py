@@ -124,6 +124,9 @@ class DomainAdapters(Strategy):
     )
     can_forget = False
     paper = "our own; low-rank deltas of LoRA, ICLR 2022"
+    trains = "an adapter for each new domain"
+    keeps = "nothing: the adapters are part of the encoder"
+    overhead = "two terms on cached features"
     Options = DomainAdaptersOptions
     needs = frozenset({"text_features"})
     quick = {"epochs": 2, "batch_size": 8, "rank": 4}

@@ -104,6 +104,10 @@ class Evergreen(Strategy):
     )
     can_forget = False
     paper = "our own"
+    trains = "rows of new languages and words, adapters of new domains"
+    keeps = "nothing: both are part of the encoder"
+    overhead = "none"
+    language_at_query = True
     Options = EvergreenOptions
     needs = frozenset({"text_features"})
     quick = {"epochs": 2, "batch_size": 8, "rank": 4, "vocabulary": 560}

@@ -53,6 +53,9 @@ class Ewc(TwoTowers):
     name = "ewc"
     summary = "Fine-tunes both towers and holds back the weights that mattered for what was learned before."
     paper = "Kirkpatrick et al., PNAS 2017, as in CTP (ICCV 2023)"
+    trains = "both towers"
+    keeps = "a Fisher diagonal, as large as the encoder"
+    overhead = "one more pass over the chunk (CTP: 4.6 h against 3.4 h)"
     Options = EwcOptions
     options: EwcOptions
 

@@ -16,3 +16,6 @@ class Finetune(TwoTowers):
     name = "finetune"
     summary = "Trains both towers on the new pairs and protects nothing; the yardstick for forgetting."
     paper = "sequential fine-tuning, the SeqF baseline of CTP (ICCV 2023)"
+    trains = "both towers"
+    keeps = "nothing"
+    overhead = "none"

@@ -69,6 +69,9 @@ class L2p(Strategy):
     name = "l2p"
     summary = "Freezes both towers and learns a pool of prompts; every query then costs two runs of a tower."
     paper = "Wang et al., CVPR 2022, as compared with in C-CLIP (ICLR 2025)"
+    trains = "a pool of prompts in each tower"
+    keeps = "nothing: the pools are part of the encoder"
+    overhead = "two runs of each tower for every input"
     Options = L2pOptions
     quick = {"epochs": 2, "batch_size": 8, "pool": 6, "length": 1, "top": 2}
     options: L2pOptions

@@ -35,6 +35,10 @@ class LanguageTables(LanguageTeaching):
     summary = "Gives each new language word rows of its own; nothing known can be forgotten."
     can_forget = False
     paper = "our own, after the task-id rows of CLL-CLIP with TEIR, AAAI 2024, Table 2"
+    trains = "token rows of the new languages"
+    keeps = "nothing: the tables are part of the encoder"
+    overhead = "none"
+    language_at_query = True
     grows_shared = False
 
     def fits(self, prospect: Prospect) -> str | None:

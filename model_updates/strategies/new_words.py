@@ -44,6 +44,10 @@ class NewWords(LanguageTeaching):
     summary = "Gives words that no earlier caption contains a row each; texts without them cannot change."
     can_forget = False
     paper = "our own, after the appended rows of CLL-CLIP, AAAI 2024"
+    trains = "token rows of new words"
+    keeps = "nothing"
+    overhead = "none"
+    language_at_query = True
     Options = NewWordsOptions
     options: NewWordsOptions
 

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from timm.optim import Lamb
 from torch import Tensor
 
 from model_updates import checkpoint
 from model_updates.encoder import Encoder
-from model_updates.errors import TrainingDiverged
+from model_updates.errors import BadStrategyOption, TrainingDiverged
 from model_updates.pairs import Batch, TrainingPair
 from model_updates.progress import TrainingProgress
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategy import Epochs, Schedule, State, Strategy
-from model_updates.trainer import TrainingReport, learning_rate, run_update
+from model_updates.trainer import TrainingReport, learning_rate, optimizer_of, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
@@ -273,3 +274,20 @@ def test_a_strategy_may_pass_over_the_chunk_before_each_epoch() -> None:
     strategy = Counting(make_strategy("finetune").options)
     teach(tiny_encoder(), strategy)
     assert strategy.seen == [(0, 16), (1, 16)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("adamw", torch.optim.AdamW), ("sgd", torch.optim.SGD), ("lamb", Lamb)]
+)
+def test_the_schedule_names_the_optimizer(name: str, kind: type[torch.optim.Optimizer]) -> None:
+    strategy = Finetune()
+    context = context_for(tiny_encoder(), toy_pairs())
+    strategy.before_update(context)
+    made = optimizer_of(strategy, Schedule(optimizer=name, betas=(0.9, 0.99)))
+    assert type(made) is kind
+    assert name != "sgd" or made.defaults["momentum"] == 0.9
+
+
+def test_an_unknown_optimizer_is_refused() -> None:
+    with pytest.raises(BadStrategyOption, match="one of adamw, sgd, lamb"):
+        Schedule(optimizer="adam")
