@@ -84,12 +84,29 @@ class TwoTowers(Strategy):
 
     def contrastive(self, batch: Batch) -> Tensor:
         """Returns the contrastive loss of the batch under both towers as they are now."""
+        return self.contrast(*self.unit_features(batch), batch)
+
+    def unit_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns the (b, dim) unit image and text features of the batch under both towers as they are now."""
+        image, text = self.raw_features(batch)
+        return normalize(image, dim=-1), normalize(text, dim=-1)
+
+    def raw_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns the (b, dim) float32 image and text features of the batch, not normalised."""
         if batch.images is None:
             raise ValueError(f"{self.name} trains the image tower and needs pictures in its batches")
-        image = normalize(self._encoder.forward_images(batch.images, batch.domains).float(), dim=-1)
-        text = normalize(self._encoder.forward_tokens(batch.tokens, batch.languages).float(), dim=-1)
+        image = self._encoder.forward_images(batch.images, batch.domains).float()
+        return image, self._encoder.forward_tokens(batch.tokens, batch.languages).float()
+
+    def contrast(self, image: Tensor, text: Tensor, batch: Batch) -> Tensor:
+        """Returns the contrastive loss of (b, dim) unit features of the batch, under the model's temperature."""
+        return multi_positive_info_nce(image @ text.T, self.scale, batch.image_index, batch.image_index)
+
+    @property
+    def scale(self) -> Tensor:
+        """The model's inverse temperature."""
         scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
-        return multi_positive_info_nce(image @ text.T, scale.exp(), batch.image_index, batch.image_index)
+        return scale.exp()
 
     def after_step(self) -> None:
         """Keeps the temperature in CLIP's range."""
