@@ -3,6 +3,7 @@
 from model_updates.errors import UnknownStrategy
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
+from model_updates.strategies.ctp import Ctp
 from model_updates.strategies.der import Der
 from model_updates.strategies.domain_adapters import DomainAdapters
 from model_updates.strategies.evergreen import Evergreen
@@ -20,6 +21,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Teir.name: Teir,
     LanguageTables.name: LanguageTables,
     CClip.name: CClip,
+    Ctp.name: Ctp,
     Ewc.name: Ewc,
     Der.name: Der,
     L2p.name: L2p,

@@ -1,0 +1,215 @@
+"""CTP: compatible momentum contrast and topology preservation.
+
+Idea: beside the model in training stands a slow one that takes from it and from the model before in equal parts; what
+is learned must also contrast with the slow one's features. And how the pairs of a batch lie to each other, picture to
+text and each among its own kind, stays as the model before saw it, while all of them together may move.
+
+Formula: ``L = L_ITA + L^c_ITA + L_c + L_s``, all weights 1, temperature 0.07, fixed. L_ITA is the symmetric InfoNCE of
+the batch; L^c_ITA contrasts it with the slow model's features of the batch and of a queue of the last 1024; L_c and L_s
+are the KL divergences of cross-modal and same-modal similarities from the model before, a row's similarity to itself
+left out of L_s. The slow model: ``theta_c <- 0.9 theta_c + 0.05 theta_{t-1} + 0.05 theta_t`` before each step. Source:
+CTP (ICCV 2023), eq. 1, 3, 4 and 6 to 10; in its code the first task goes without L_c and L_s, with a plain moving
+average of 0.995.
+
+Each part can be switched off, as in the paper's tables 2 and 3: ``momentum_contrast=0`` (no CMC), ``cross_topology=0``,
+``same_topology=0``, ``follows=previous`` (only theta_{t-1}) or ``current`` (only theta_t), ``queue=0``,
+``suppress_diagonal=no``.
+
+Where we differ: the paper starts from nothing, so that its first task has nothing to preserve; our first update starts
+from an encoder that people search with and is one like any other (``from_scratch=yes`` is the paper's). Chunks are so
+small that a queue still holds a pair's own features when it comes again: what shows the same picture is no negative,
+nor are two captions of one picture in a batch. The model's temperature is set to the fixed one, since later readers of
+its cosines go by it. Rates and epochs are those of all our two-tower strategies, as the paper's are its baselines'
+(1e-4 from ImageNet and BERT weights, 5 epochs). The old model's features are the cached ones: there is no augmentation.
+
+Carried between updates: the queue. The slow model starts anew from the encoder before each update.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model_updates.errors import BadStrategyOption
+from model_updates.pairs import Batch
+from model_updates.parts.momentum_contrast import NOBODY, FeatureQueue, MomentumModel, queue_contrast
+from model_updates.parts.topology import cross_modal_topology, same_modal_topology
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.strategy import Epochs, ParameterGroup, State, UpdateContext
+
+SHARES_OF_OLD = {"both": 0.5, "previous": 1.0, "current": 0.0}
+
+
+@dataclass(frozen=True)
+class CtpOptions(TwoTowerOptions):
+    """Adds the terms and the slow model to the options of two towers.
+
+    Attributes:
+        temperature: of every term, fixed (paper: 0.07).
+        momentum: how much of the slow model stays in a step (paper: 0.9).
+        follows: what the slow model moves towards: "both", "previous" or "current".
+        queue: features of the slow model kept as negatives (paper: 1024); 0 keeps none.
+        momentum_contrast: weight of the contrast with the slow model; 0 goes without it.
+        cross_topology: weight of the similarities of pictures to texts; 0 goes without.
+        same_topology: weight of the similarities among pictures and among texts; 0 goes without.
+        suppress_diagonal: leave a row's similarity to itself out of the latter.
+        from_scratch: the encoder of the first update knows nothing yet: no topology there, and a slow model that
+            follows the current one at `first_momentum`.
+        first_momentum: of that update (paper's code: 0.995).
+    """
+
+    temperature: float = 0.07
+    momentum: float = 0.9
+    follows: str = "both"
+    queue: int = 1024
+    momentum_contrast: float = 1.0
+    cross_topology: float = 1.0
+    same_topology: float = 1.0
+    suppress_diagonal: bool = True
+    from_scratch: bool = False
+    first_momentum: float = 0.995
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.01 <= self.temperature <= 1:
+            raise BadStrategyOption(f"temperature is from 0.01 to 1, got {self.temperature}")
+        if self.follows not in SHARES_OF_OLD:
+            raise BadStrategyOption(f"follows is one of {', '.join(SHARES_OF_OLD)}, got {self.follows!r}")
+        if not (0 <= self.momentum <= 1 and 0 <= self.first_momentum <= 1):
+            raise BadStrategyOption(
+                f"momentum and first_momentum are from 0 to 1, got {self.momentum} and {self.first_momentum}"
+            )
+        if self.queue < 0:
+            raise BadStrategyOption(f"queue is a number of pairs, 0 for none, got {self.queue}")
+        weights = (self.momentum_contrast, self.cross_topology, self.same_topology)
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise BadStrategyOption(
+                f"momentum_contrast, cross_topology and same_topology are weights, 0 for none, got {weights}"
+            )
+
+
+class Ctp(TwoTowers):
+    """Compatible momentum contrast with topology preservation."""
+
+    name = "ctp"
+    summary = (
+        "Trains both towers beside a slow model between old and new, and keeps how pairs lie to each other."
+    )
+    paper = "CTP, ICCV 2023, eq. 1 and 3 to 10"
+    trains = "both towers"
+    keeps = "a queue of 1024 pairs' features"
+    overhead = "a slow model in memory and its forward pass (CTP: 4.0 h against 3.4 h)"
+    Options = CtpOptions
+    needs = frozenset({"text_features"})
+    quick = {"epochs": 2, "batch_size": 8, "queue": 12}
+    options: CtpOptions
+
+    def __init__(self, options: CtpOptions | None = None) -> None:
+        super().__init__(options)
+        self._carried_queue: FeatureQueue | None = None
+        self._queue: FeatureQueue | None = None
+        self._slow: MomentumModel | None = None
+        self._fresh: tuple[Tensor, Tensor, Tensor] | None = None
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Fixes the temperature, starts the slow model and takes up the queue."""
+        super().before_update(context)
+        options, encoder = self.options, context.encoder
+        for name, parameter in encoder.model.named_parameters():
+            if name in {"logit_scale", "logit_bias"}:
+                parameter.requires_grad_(False)
+                parameter.fill_(-math.log(options.temperature) if name == "logit_scale" else 0.0)
+        self._preserves = not (options.from_scratch and context.update_number == 1)
+        self._slow = self._queue = None
+        if options.momentum_contrast:
+            self._slow = MomentumModel(
+                context.open_previous(),
+                momentum=options.momentum if self._preserves else options.first_momentum,
+                share_of_old=SHARES_OF_OLD[options.follows] if self._preserves else 0.0,
+            )
+            self._queue = self._first_queue(encoder.dim, context.seed).to(encoder.device)
+
+    def _first_queue(self, dim: int, seed: int) -> FeatureQueue:
+        kept = self._carried_queue
+        if kept is None or kept.images.shape != (self.options.queue, dim):
+            return FeatureQueue.random(self.options.queue, dim, seed)
+        return FeatureQueue(
+            kept.images.clone(), kept.texts.clone(), torch.full_like(kept.pictures, NOBODY), kept.pointer
+        )
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns those of two towers without the temperature, which is fixed."""
+        groups = super().parameter_groups()
+        for group in groups:
+            group.parameters = [parameter for parameter in group.parameters if parameter.requires_grad]
+        return groups
+
+    def prepare_batch(self, batch: Batch) -> Batch:
+        """Moves the slow model, before the forward pass."""
+        if self._slow is not None:
+            self._slow.step(self._encoder.model)
+        return batch
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrast of the batch, that with the slow model, and both topology terms."""
+        options, scale = self.options, 1 / self.options.temperature
+        image, text = new = self.unit_features(batch)
+        terms = {"contrastive": self.contrast(image, text, batch)}
+        if self._slow is not None and self._queue is not None:
+            slow = self._slow.unit_features(batch)
+            momentum = queue_contrast(new, slow, self._queue, batch.image_index, scale)
+            terms["momentum"] = options.momentum_contrast * momentum
+            self._fresh = (*slow, batch.image_index)
+        if not self._preserves or batch.text_features is None:
+            return terms
+        old = batch.image_features, batch.text_features
+        if options.cross_topology:
+            terms["cross-topology"] = options.cross_topology * cross_modal_topology(new, old, scale)
+        if options.same_topology:
+            same = same_modal_topology(
+                new, old, scale, image_index=batch.image_index, suppress=options.suppress_diagonal
+            )
+            terms["same-topology"] = options.same_topology * same
+        return terms
+
+    def after_step(self) -> None:
+        """Puts the slow model's features of the batch into the queue."""
+        super().after_step()
+        if self._queue is not None and self._fresh is not None:
+            self._queue.push(*self._fresh)
+        self._fresh = None
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Keeps the queue, and drops the slow model."""
+        if self._queue is not None and self.options.queue:
+            self._carried_queue = self._queue.to(torch.device("cpu"))
+        self._slow = self._queue = self._fresh = None
+
+    def progress(self) -> dict[str, Tensor]:
+        """Returns the slow model and the queue."""
+        if self._slow is None or self._queue is None:
+            return {}
+        return self._slow.progress() | self._queue.progress()
+
+    def load_progress(self, progress: Mapping[str, Tensor]) -> None:
+        """Takes them back."""
+        if self._slow is not None and self._queue is not None:
+            self._slow.load_progress(progress)
+            self._queue.load_progress(progress)
+
+    def carried(self) -> State:
+        """Returns the queue."""
+        if self._carried_queue is None:
+            return State()
+        kept = self._carried_queue
+        return State({"images": kept.images, "texts": kept.texts}, {"pointer": kept.pointer})
+
+    def carry(self, state: State) -> None:
+        """Takes the queue of the updates so far; whose pictures it shows nobody knows any more."""
+        images, texts = (state.tensors[name].clone() for name in ("images", "texts"))
+        nobody = torch.full((len(images),), NOBODY)
+        self._carried_queue = FeatureQueue(images, texts, nobody, int(state.facts["pointer"]))
