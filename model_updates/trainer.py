@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from timm.optim import Lamb
+from timm.optim.lamb import Lamb
 from torch import Tensor
 
 from model_updates import checkpoint
@@ -261,11 +261,13 @@ def optimizer_of(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimize
         for group in strategy.parameter_groups()
         if group.parameters
     ]
-    shared = {"lr": schedule.learning_rate, "weight_decay": schedule.weight_decay}
+    rate, decay = schedule.learning_rate, schedule.weight_decay
     match schedule.optimizer:
         case "sgd":
-            return torch.optim.SGD(groups, momentum=schedule.betas[0], **shared)
+            return torch.optim.SGD(groups, lr=rate, momentum=schedule.betas[0], weight_decay=decay)
         case "lamb":
-            return Lamb(groups, betas=schedule.betas, eps=schedule.eps, **shared)
+            return Lamb(groups, lr=rate, betas=schedule.betas, eps=schedule.eps, weight_decay=decay)
         case _:
-            return torch.optim.AdamW(groups, betas=schedule.betas, eps=schedule.eps, **shared)
+            return torch.optim.AdamW(
+                groups, lr=rate, betas=schedule.betas, eps=schedule.eps, weight_decay=decay
+            )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from timm.optim import Lamb
+from timm.optim.lamb import Lamb
 from torch import Tensor
 
 from model_updates import checkpoint
