@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -56,13 +56,90 @@ def mean_of_squared_gradients(
         parameters: by name, all requiring a gradient.
         losses: the loss of each batch, computed as they are asked for.
     """
-    names = list(parameters)
-    sums = {name: torch.zeros_like(parameters[name]) for name in names}
+    return _mean_of_gradients(parameters, losses, torch.square)
+
+
+def mean_of_absolute_gradients(
+    parameters: Mapping[str, Tensor], outputs: Iterable[Tensor]
+) -> dict[str, Tensor]:
+    """Returns the mean over batches of how steeply an output changes with each parameter: the sensitivity of MAS.
+
+    Args:
+        parameters: by name, all requiring a gradient.
+        outputs: a scalar for each batch, computed as they are asked for.
+    """
+    return _mean_of_gradients(parameters, outputs, torch.abs)
+
+
+def _mean_of_gradients(
+    parameters: Mapping[str, Tensor], losses: Iterable[Tensor], of: Callable[[Tensor], Tensor]
+) -> dict[str, Tensor]:
+    sums = {name: torch.zeros_like(value) for name, value in parameters.items()}
     count = 0
     for loss in losses:
-        gradients = torch.autograd.grad(loss, [parameters[name] for name in names], allow_unused=True)
-        for name, gradient in zip(names, gradients, strict=True):
-            if gradient is not None:
-                sums[name] += gradient.detach() ** 2
+        for name, gradient in gradients_of(loss, parameters).items():
+            sums[name] += of(gradient)
         count += 1
     return {name: value / max(1, count) for name, value in sums.items()}
+
+
+def gradients_of(
+    loss: Tensor, parameters: Mapping[str, Tensor], *, keep_graph: bool = False
+) -> dict[str, Tensor]:
+    """Returns the gradient of a loss for each parameter that it depends on; `.grad` stays as it is."""
+    names = list(parameters)
+    found = torch.autograd.grad(
+        loss, [parameters[name] for name in names], allow_unused=True, retain_graph=keep_graph
+    )
+    return {n: gradient.detach() for n, gradient in zip(names, found, strict=True) if gradient is not None}
+
+
+class PathIntegral:
+    """How much of the loss each parameter's own steps took away: ``omega -= g * step``, summed over an update.
+
+    Attributes:
+        gained: omega, by parameter name.
+    """
+
+    def __init__(self, parameters: Mapping[str, Tensor]) -> None:
+        self._parameters = dict(parameters)
+        self.gained = {name: torch.zeros_like(value) for name, value in parameters.items()}
+        self._gradients: dict[str, Tensor] = {}
+        self._before: dict[str, Tensor] = {}
+
+    def before_step(self, loss: Tensor) -> None:
+        """Notes the gradient of the loss alone, no penalty in it, and where the parameters stand."""
+        self._gradients = gradients_of(loss, self._parameters, keep_graph=True)
+        self._before = {name: self._parameters[name].detach().clone() for name in self._gradients}
+
+    def after_step(self) -> None:
+        """Adds what the step that was made has gained."""
+        for name, gradient in self._gradients.items():
+            self.gained[name] -= gradient * (self._parameters[name].detach() - self._before[name])
+        self._gradients, self._before = {}, {}
+
+
+def gain_for_distance(
+    gained: Mapping[str, Tensor],
+    now: Mapping[str, Tensor],
+    start: Mapping[str, Tensor],
+    *,
+    damping: float,
+    fisher: Mapping[str, Tensor] | None = None,
+) -> dict[str, Tensor]:
+    """Returns ``relu(omega / (F * (theta - theta*)**2 + xi))``: what a parameter gained for how far it went.
+
+    Args:
+        gained: omega, by name.
+        now: parameters at the end of the update.
+        start: where they stood at its beginning.
+        damping: xi, which keeps a parameter that did not move from mattering without bound.
+        fisher: F (Riemannian walk); None counts every distance alike (synaptic intelligence).
+    """
+    scores = {}
+    for name, gain in gained.items():
+        distance = (now[name].detach() - start[name]) ** 2
+        if fisher is not None:
+            distance = fisher[name] * distance
+        scores[name] = (gain / (distance + damping)).relu()
+    return scores

@@ -62,11 +62,7 @@ class TwoTowers(Strategy):
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns matrices with the schedule's decay; vectors and the temperature without."""
-        parameters = list(self._encoder.model.parameters())
-        return [
-            ParameterGroup([p for p in parameters if p.ndim >= 2]),
-            ParameterGroup([p for p in parameters if p.ndim < 2], weight_decay=0.0),
-        ]
+        return groups_of(self._encoder)
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns a cosine schedule; small encoders take a larger rate."""
@@ -82,9 +78,15 @@ class TwoTowers(Strategy):
         """Returns the contrastive term."""
         return {"contrastive": self.contrastive(batch)}
 
-    def contrastive(self, batch: Batch) -> Tensor:
-        """Returns the contrastive loss of the batch under both towers as they are now."""
-        return self.contrast(*self.unit_features(batch), batch)
+    def contrastive(self, batch: Batch, encoder: Encoder | None = None) -> Tensor:
+        """Returns the contrastive loss of the batch under both towers as they are now, or under another encoder's."""
+        if encoder is None or encoder is self._encoder:
+            return self.contrast(*self.unit_features(batch), batch)
+        own, self._encoder = self._encoder, encoder
+        try:
+            return self.contrast(*self.unit_features(batch), batch)
+        finally:
+            self._encoder = own
 
     def unit_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Returns the (b, dim) unit image and text features of the batch under both towers as they are now."""
@@ -110,6 +112,20 @@ class TwoTowers(Strategy):
 
     def after_step(self) -> None:
         """Keeps the temperature in CLIP's range."""
-        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
-        with torch.no_grad():
-            scale.clamp_(0, LARGEST_LOG_SCALE)
+        clamp_scale(self._encoder)
+
+
+def groups_of(encoder: Encoder) -> list[ParameterGroup]:
+    """Returns every parameter of a model: matrices with the schedule's decay, vectors and the temperature without."""
+    parameters = list(encoder.model.parameters())
+    return [
+        ParameterGroup([p for p in parameters if p.ndim >= 2]),
+        ParameterGroup([p for p in parameters if p.ndim < 2], weight_decay=0.0),
+    ]
+
+
+def clamp_scale(encoder: Encoder) -> None:
+    """Keeps the temperature in CLIP's range."""
+    scale: Tensor = encoder.model.logit_scale  # type: ignore[assignment]
+    with torch.no_grad():
+        scale.clamp_(0, LARGEST_LOG_SCALE)

@@ -1,6 +1,7 @@
 """One continual-learning method per file; this registry is the one line to add for a new one."""
 
 from model_updates.errors import UnknownStrategy
+from model_updates.strategies.afec import Afec
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
 from model_updates.strategies.ctp import Ctp
@@ -11,7 +12,10 @@ from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategies.l2p import L2p
 from model_updates.strategies.language_tables import LanguageTables
+from model_updates.strategies.mas import Mas
 from model_updates.strategies.new_words import NewWords
+from model_updates.strategies.rwalk import Rwalk
+from model_updates.strategies.si import Si
 from model_updates.strategies.teir import Teir
 from model_updates.strategy import Strategy
 
@@ -23,6 +27,10 @@ STRATEGIES: dict[str, type[Strategy]] = {
     CClip.name: CClip,
     Ctp.name: Ctp,
     Ewc.name: Ewc,
+    Si.name: Si,
+    Mas.name: Mas,
+    Rwalk.name: Rwalk,
+    Afec.name: Afec,
     Der.name: Der,
     L2p.name: L2p,
     DomainAdapters.name: DomainAdapters,

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from model_updates.parts.consolidation import ConsolidationOptions
 from model_updates.parts.importance import fitted, mean_of_squared_gradients, quadratic_penalty, running_mean
-from model_updates.strategies.ewc import Ewc, EwcOptions
+from model_updates.strategies.ewc import Ewc
 from tests.model_updates.tiny import make_strategy, teach, tiny_encoder, toy_pairs
 
 
@@ -14,7 +15,7 @@ def one(value: float) -> dict[str, torch.Tensor]:
 
 def test_an_importance_of_two_and_a_move_of_a_half_cost_1250_at_the_librarys_strength() -> None:
     moved = quadratic_penalty(one(0.5), one(0.0), one(2.0))
-    assert float(EwcOptions().strength / 2 * moved) == 1250
+    assert float(ConsolidationOptions().strength / 2 * moved) == 1250
 
 
 def test_the_penalty_and_its_gradient_are_zero_where_nothing_moved() -> None:
@@ -77,7 +78,7 @@ def test_a_token_table_that_grew_in_between_is_fitted() -> None:
     encoder, first = tiny_encoder(), make_strategy("ewc")
     teach(encoder, first, toy_pairs("en"))
     teach(encoder, make_strategy("language-tables"), toy_pairs())
-    second = Ewc(EwcOptions(epochs=1, batch_size=8))
+    second = Ewc(ConsolidationOptions(epochs=1, batch_size=8))
     second.carry(first.carried())
     teach(encoder, second, toy_pairs("en"))
     kept = second.carried().tensors["token_embedding.weight"]
