@@ -32,6 +32,11 @@ TARGETS = {
     "mlp": rf"(.*\.)?(res)?blocks\.\d+\.({_MLP})",
 }
 ADAPTER = "default"
+# What lies outside the blocks and is no convolution.
+OUTER = {
+    "image": ("class_embedding", "positional_embedding", "ln_pre", "ln_post", "proj"),
+    "text": ("token_embedding", "positional_embedding", "ln_final", "text_projection"),
+}
 TIMES_OUT_PROJ_IS_ADDED = 2
 
 
@@ -77,6 +82,21 @@ def no_blocks(tower: nn.Module) -> str:
 def lora_parameters(tower: nn.Module) -> list[nn.Parameter]:
     """Returns the adapters' parameters, the only ones of the tower's blocks that should train."""
     return [parameter for name, parameter in tower.named_parameters() if "lora_" in name]
+
+
+def outer_parameters(model: nn.Module, side: str) -> list[nn.Parameter]:
+    """Returns a tower's parameters outside its blocks: embeddings, norms and projections, no convolution.
+
+    Args:
+        model: an open_clip model.
+        side: "image" or "text".
+    """
+    prefix = "visual." if side == "image" else ("text." if hasattr(model, "text") else "")
+    return [
+        parameter
+        for name, parameter in model.named_parameters()
+        if any(name.startswith(prefix + wanted) for wanted in OUTER[side]) and "lora_" not in name
+    ]
 
 
 def merge_lora(tower: nn.Module) -> None:

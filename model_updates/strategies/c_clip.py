@@ -9,9 +9,13 @@ cross-entropy both ways under the model's own temperature, averaged. Then ``thet
 (theta_merged - theta_old)`` for every parameter. Source: C-CLIP (ICLR 2025), eq. 2, 5 and 6.
 CKC stacks along the batch, which is what the paper's 2N counts.
 
+Each half alone: ``consolidation=0`` is the adapters without CKC, ``adapters=no`` is CKC with every weight in training,
+which needs no merge and takes `finetune`'s rate unless told otherwise.
+
 Where we differ: small encoders take a larger rate and go further towards the merged weights (measured, see
-`SMALL`); the adapters of `parts.lora` sit on attention and MLP (``targets=qkvo+mlp``; ``mlp`` is what the paper's
-parameter counts imply), and what lies outside the blocks is frozen by default (``train_outer``).
+`SMALL`); the adapters of `parts.lora` sit on attention and MLP (``targets=qkvo+mlp``), and what lies outside the blocks
+is frozen by default. ``targets=mlp train_outer=yes`` is what the paper's parameter counts imply: they count adapters on
+the attention's output projection too, which are never run.
 ``towers=image`` leaves the text tower alone: moving it would disturb every language learned on it, so it is
 the default once there are such languages. The epoch is chosen on the weights that the merge will leave.
 
@@ -40,6 +44,7 @@ from model_updates.parts.lora import (
     lora_parameters,
     merge_lora,
     no_blocks,
+    outer_parameters,
     scaled_lora,
     trainable,
 )
@@ -53,12 +58,10 @@ from model_updates.strategy import (
     UpdateContext,
     check_run,
 )
-from model_updates.towers import image_tower, is_small, text_tower
+from model_updates.towers import image_tower, is_image_parameter, is_scale, is_small, text_tower
 
 PROJECTOR = "projector."
 HIDDEN = 2048  # of the projector
-OUTER_IMAGE = ("class_embedding", "positional_embedding", "ln_pre", "ln_post", "proj")
-OUTER_TEXT = ("token_embedding", "positional_embedding", "ln_final", "text_projection")
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,9 @@ PAPER = Defaults(learning_rate=3e-5, merge=0.5)
 # 25.1 and loses 59.2 on noto English. Rate 1e-3 and merge 0.5: +2.4 and -7.0. Rate 3e-3: merge 0.5 +8.0 and -8.2,
 # merge 0.7 +21.7 and -17.4, merge 1 +57.1 and -39.5 (docs/log.md).
 SMALL = Defaults(learning_rate=3e-3, merge=0.7)
+# Every weight in training, as `finetune` does it.
+WHOLE = Defaults(learning_rate=1e-5, merge=1.0)
+SMALL_WHOLE = Defaults(learning_rate=3e-4, merge=1.0)
 
 
 @dataclass(frozen=True)
@@ -82,14 +88,15 @@ class CClipOptions:
 
     Attributes:
         towers: "both", "image", or "auto": image once languages beyond the base's are learned, else both.
+        adapters: train adapters; no trains every weight of the towers, for CKC alone.
         rank: of the adapters (paper: 16); alpha is twice the rank.
         dropout: on the adapters' input (paper: 0.1).
         targets: "qkvo+mlp" or "mlp".
         train_outer: also train embeddings, norms and projections outside the blocks, as the paper's counts
             imply.
         merge: how far to move towards the merged weights; 0 means the default for the encoder's size (0.5 in the
-            paper).
-        consolidation: weight of the CKC term (paper: 1).
+            paper), the whole way without adapters.
+        consolidation: weight of the CKC term (paper: 1); 0 goes without it.
         text_rate: learning-rate factor of the text tower (paper: 10).
         epochs: passes over the chunk (paper: 40).
         batch_size: pairs per step (paper: 1024).
@@ -98,6 +105,7 @@ class CClipOptions:
     """
 
     towers: str = "auto"
+    adapters: bool = True
     rank: int = 16
     dropout: float = 0.1
     targets: str = "qkvo+mlp"
@@ -163,7 +171,9 @@ class CClip(Strategy):
         return self._trains_text
 
     def fits(self, prospect: Prospect) -> str | None:
-        """Refuses a tower without transformer blocks."""
+        """Refuses a tower without transformer blocks to put adapters in."""
+        if not self.options.adapters:
+            return None
         model = prospect.encoder.model
         towers = [image_tower(model)]
         if self._wants_text(prospect.learned_languages):
@@ -181,7 +191,7 @@ class CClip(Strategy):
         torch.manual_seed(context.seed)  # peft and nn.Linear draw from the global generator
         towers = [image_tower(encoder.model), text_tower(encoder.model)]
         self._towers = towers if self._trains_text else towers[:1]
-        for tower in self._towers:
+        for tower in self._towers if options.adapters else []:
             insert_lora(
                 tower,
                 rank=options.rank,
@@ -189,35 +199,41 @@ class CClip(Strategy):
                 dropout=options.dropout,
                 targets=options.targets,
             )
-        dim = encoder.dim
-        projector = nn.Sequential(
-            nn.Linear(dim, HIDDEN), nn.BatchNorm1d(HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, dim)
-        )
-        self._projector = projector.to(encoder.device)
+        self._projector = _projector(encoder.dim).to(encoder.device) if options.consolidation else None
 
     def _wants_text(self, learned_languages: frozenset[str]) -> bool:
         beyond_base = learned_languages - {BASE_LANGUAGE}
         return self.options.towers == "both" or (self.options.towers == "auto" and not beyond_base)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns the image adapters, the projector, the temperature, and text adapters at their own rate."""
+        """Returns what trains of the image tower, the projector, the temperature, and the text tower at its rate."""
         scale: nn.Parameter = self._encoder.model.logit_scale  # type: ignore[assignment]
         groups = [
-            ParameterGroup(trainable(lora_parameters(self._towers[0]) + self._outer(OUTER_IMAGE, "visual."))),
+            ParameterGroup(trainable(self._of_tower("image"))),
             ParameterGroup([] if self._projector is None else list(self._projector.parameters())),
             ParameterGroup(trainable([scale]), weight_decay=0.0),
         ]
         if self._trains_text:
-            text = lora_parameters(self._towers[1]) + self._outer(OUTER_TEXT, self._text_prefix)
-            groups.append(ParameterGroup(trainable(text), rate_factor=self.options.text_rate))
+            groups.append(
+                ParameterGroup(trainable(self._of_tower("text")), rate_factor=self.options.text_rate)
+            )
         return groups
+
+    def _of_tower(self, side: str) -> list[nn.Parameter]:
+        model, of_image = self._encoder.model, side == "image"
+        if self.options.adapters:
+            outer = outer_parameters(model, side) if self.options.train_outer else []
+            return lora_parameters(self._towers[0 if of_image else 1]) + outer
+        return [
+            p for n, p in model.named_parameters() if not is_scale(n) and is_image_parameter(n) == of_image
+        ]
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the paper's warm-up and cosine; small encoders take a larger rate."""
         return Schedule(
             epochs=self.options.epochs,
             batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or _defaults(encoder).learning_rate,
+            learning_rate=self.options.learning_rate or self._defaults(encoder).learning_rate,
             weight_decay=self.options.weight_decay,
             betas=(0.9, 0.99),
             decay="cosine",
@@ -225,7 +241,7 @@ class CClip(Strategy):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive and the consolidation term."""
-        if batch.images is None or batch.text_features is None or self._projector is None:
+        if batch.images is None or batch.text_features is None:
             raise ValueError("c-clip needs before_update, pictures and the old model's text features first")
         image = self._encoder.forward_images(batch.images).float()
         text = (
@@ -234,6 +250,8 @@ class CClip(Strategy):
         scale: Tensor = self._encoder.model.logit_scale.exp()  # type: ignore[operator]
         similarities = normalize(image, dim=-1) @ normalize(text, dim=-1).T
         contrast = multi_positive_info_nce(similarities, scale, batch.image_index, batch.image_index)
+        if self._projector is None:
+            return {"contrastive": contrast}
         new = torch.cat([self._projector(image), self._projector(text)])
         old = torch.cat([batch.image_features, batch.text_features])
         return {"contrastive": contrast, "consolidation": self.options.consolidation * ckc(new, old, scale)}
@@ -268,7 +286,9 @@ class CClip(Strategy):
         self._encoder.forget_fingerprints()
 
     def notes(self) -> list[str]:
-        """Says which towers were adapted."""
+        """Says which towers were taught."""
+        if not self.options.adapters:
+            return ["Both towers trained." if self._trains_text else "The image tower trained."]
         return ["Adapters in both towers." if self._trains_text else "Adapters in the image tower only."]
 
     def progress(self) -> dict[str, Tensor]:
@@ -283,21 +303,13 @@ class CClip(Strategy):
 
     @property
     def _share(self) -> float:
-        return self.options.merge or _defaults(self._encoder).merge
+        return self.options.merge or self._defaults(self._encoder).merge
 
-    @property
-    def _text_prefix(self) -> str:
-        return "text." if hasattr(self._encoder.model, "text") else ""
-
-    def _outer(self, names: tuple[str, ...], prefix: str) -> list[nn.Parameter]:
-        if not self.options.train_outer:
-            return []
-        return [
-            parameter
-            for name, parameter in self._encoder.model.named_parameters()
-            if any(name.startswith(prefix + wanted) for wanted in names) and "lora_" not in name
-        ]
+    def _defaults(self, encoder: Encoder) -> Defaults:
+        if self.options.adapters:
+            return SMALL if is_small(encoder.dim) else PAPER
+        return SMALL_WHOLE if is_small(encoder.dim) else WHOLE
 
 
-def _defaults(encoder: Encoder) -> Defaults:
-    return SMALL if is_small(encoder.dim) else PAPER
+def _projector(dim: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(dim, HIDDEN), nn.BatchNorm1d(HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, dim))

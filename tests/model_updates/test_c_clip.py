@@ -1,12 +1,15 @@
 """C-CLIP: which towers it adapts, what it keeps, and how far it goes."""
 
 import numpy as np
+import open_clip
 import pytest
 import torch
 
 from model_updates.batches import Batches
-from model_updates.strategies.c_clip import PAPER, SMALL, Defaults
-from model_updates.strategy import State
+from model_updates.encoder import Encoder
+from model_updates.preprocessing import Preprocessing
+from model_updates.strategies.c_clip import PAPER, SMALL, SMALL_WHOLE, Defaults
+from model_updates.strategy import State, UpdateContext
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
@@ -65,6 +68,79 @@ def test_train_outer_also_moves_what_lies_outside_the_blocks() -> None:
     moved = {name for name in state if not torch.equal(state[name], before[name])}
     assert {"token_embedding.weight", "text_projection", "visual.proj", "visual.ln_pre.weight"} <= moved
     assert "visual.conv1.weight" not in moved
+
+
+@pytest.mark.parametrize(
+    ("rank", "papers_count"), [(8, 27_622_401), (16, 29_096_961), (32, 32_046_081), (64, 37_944_321)]
+)
+def test_as_many_parameters_train_in_a_vit_b_16_as_the_papers_table_6_says(
+    rank: int, papers_count: int
+) -> None:
+    with torch.device("meta"):
+        model = open_clip.CLIP(
+            embed_dim=512,
+            vision_cfg={"image_size": 224, "patch_size": 16, "width": 768, "layers": 12},
+            text_cfg={"width": 512, "heads": 8, "layers": 12},
+        )
+        encoder = Encoder(
+            model,
+            architecture="ViT-B-16",
+            preprocessing=Preprocessing(size=224, mean=(0.5,) * 3, std=(0.5,) * 3),
+            vocabulary=None,
+        )
+        strategy = make_strategy("c-clip", rank=rank, targets="mlp", train_outer=True, towers="both")
+        context = UpdateContext(encoder, [], frozenset({"en"}), lambda: encoder, lambda: encoder)
+        strategy.before_update(context)
+        groups = strategy.parameter_groups()
+    projector = sum(p.numel() for p in groups[1].parameters)
+    trained = sum(p.numel() for group in groups for p in group.parameters) - projector
+    # The paper also counts adapters on the attention's output projection, which its forward never runs: in each of
+    # twelve layers of both towers two matrices of width times rank.
+    never_run = 12 * 2 * (768 + 512) * rank
+    assert trained + never_run == papers_count
+
+
+def test_adapters_alone_train_no_projector_and_have_no_consolidation() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("c-clip", consolidation=0.0)
+    before = encoder.image_fingerprint()
+    report = teach(encoder, strategy, toy_pairs("en"))
+    assert set(report.history[0]) == {"contrastive"}
+    assert encoder.image_fingerprint() != before
+
+
+def test_consolidation_alone_trains_every_weight_and_goes_the_whole_way() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("c-clip", adapters=False)
+    before = {name: value.clone() for name, value in encoder.model.state_dict().items()}
+    assert strategy.schedule(encoder).learning_rate == SMALL_WHOLE.learning_rate
+    report = teach(encoder, strategy, toy_pairs("en"))
+    assert set(report.history[0]) == {"contrastive", "consolidation"}
+    assert report.notes == ("Both towers trained.",)
+    state = encoder.model.state_dict()
+    assert {"visual.conv1.weight", "transformer.resblocks.0.attn.in_proj_weight", "logit_scale"} <= {
+        name for name in state if not torch.equal(state[name], before[name])
+    }
+
+
+def test_consolidation_alone_leaves_the_text_tower_where_it_holds_other_languages() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("c-clip", adapters=False)
+    text = encoder.text_fingerprint("de")
+    report = teach(encoder, strategy, toy_pairs("en"), languages=GERMAN_TOO)
+    assert encoder.text_fingerprint("de") == text
+    assert report.notes == ("The image tower trained.",)
+
+
+def test_consolidation_draws_the_new_features_to_the_old_ones() -> None:
+    """The same update with and without: what CKC can read of the old space through a fresh projector stays more."""
+    strays = []
+    for weight in (0.0, 5.0):
+        encoder = tiny_encoder()
+        before = encoder.encode_images([draw(pair.image_id) for pair in toy_pairs()])
+        teach(
+            encoder, make_strategy("c-clip", adapters=False, consolidation=weight, epochs=6), toy_pairs("en")
+        )
+        after = encoder.encode_images([draw(pair.image_id) for pair in toy_pairs()])
+        strays.append(float(np.abs(before @ before.T - after @ after.T).mean()))
+    assert strays[1] < strays[0]
 
 
 def test_half_a_merge_is_half_the_way_of_a_whole_one() -> None:

@@ -136,3 +136,9 @@ def test_names_are_listed_as_a_sentence_lists_them() -> None:
     assert listed({"de"}) == "de"
     assert listed({"fr", "de"}) == "de and fr"
     assert listed(["hi", "de", "fr"]) == "de, fr and hi"
+
+
+def test_consolidation_without_adapters_needs_no_blocks_to_put_them_in() -> None:
+    facts = prospect("en", encoder=without_blocks())
+    assert "adapters go into transformer blocks" in str(make_strategy("c-clip").fits(facts))
+    assert make_strategy("c-clip", adapters=False).fits(facts) is None
