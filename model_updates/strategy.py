@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, NothingToLearn
+from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.prospect import Prospect
 
@@ -183,11 +184,14 @@ class Strategy(ABC):
         name: what people choose it by; also its line in the registry.
         summary: one sentence on what it does and what that costs.
         paper: where it comes from.
+        family: which strategies it is listed with.
         trains: what moves in an update, in a few words.
         keeps: what it keeps between updates, in a few words; "nothing" where it keeps nothing.
         overhead: what an update costs beside plain training of the same parameters, in a few words, the paper's
             figure where one is printed.
         language_at_query: whether a query is read by its language, chosen or detected.
+        embeds_again: whose pictures are embedded again after an update, in a few words, where it is neither all of
+            them (`touches_image`) nor none.
         Options: its dataclass of options.
         needs: what else batches must hold: "text_features".
         replay: how its memory reaches the batches.
@@ -202,10 +206,12 @@ class Strategy(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str] = ""
+    family: ClassVar[Family]
     trains: ClassVar[str] = "both towers"
     keeps: ClassVar[str] = "nothing"
     overhead: ClassVar[str] = "none"
     language_at_query: ClassVar[bool] = False
+    embeds_again: ClassVar[str] = ""
     Options: ClassVar[type[Any]]
     needs: ClassVar[frozenset[str]] = frozenset()
     replay: ClassVar[Replay] = Replay.NONE

@@ -1,13 +1,15 @@
-"""`docs/strategies.md`, written from the strategies themselves: what each does, keeps and costs, and its options."""
+"""What strategies say of themselves: as plain values, and as `docs/strategies.md`, both from the code alone."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from model_updates.families import Family
+from model_updates.references import Reference
 from model_updates.strategy import Replay, Strategy
 
 HEAD = """# Strategies
@@ -15,9 +17,11 @@ HEAD = """# Strategies
 Written by `python -m app methods --markdown` from the modules in `model_updates/strategies/`; a test holds it to them.
 Measured on real input: [emoji](results/real-input.md), [photographs](results/photographs.md).
 
-| strategy | what it does | moves pictures | replays pairs | also asks for |
-|---|---|---|---|---|
+*Keeps* is what is carried from update to update beside the encoder. *Embeds again* says which pictures need new vectors
+after an update. *Query* says what a query must bring beside its text; a language is chosen, or detected. *Overhead* is
+beside plain training of the same parameters.
 """
+COLUMNS = ("strategy", "what it does", "trains", "keeps", "embeds again", "query", "overhead")
 REPLAYS = {
     Replay.NONE: "no",
     Replay.BESIDE: "beside every batch",
@@ -30,8 +34,14 @@ def facts(kind: type[Strategy]) -> dict[str, Any]:
     made = kind()
     return {
         "name": kind.name,
+        "family": kind.family.title,
         "summary": kind.summary,
         "paper": kind.paper,
+        "trains": kind.trains,
+        "keeps": kind.keeps,
+        "embeds_again": kind.embeds_again or ("all pictures" if made.touches_image else "no picture"),
+        "language_at_query": kind.language_at_query,
+        "overhead": kind.overhead,
         "moves_pictures": made.touches_image,
         "reads_pictures": made.reads_pictures,
         "replay": REPLAYS[kind.replay],
@@ -42,37 +52,105 @@ def facts(kind: type[Strategy]) -> dict[str, Any]:
     }
 
 
-def strategies_page(strategies: Mapping[str, type[Strategy]]) -> str:
-    """Returns the whole page as Markdown."""
-    rows = [_row(facts(kind)) for kind in strategies.values()]
-    sections = [_section(kind) for kind in strategies.values()]
-    return HEAD + "\n".join(rows) + "\n\n" + "\n\n".join(sections) + "\n"
+def by_family(
+    strategies: Mapping[str, type[Strategy]],
+) -> list[tuple[Family, list[type[Strategy]]]]:
+    """Returns the strategies of each family that has some, in the order in which people read them."""
+    grouped = [(family, [kind for kind in strategies.values() if kind.family is family]) for family in Family]
+    return [(family, kinds) for family, kinds in grouped if kinds]
 
 
-def _row(said: Mapping[str, Any]) -> str:
-    moves = "yes" if said["moves_pictures"] else "no"
-    return (
-        f"| `{said['name']}` | {said['summary']} | {moves} | {said['replay']} | "
-        f"{', '.join(said['needs']).replace('_', ' ') or '–'} |"
-    )
+def document(
+    strategies: Mapping[str, type[Strategy]], references: Mapping[str, Reference]
+) -> dict[str, list[dict[str, Any]]]:
+    """Returns all there is to choose from, and what it is measured against, for programs."""
+    return {
+        "strategies": [facts(kind) for _, kinds in by_family(strategies) for kind in kinds],
+        "references": [dataclasses.asdict(reference) for reference in references.values()],
+    }
+
+
+def strategies_page(strategies: Mapping[str, type[Strategy]], references: Mapping[str, Reference]) -> str:
+    """Returns the whole page as Markdown: a table for each family, then a section for each strategy."""
+    parts = [HEAD.rstrip()]
+    for family, kinds in by_family(strategies):
+        rows = [_row(facts(kind)) for kind in kinds]
+        if family is Family.BOUNDS:
+            rows += [_reference_row(reference) for reference in references.values()]
+        parts += [f"## {family.title}", family.common, table(COLUMNS, rows)]
+    parts += ["## Each of them"]
+    parts += [_section(kind) for _, kinds in by_family(strategies) for kind in kinds]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """Returns a Markdown table."""
+    head, *body = [f"| {' | '.join(cells)} |" for cells in (columns, *rows)]
+    return "\n".join([head, "|" + "---|" * len(columns), *body])
+
+
+def query_needs(said: Mapping[str, Any]) -> str:
+    """Returns what a query must bring beside its text."""
+    return "its language" if said["language_at_query"] else "nothing"
+
+
+def _row(said: Mapping[str, Any]) -> list[str]:
+    name = said["name"]
+    linked = f"[`{name}`](#{_anchor(name)})"
+    return [
+        linked,
+        *(str(said[key]) for key in ("summary", "trains", "keeps", "embeds_again")),
+        query_needs(said),
+        said["overhead"],
+    ]
+
+
+def _reference_row(reference: Reference) -> list[str]:
+    return [
+        f"`{reference.name}` (a reference)",
+        reference.summary,
+        "nothing",
+        "nothing",
+        "no picture",
+        reference.query_needs,
+        "none",
+    ]
+
+
+def _anchor(name: str) -> str:
+    """The address of a heading on its page, as GitHub makes it."""
+    return "".join(letter for letter in name.lower() if letter.isalnum() or letter in "-_")
 
 
 def _section(kind: type[Strategy]) -> str:
     text = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
     title, _, rest = text.partition("\n\n")
-    return "\n\n".join([f"## {kind.name}", title, rest.replace("``", "`"), _options(kind)])
+    return "\n\n".join(
+        [f"### {kind.name}", title, rest.replace("``", "`"), *_asks(kind), options_table(kind)]
+    )
 
 
-def _options(kind: type[Strategy]) -> str:
-    explained = _explained(kind.Options)
-    lines = ["| option | default | meaning |", "|---|---|---|"]
-    for name, value in facts(kind)["options"].items():
-        lines.append(f"| `{name}` | `{value}` | {explained.get(name, '')} |")
-    return "\n".join(lines)
+def _asks(kind: type[Strategy]) -> list[str]:
+    said = facts(kind)
+    asks = []
+    if kind.replay is not Replay.NONE:
+        asks.append(f"It replays pairs {said['replay']}.")
+    if said["needs"]:
+        asks.append(f"Its batches also hold {', '.join(said['needs']).replace('_', ' ')}.")
+    return [" ".join(asks)] if asks else []
 
 
-def _explained(options: type[Any]) -> dict[str, str]:
-    """The lines of the options' docstrings, those of their bases included: ``name: meaning``."""
+def options_table(kind: type[Strategy]) -> str:
+    """Returns a strategy's options with their defaults and meanings, as a Markdown table."""
+    explained = explained_options(kind.Options)
+    rows = [
+        [f"`{name}`", f"`{value}`", explained.get(name, "")] for name, value in facts(kind)["options"].items()
+    ]
+    return table(("option", "default", "meaning"), rows)
+
+
+def explained_options(options: type[Any]) -> dict[str, str]:
+    """Returns the lines of the options' docstrings, those of their bases included: ``name: meaning``."""
     found: dict[str, str] = {}
     for part in reversed(options.__mro__):
         last = ""

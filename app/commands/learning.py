@@ -105,27 +105,30 @@ def update(  # noqa: PLR0913 - one parameter per option
 
 
 def methods(
+    name: Annotated[
+        str | None, typer.Argument(help="Show this one alone, with its options.", show_default=False)
+    ] = None,
     is_json: JsonOption = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/strategies.md.")] = False,
 ) -> None:
-    """List the strategies, what they do, and their options."""
-    from app.messages import table
-    from model_updates.strategies import STRATEGIES
-    from model_updates.strategy_pages import facts, strategies_page
+    """List the strategies: what each does, trains, keeps and costs, and what it asks of gallery and query."""
+    from app import strategy_words
+    from model_updates.references import REFERENCES
+    from model_updates.strategies import STRATEGIES, strategy_named
+    from model_updates.strategy_pages import document, facts, strategies_page
 
     if markdown:
-        typer.echo(strategies_page(STRATEGIES), nl=False)
+        typer.echo(strategies_page(STRATEGIES, REFERENCES), nl=False)
         return
-    found = [facts(kind) for kind in STRATEGIES.values()]
-    rows = [
-        (
-            method["name"],
-            method["summary"] + (f" [{method['paper']}]" if method["paper"] else ""),
-            ", ".join(f"{name}={value}" for name, value in method["options"].items()),
-        )
-        for method in found
-    ]
-    show(is_json, found, table(("strategy", "what it does", "options and defaults"), rows))
+    if name is not None:
+        kind = strategy_named(name)
+        show(is_json, facts(kind), *strategy_words.one(kind))
+        return
+    show(
+        is_json,
+        document(STRATEGIES, REFERENCES),
+        *strategy_words.everything(STRATEGIES, REFERENCES),
+    )
 
 
 def evaluate(

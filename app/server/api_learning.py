@@ -21,7 +21,9 @@ from app.server.uploads import column_names, receive
 from ingest.intake import IntakeOptions
 from ingest.records import ChunkRecord
 from ingest.report import guarded
-from model_updates.strategies import strategy_named
+from model_updates.references import REFERENCES
+from model_updates.strategies import STRATEGIES, strategy_named
+from model_updates.strategy_pages import document, facts
 
 router = APIRouter(prefix="/v1")
 
@@ -99,6 +101,18 @@ def withdraw(chunk_id: str, body: Withdraw, state: State, account: Admin) -> dic
         "sentence": gone.sentence,
         "job": asdict(job) if job else None,
     }
+
+
+@router.get("/strategies")
+def strategies() -> dict[str, Any]:
+    """Lists the strategies that an update can name, family by family, and the references beside them."""
+    return document(STRATEGIES, REFERENCES)
+
+
+@router.get("/strategies/{name}")
+def strategy(name: str) -> dict[str, Any]:
+    """Returns what a strategy trains, keeps and costs, and its options."""
+    return facts(strategy_named(name))
 
 
 @router.post("/updates", status_code=202)

@@ -10,6 +10,7 @@ from typing import Any
 
 import gradio as gr
 
+from app import strategy_words
 from app.learning.outcomes import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import update_words, wording
@@ -65,7 +66,9 @@ class _UpdateTab:
     def _draw_teach(self) -> None:
         with gr.Row():
             with gr.Column(scale=3, min_width=300):
-                self.strategy = gr.Dropdown(list(STRATEGIES), label="Strategy", elem_id="strategy")
+                self.strategy = gr.Dropdown(
+                    strategy_words.menu(STRATEGIES), label="Strategy", elem_id="strategy"
+                )
                 self.explained = gr.Markdown(
                     elem_classes="notice", elem_id="strategy-explained", latex_delimiters=[]
                 )
@@ -156,7 +159,7 @@ class _UpdateTab:
         base = wording.base_address(*base_of(request))
         shown = self.check.shown(self.serving.workspace.catalog.chunk(chunk_id), base, embedded=embedded)
         name, _ = self.serving.recommended(chunk_id)
-        choices = [(f"{known} (recommended)" if known == name else known, known) for known in STRATEGIES]
+        choices = strategy_words.menu(STRATEGIES, recommended=name)
         explained, options = self._describe(chunk_id, name)
         return (
             "",
@@ -193,6 +196,9 @@ class _UpdateTab:
             unfit = self.serving.misfit(chunk_id, name)
             if unfit is not None:
                 lines.append(f"**It does not fit this chunk:** {wording.escaped(unfit)}.")
+        lines.append(
+            "\n".join(f"- {what}: {wording.escaped(which)}" for what, which in strategy_words.said(strategy))
+        )
         defaults = strategy.Options()
         return "\n\n".join(lines), [
             [option.name, str(getattr(defaults, option.name))] for option in dataclasses.fields(defaults)

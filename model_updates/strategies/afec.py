@@ -25,6 +25,7 @@ from torch import Tensor
 
 from model_updates.encoder import Encoder, training
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import Consolidation, ConsolidationOptions
 from model_updates.parts.importance import quadratic_penalty
@@ -56,6 +57,7 @@ class Afec(Consolidation):
     name = "afec"
     summary = "Like ewc, and drawn towards a second model that learns the new pairs freely; the slowest of its kind."
     paper = "Wang et al., NeurIPS 2021, as in CTP (ICCV 2023)"
+    family = Family.HELD_WEIGHTS
     trains = "both towers"
     keeps = "a Fisher diagonal, as large as the encoder"
     overhead = "a second model that trains as long, and a Fisher pass an epoch (CTP: 8.7 h against 3.4 h)"

@@ -35,6 +35,7 @@ from torch.nn.functional import normalize
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
 from model_updates.parts.lora import (
@@ -146,6 +147,7 @@ class CClip(Strategy):
         "Learns a new domain in small adapters and keeps close to the old model; pictures are embedded again."
     )
     paper = "C-CLIP, ICLR 2025, eq. 2, 5 and 6"
+    family = Family.MODULES
     trains = "low-rank adapters and what lies outside the blocks"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "about a quarter more time an epoch (Table 9: +26 %)"

@@ -11,6 +11,7 @@ without an English caption drops L_cl. Kept between updates: vocabulary and tabl
 
 from __future__ import annotations
 
+from model_updates.families import Family
 from model_updates.parts.language_teaching import SharedTableTeaching
 
 
@@ -20,6 +21,7 @@ class CllClip(SharedTableTeaching):
     name = "cll-clip"
     summary = "Grows the vocabulary and trains the word table alone; pictures need no new vectors."
     paper = "CLL-CLIP with TEIR, AAAI 2024, section 3"
+    family = Family.LANGUAGES
     trains = "the token table"
     keeps = "nothing"
     overhead = "none"

@@ -35,6 +35,7 @@ import torch
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.momentum_contrast import NOBODY, FeatureQueue, MomentumModel, queue_contrast
 from model_updates.parts.topology import cross_modal_topology, same_modal_topology
@@ -100,6 +101,7 @@ class Ctp(TwoTowers):
         "Trains both towers beside a slow model between old and new, and keeps how pairs lie to each other."
     )
     paper = "CTP, ICCV 2023, eq. 1 and 3 to 10"
+    family = Family.DISTILLATION
     trains = "both towers"
     keeps = "a queue of 1024 pairs' features"
     overhead = "a slow model in memory and its forward pass (CTP: 4.0 h against 3.4 h)"

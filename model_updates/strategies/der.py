@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.losses import element_mse
 from model_updates.memory import Reservoir
 from model_updates.pairs import Batch, TrainingPair, UpdateData
@@ -55,6 +56,7 @@ class Der(SharedTableTeaching):
     name = "der"
     summary = "Trains the word table, replays old pairs and holds their text features where they were."
     paper = "Buzzega et al., NeurIPS 2020, as in CLL-CLIP with TEIR (AAAI 2024), Table 2"
+    family = Family.LANGUAGES
     trains = "the token table"
     keeps = "pairs and their features"
     overhead = "batches twice as long"

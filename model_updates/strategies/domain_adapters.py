@@ -26,6 +26,7 @@ from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.inserts import Insert, Router, domain
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.adapters import adapter_for, maps_features, settle
@@ -124,9 +125,11 @@ class DomainAdapters(Strategy):
     )
     can_forget = False
     paper = "our own; low-rank deltas of LoRA, ICLR 2022"
+    family = Family.OURS
     trains = "an adapter for each new domain"
     keeps = "nothing: the adapters are part of the encoder"
     overhead = "two terms on cached features"
+    embeds_again = "those of the new domains"
     Options = DomainAdaptersOptions
     needs = frozenset({"text_features"})
     quick = {"epochs": 2, "batch_size": 8, "rank": 4}

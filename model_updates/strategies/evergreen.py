@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from model_updates.encoder import Encoder
+from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.language_teaching import TeachingOptions
 from model_updates.prospect import Prospect
@@ -104,9 +105,11 @@ class Evergreen(Strategy):
     )
     can_forget = False
     paper = "our own"
+    family = Family.OURS
     trains = "rows of new languages and words, adapters of new domains"
     keeps = "nothing: both are part of the encoder"
     overhead = "none"
+    embeds_again = "those of new domains"
     language_at_query = True
     Options = EvergreenOptions
     needs = frozenset({"text_features"})

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from model_updates.families import Family
 from model_updates.parts.consolidation import Consolidation
 from model_updates.strategy import Epochs, UpdateContext
 
@@ -29,6 +30,7 @@ class Ewc(Consolidation):
     name = "ewc"
     summary = "Fine-tunes both towers and holds back the weights that mattered for what was learned before."
     paper = "Kirkpatrick et al., PNAS 2017, as in CTP (ICCV 2023)"
+    family = Family.HELD_WEIGHTS
     trains = "both towers"
     keeps = "a Fisher diagonal, as large as the encoder"
     overhead = "one more pass over the chunk (CTP: 4.6 h against 3.4 h)"

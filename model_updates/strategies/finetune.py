@@ -7,6 +7,7 @@ nothing between updates.
 
 from __future__ import annotations
 
+from model_updates.families import Family
 from model_updates.parts.two_towers import TwoTowers
 
 
@@ -16,6 +17,7 @@ class Finetune(TwoTowers):
     name = "finetune"
     summary = "Trains both towers on the new pairs and protects nothing; the yardstick for forgetting."
     paper = "sequential fine-tuning, the SeqF baseline of CTP (ICCV 2023)"
+    family = Family.BOUNDS
     trains = "both towers"
     keeps = "nothing"
     overhead = "none"

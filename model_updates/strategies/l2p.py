@@ -23,6 +23,7 @@ from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
+from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.losses import multi_positive_info_nce
 from model_updates.pairs import Batch
@@ -69,6 +70,7 @@ class L2p(Strategy):
     name = "l2p"
     summary = "Freezes both towers and learns a pool of prompts; every query then costs two runs of a tower."
     paper = "Wang et al., CVPR 2022, as compared with in C-CLIP (ICLR 2025)"
+    family = Family.MODULES
     trains = "a pool of prompts in each tower"
     keeps = "nothing: the pools are part of the encoder"
     overhead = "two runs of each tower for every input"

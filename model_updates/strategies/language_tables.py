@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ingest.pair import BASE_LANGUAGE
+from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.token_table import table_statistics
 from model_updates.parts.translations import start_from_translations, translations
@@ -35,6 +36,7 @@ class LanguageTables(LanguageTeaching):
     summary = "Gives each new language word rows of its own; nothing known can be forgotten."
     can_forget = False
     paper = "our own, after the task-id rows of CLL-CLIP with TEIR, AAAI 2024, Table 2"
+    family = Family.OURS
     trains = "token rows of the new languages"
     keeps = "nothing: the tables are part of the encoder"
     overhead = "none"

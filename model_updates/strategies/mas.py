@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import Consolidation, ConsolidationOptions, passed_over
 from model_updates.parts.importance import mean_of_absolute_gradients
@@ -40,6 +41,7 @@ class Mas(Consolidation):
     name = "mas"
     summary = "Fine-tunes both towers and holds back the weights that the features are most sensitive to."
     paper = "Aljundi et al., ECCV 2018, as in CTP (ICCV 2023)"
+    family = Family.HELD_WEIGHTS
     trains = "both towers"
     keeps = "a sensitivity for each parameter, as large as the encoder"
     overhead = "one more pass over the chunk (CTP: 4.1 h against 3.4 h)"

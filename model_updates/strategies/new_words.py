@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
+from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions
 from model_updates.prospect import Prospect
 from model_updates.strategy import UpdateContext
@@ -44,6 +45,7 @@ class NewWords(LanguageTeaching):
     summary = "Gives words that no earlier caption contains a row each; texts without them cannot change."
     can_forget = False
     paper = "our own, after the appended rows of CLL-CLIP, AAAI 2024"
+    family = Family.OURS
     trains = "token rows of new words"
     keeps = "nothing"
     overhead = "none"

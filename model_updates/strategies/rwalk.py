@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model_updates.families import Family
 from model_updates.parts.consolidation import DAMPING, ConsolidationOptions, PathConsolidation
 from model_updates.parts.importance import fitted, gain_for_distance
 from model_updates.strategy import Epochs, State, UpdateContext
@@ -44,6 +45,7 @@ class Rwalk(PathConsolidation):
     name = "rwalk"
     summary = "Fine-tunes both towers and holds back what ewc and what si would hold back."
     paper = "Chaudhry et al., ECCV 2018, as in CTP (ICCV 2023)"
+    family = Family.HELD_WEIGHTS
     trains = "both towers"
     keeps = "a Fisher diagonal and a score, twice as large as the encoder"
     overhead = "one more backward pass a step and one more pass over the chunk (CTP: 6.2 h against 3.4 h)"

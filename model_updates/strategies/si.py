@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model_updates.families import Family
 from model_updates.parts.consolidation import DAMPING, ConsolidationOptions, PathConsolidation
 from model_updates.parts.importance import fitted, gain_for_distance
 from model_updates.strategy import Epochs, UpdateContext
@@ -42,6 +43,7 @@ class Si(PathConsolidation):
     name = "si"
     summary = "Fine-tunes both towers and holds back the weights whose steps brought the loss down before."
     paper = "Zenke et al., ICML 2017, as in CTP (ICCV 2023)"
+    family = Family.HELD_WEIGHTS
     trains = "both towers"
     keeps = "an importance for each parameter, as large as the encoder"
     overhead = "one more backward pass a step (CTP: 4.9 h against 3.4 h)"

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions, merge_into_shared
 from model_updates.parts.token_table import occurring_rows, table_statistics, teir_scale
 from model_updates.strategy import Epochs, State, UpdateContext
@@ -60,6 +61,7 @@ class Teir(LanguageTeaching):
     name = "teir"
     summary = "CLL-CLIP that holds back the words other languages use; forgets less than cll-clip."
     paper = "CLL-CLIP with TEIR, AAAI 2024, eq. 5 and 6"
+    family = Family.LANGUAGES
     trains = "the token table"
     keeps = "how often each token was seen"
     overhead = "2 % (paper: 0.2 h of 11 h)"

@@ -24,6 +24,7 @@ from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
 from ingest.report import IntakeReport
+from model_updates.errors import UnknownStrategy
 from model_updates.gate.report import GateReport
 from tests.app import small_home
 from tests.app.gate_reports import HOSTILE, chunk_with_findings, findings, gate_report
@@ -312,10 +313,18 @@ def test_status_tells_what_is_live_and_what_it_knows(template: Path) -> None:
 def test_methods_list_every_strategy_with_its_options() -> None:
     from model_updates.strategies import STRATEGIES
 
-    found = json.loads(run("methods", "--json").stdout)
-    assert [method["name"] for method in found] == list(STRATEGIES)
+    found = json.loads(run("methods", "--json").stdout)["strategies"]
+    assert sorted(method["name"] for method in found) == sorted(STRATEGIES)
     assert all(method["summary"] and "epochs" in method["options"] for method in found)
     assert "language-tables" in run("methods").stdout
+
+
+def test_one_method_is_shown_alone_and_an_unknown_one_is_refused() -> None:
+    assert json.loads(run("methods", "teir", "--json").stdout)["keeps"] == "how often each token was seen"
+    assert "apply_to" in run("methods", "teir").stdout
+    refused = run("methods", "tier")
+    assert isinstance(refused.exception, UnknownStrategy)
+    assert "choose one of" in str(refused.exception)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from app.workspace import Workspace
 from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
 from model_updates.errors import NothingToLearn, UnknownStrategy
+from model_updates.strategies import STRATEGIES
 from tests.app.gate_reports import HOSTILE, findings, gate_report
 from tests.app.gate_reports import PICTURES as PICTURES_OF_REPORTS
 from tests.app.server.served import PICTURES, Served, make_home, sample_upload, served
@@ -109,6 +110,16 @@ def test_an_unknown_field_is_named(client: httpx.Client) -> None:
 def test_a_body_that_is_no_request_is_refused(client: httpx.Client, content: bytes) -> None:
     answer = client.post("/v1/search", content=content, headers={"Content-Type": "application/json"})
     _refused(answer, 422, "invalid_request")
+
+
+def test_strategies_say_what_they_train_and_ask_for(client: httpx.Client) -> None:
+    listed = client.get("/v1/strategies").json()
+    assert {said["name"] for said in listed["strategies"]} == set(STRATEGIES)
+    assert listed["references"][0]["name"] == "zero-shot"
+    told = client.get("/v1/strategies/language-tables").json()
+    assert told["language_at_query"] is True
+    assert told["embeds_again"] == "no picture"
+    _refused(client.get("/v1/strategies/magic"), 422, "unknown_strategy")
 
 
 def test_compare_gives_both_answers_and_how_pictures_moved(client: httpx.Client) -> None:
