@@ -123,11 +123,16 @@ def _anchor(name: str) -> str:
 
 
 def _section(kind: type[Strategy]) -> str:
-    text = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
-    title, _, rest = text.partition("\n\n")
+    title, _, rest = _description(kind).partition("\n\n")
     return "\n\n".join(
         [f"### {kind.name}", title, rest.replace("``", "`"), *_asks(kind), options_table(kind)]
     )
+
+
+def _description(kind: type[Strategy]) -> str:
+    """What a strategy's module says of it; of one that a part made of another, what the part says."""
+    composed = kind.__module__.startswith("model_updates.parts.")
+    return inspect.cleandoc((kind if composed else sys.modules[kind.__module__]).__doc__ or "")
 
 
 def _asks(kind: type[Strategy]) -> list[str]:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -36,7 +35,7 @@ from model_updates.strategy import (
     check_run,
 )
 from model_updates.towers import is_small, resize_token_table, token_table
-from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges, resegmented_share
+from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges
 
 PAPER_CROSS_MODAL = 0.01
 EPOCHS = 15
@@ -114,6 +113,13 @@ class LanguageTeaching(Strategy):
     def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
         """Returns the gradient and decay scale of each row, (rows,) float32 each."""
 
+    def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
+        """Returns a BPE learned on the captions of each language of the chunk."""
+        return {
+            language: learn_merges(sorted(texts), size=self.options.vocabulary)
+            for language, texts in sorted(context.texts_by_language().items())
+        }
+
     def first_values(self, table: Tensor) -> tuple[float, float]:
         """Returns mean and standard deviation of rows that start from nothing (CLL-CLIP: 0 and 0.02)."""
         return 0.0, 0.02
@@ -159,11 +165,7 @@ class LanguageTeaching(Strategy):
         if before is None:
             raise ForeignTokenizer(f"{encoder.architecture} has no token table to train")
         self._first = self.first_values(before)
-        merges = {
-            language: learn_merges(sorted(texts), size=self.options.vocabulary)
-            for language, texts in sorted(context.texts_by_language().items())
-        }
-        growth = self.grow(vocabulary, merges, context)
+        growth = self.grow(vocabulary, self.merges(context), context)
         table = resize_token_table(encoder.model, vocabulary.size)
         self.start_rows(table, growth, torch.Generator().manual_seed(context.seed))
         encoder.forget_fingerprints()
@@ -271,50 +273,8 @@ class LanguageTeaching(Strategy):
             self._scale.copy_(progress["log_scale"])
 
 
-class SharedTableTeaching(LanguageTeaching):
-    """Base of those that append to the shared table and let every row train, as CLL-CLIP does."""
-
-    def grow(
-        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-    ) -> Growth:
-        """Appends each language's merges to the shared table."""
-        growth, self._resegmented = merge_into_shared(vocabulary, merges, context)
-        return growth
-
-    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Returns ones: every row trains and decays."""
-        return torch.ones(rows), torch.ones(rows)
-
-    def notes(self) -> list[str]:
-        """Says how much English text the new merges segment anew."""
-        return [self._resegmented]
-
-
 def _foreign(strategy: str, encoder: Encoder) -> str:
     return (
         f"the text tower of {encoder.architecture} brings a tokenizer of its own, and {strategy} grows the "
         "vocabulary. Use finetune or c-clip, or an encoder with CLIP's own text tower"
-    )
-
-
-def merge_into_shared(
-    vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-) -> tuple[Growth, str]:
-    """Appends each language's merges to the shared table, as CLL-CLIP does.
-
-    Returns:
-        The rows that are new, and a sentence on how much of the catalogued English text is now segmented
-        otherwise: forgetting that no row scale can prevent.
-    """
-    before = vocabulary.copy()
-    growths = [vocabulary.grow_shared(merges[language]) for language in sorted(merges)]
-    english = sorted({pair.english for pair in context.pairs if pair.english is not None})
-    share = resegmented_share(before, vocabulary, english, BASE_LANGUAGE)
-    growth = Growth(
-        np.concatenate([growth.new_rows for growth in growths]),
-        np.concatenate([growth.start_from for growth in growths]),
-    )
-    return (
-        growth,
-        f"{100 * share:.1f} % of {len(english)} known English captions are segmented otherwise than before.",
     )

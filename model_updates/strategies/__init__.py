@@ -1,12 +1,14 @@
 """One continual-learning method per file; this registry is the one line to add for a new one."""
 
 from model_updates.errors import UnknownStrategy
+from model_updates.parts.teir import with_teir
 from model_updates.strategies.afec import Afec
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
 from model_updates.strategies.ctp import Ctp
 from model_updates.strategies.der import Der
 from model_updates.strategies.domain_adapters import DomainAdapters
+from model_updates.strategies.er import Er
 from model_updates.strategies.evergreen import Evergreen
 from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
@@ -14,10 +16,13 @@ from model_updates.strategies.l2p import L2p
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.mas import Mas
 from model_updates.strategies.new_words import NewWords
+from model_updates.strategies.oewc import Oewc
 from model_updates.strategies.rwalk import Rwalk
 from model_updates.strategies.si import Si
 from model_updates.strategies.teir import Teir
 from model_updates.strategy import Strategy
+
+WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der)]
 
 STRATEGIES: dict[str, type[Strategy]] = {
     Finetune.name: Finetune,
@@ -31,7 +36,10 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Mas.name: Mas,
     Rwalk.name: Rwalk,
     Afec.name: Afec,
+    Oewc.name: Oewc,
+    Er.name: Er,
     Der.name: Der,
+    **{kind.name: kind for kind in WITH_TEIR},
     L2p.name: L2p,
     DomainAdapters.name: DomainAdapters,
     NewWords.name: NewWords,

@@ -12,7 +12,7 @@ without an English caption drops L_cl. Kept between updates: vocabulary and tabl
 from __future__ import annotations
 
 from model_updates.families import Family
-from model_updates.parts.language_teaching import SharedTableTeaching
+from model_updates.parts.shared_table import SharedTableTeaching
 
 
 class CllClip(SharedTableTeaching):

@@ -16,41 +16,18 @@ Carried between updates: the pairs, their features, and how many items the reser
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import element_mse
-from model_updates.memory import Reservoir
-from model_updates.pairs import Batch, TrainingPair, UpdateData
-from model_updates.parts.language_teaching import SharedTableTeaching, TeachingOptions
-from model_updates.strategy import Epochs, Replay, State, UpdateContext
+from model_updates.pairs import Batch, UpdateData
+from model_updates.parts.replayed_table import ReplayedTable, ReplayOptions
+from model_updates.strategy import Epochs, State, UpdateContext
 
 
-@dataclass(frozen=True)
-class DerOptions(TeachingOptions):
-    """Adds the memory to the teaching options.
-
-    Attributes:
-        memory_size: pairs kept (8,000 in CLL-CLIP's experiments).
-        alpha: weight of the distance to the stored features.
-    """
-
-    memory_size: int = 8_000
-    alpha: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.memory_size < 1 or self.alpha < 0:
-            raise BadStrategyOption(
-                f"memory_size is at least 1 and alpha not negative, got {self.memory_size} and {self.alpha}"
-            )
-
-
-class Der(SharedTableTeaching):
+class Der(ReplayedTable):
     """Dark experience replay on the token table."""
 
     name = "der"
@@ -60,87 +37,49 @@ class Der(SharedTableTeaching):
     trains = "the token table"
     keeps = "pairs and their features"
     overhead = "batches twice as long"
-    Options = DerOptions
-    replay = Replay.BESIDE
-    options: DerOptions
 
-    def __init__(self, options: DerOptions | None = None) -> None:
+    def __init__(self, options: ReplayOptions | None = None) -> None:
         super().__init__(options)
-        self._pairs: tuple[TrainingPair, ...] = ()
         self._stored = torch.zeros(0, 0)
-        self._seen = 0
-
-    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns the pairs kept from earlier updates."""
-        return self._pairs
 
     def take(self, data: UpdateData) -> None:
-        """Starts the next memory as a copy of this one; slots hold the row numbers of this update's batches."""
-        self._taught = data.train.pairs + data.memory.pairs
-        self._own = len(data.train.pairs)
-        held = list(range(self._own, len(self._taught)))
-        self._reservoir = Reservoir(self.options.memory_size, self._seed, self._seen, held)
-        dim = data.train.image_features.shape[1]
-        self._next = torch.zeros(self.options.memory_size, dim)
-        self._next[: len(held)] = self._stored[: len(held)] if held else 0.0
+        """Starts the next memory as a copy of this one, features included."""
+        super().take(data)
+        self._next = torch.zeros(self.options.memory_size, data.train.image_features.shape[1])
+        self._next[: len(self._stored)] = self._stored if len(self._stored) else 0.0
 
-    def before_update(self, context: UpdateContext) -> None:
-        """Grows the table as cll-clip does."""
-        super().before_update(context)
-        self._seed = context.seed
+    def held(self, text: Tensor, batch: Batch) -> Tensor:
+        """Returns the distance of replayed features to the stored ones."""
+        rows = (batch.row - self.kept.own).clamp(min=0)
+        stored = self._stored.to(text)[rows] if len(self._stored) else text.detach()
+        return element_mse(text, stored, batch.replayed)
 
-    def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns CLL-CLIP's terms and the distance of replayed features to the stored ones."""
-        text = self.text_features(batch)
-        terms = {"cross-modal": self.cross_modal(text, batch)}
-        current = ~batch.replayed
-        if batch.english_features is not None and batch.has_english is not None:
-            terms["cross-lingual"] = self.cross_lingual(text, batch, batch.has_english & current)
-        stored = (
-            self._stored.to(text)[(batch.row - self._own).clamp(min=0)]
-            if len(self._stored)
-            else text.detach()
-        )
-        terms["replay"] = self.options.alpha * element_mse(text, stored, batch.replayed)
-        rows = batch.row[current].tolist()
-        features = text.detach()[current].cpu()
-        for position, slot in self._reservoir.offer_all(rows):
+    def stored(self, text: Tensor, kept: Sequence[tuple[int, int]]) -> None:
+        """Keeps the features of what went into the memory."""
+        features = text.cpu()
+        for position, slot in kept:
             self._next[slot] = features[position]
-        return terms
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Makes the filled reservoir the memory of the next update."""
+        """Keeps the features of the next memory."""
         super().after_update(context, batches)
-        self._pairs = tuple(self._taught[row] for row in self._reservoir.items)
-        self._stored = self._next[: len(self._pairs)].clone()
-        self._seen = self._reservoir.seen
-        self._taught = ()
-
-    def notes(self) -> list[str]:
-        """Says how many pairs are kept."""
-        return [*super().notes(), f"{len(self._pairs)} pairs are kept for replay, of {self._seen} offered."]
+        self._stored = self._next[: len(self.kept.pairs)].clone()
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the memory that fills, beside the temperature."""
-        if not self._in_update:
-            return {}
-        return super().progress() | {"reservoir": self._reservoir.as_tensor(), "features": self._next.clone()}
+        """Returns the features of the memory that fills, too."""
+        return super().progress() | {"features": self._next.clone()} if self._in_update else {}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
         """Takes the memory back as it was."""
         super().load_progress(progress)
-        self._reservoir.restore(progress["reservoir"])
         self._next = progress["features"].clone()
 
     def carried(self) -> State:
         """Returns pairs, features and count."""
-        if not self._pairs:
-            return State()
-        return State(
-            {"features": self._stored}, {"pairs": [asdict(pair) for pair in self._pairs], "seen": self._seen}
-        )
+        facts = self.kept.facts()
+        return State({"features": self._stored}, facts) if facts else State()
 
     def carry(self, state: State) -> None:
         """Takes the memory of the updates so far."""
-        self._pairs = tuple(TrainingPair(**pair) for pair in state.facts["pairs"])
-        self._stored, self._seen = state.tensors["features"].clone(), int(state.facts["seen"])
+        super().carry(state)
+        self._stored = state.tensors["features"].clone()

@@ -1,13 +1,28 @@
 """TEIR: lambda by the updates a token was in, counted once each, across restarts too."""
 
+import numpy as np
 import pytest
 import torch
 
 from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
+from model_updates.options import options_of
 from model_updates.pairs import TrainingPair
-from model_updates.strategies.teir import Teir, TeirOptions
+from model_updates.parts.teir import TeirOptions, TeirRows
+from model_updates.parts.token_table import start_new_rows
+from model_updates.strategies import STRATEGIES
+from model_updates.strategies.teir import Teir
+from model_updates.strategy import State, Strategy
 from model_updates.towers import token_table
-from tests.model_updates.tiny import context_for, teach, tiny_encoder, toy_pairs
+from model_updates.vocabulary import Growth
+from tests.model_updates.tiny import (
+    assert_same_state,
+    context_for,
+    make_strategy,
+    teach,
+    tiny_encoder,
+    toy_pairs,
+)
 
 
 def pairs(*texts: str, language: str = "xx") -> list[TrainingPair]:
@@ -124,3 +139,68 @@ def test_parts_can_be_switched_off() -> None:
     gradient, decay = used.row_scales(len(used.counts))
     assert gradient.eq(1).all()
     assert decay.eq(1).all()
+
+
+def composed(name: str, earlier: Strategy | None = None, **options: object) -> TeirRows:
+    made = make_strategy(name, **options)
+    assert isinstance(made, TeirRows)
+    if earlier is not None:
+        made.carry(earlier.carried())
+    return made
+
+
+def test_the_state_of_both_is_kept_apart_and_comes_back() -> None:
+    encoder, first = tiny_encoder(), composed("teir+oewc")
+    teach(encoder, first, toy_pairs())
+    assert set(first.carried().tensors) == {"counts", "host.fisher"}
+    second = composed("teir+oewc", first)
+    assert_same_state(second.carried().tensors, first.carried().tensors)
+    alone = make_strategy("oewc")
+    teach(tiny_encoder(), alone, toy_pairs())
+    assert set(alone.carried().tensors) == {"fisher"}
+
+
+def test_counts_of_versions_made_before_are_read() -> None:
+    used = strategy()
+    used.carry(State({"counts": torch.arange(5)}))
+    assert used.counts.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["teir+er", "teir+der"])
+def test_rows_of_replayed_pairs_may_move_but_do_not_count(name: str) -> None:
+    encoder, first = tiny_encoder(), composed(name, memory_size=50)
+    teach(encoder, first, pairs("x"))
+    row = row_of(encoder, "x")
+    assert int(first.counts[row]) == 2
+    second = composed(name, first, memory_size=50)
+    report = teach(encoder, second, pairs("y"))
+    assert float(second.lambdas[row]) == pytest.approx(1 / 3)
+    assert int(second.counts[row]) == 2
+    assert any("for replayed pairs alone" in note for note in report.notes)
+
+
+def test_the_options_of_both_are_options_of_the_composed() -> None:
+    given = {"memory_size": "7", "apply_to": "update", "initialise": "no", "vocabulary": 600}
+    options = options_of(STRATEGIES["teir+der"], given)
+    assert (options.memory_size, options.apply_to, options.initialise, options.vocabulary) == (
+        7,
+        "update",
+        False,
+        600,
+    )
+    for wrong in ({"memory_size": 0}, {"apply_to": "both"}, {"vocabulary": 3}):
+        with pytest.raises(BadStrategyOption):
+            options_of(STRATEGIES["teir+der"], wrong)
+
+
+def test_new_rows_are_drawn_like_the_trained_table() -> None:
+    table = torch.randn(400, 32, generator=torch.Generator().manual_seed(1)) * 0.3 + 0.05
+    mean, std = strategy().first_values(table)
+    assert (mean, std) == pytest.approx((float(table.mean()), float(table.std())), rel=1e-5)
+    parameter = torch.nn.Parameter(torch.zeros(600, 32))
+    growth = Growth(np.arange(600), np.full(600, -1))
+    start_new_rows(parameter, growth, mean=mean, std=std, generator=torch.Generator().manual_seed(2))
+    drawn, entries = parameter.detach(), parameter.numel()
+    assert float(drawn.mean()) == pytest.approx(mean, abs=3 * std / entries**0.5)
+    assert float(drawn.std()) == pytest.approx(std, abs=3 * std / (2 * entries) ** 0.5)
+    assert strategy(initialise=False).first_values(table) == (0.0, 0.02)

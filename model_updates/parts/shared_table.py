@@ -1,0 +1,125 @@
+"""The token table that all languages share: what cll-clip and every strategy compared on it begin with.
+
+Each update appends its languages' merges to the one table and trains all rows of it. With an *oracle* vocabulary the
+table grows once instead, by one BPE learned on captions of all languages to come, as the paper's upper reference does
+(AAAI 2024, Table 3): later merges then never segment old text anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ingest.pair import BASE_LANGUAGE
+from model_updates.errors import BadStrategyOption
+from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions
+from model_updates.prospect import Prospect
+from model_updates.strategy import UpdateContext
+from model_updates.vocabulary import SHARED, Growth, Merge, Vocabulary, learn_merges, resegmented_share
+
+
+@dataclass(frozen=True)
+class SharedTableOptions(TeachingOptions):
+    """Adds the oracle vocabulary to the teaching options.
+
+    Attributes:
+        oracle: a text file with captions of all languages to come, one a line; the table then grows by a BPE of these
+            at the first update, and by nothing later while the file stays the same. Empty: it grows with each language.
+        oracle_vocabulary: BPE entries learned on that file (paper: 200,000).
+    """
+
+    oracle: str = ""
+    oracle_vocabulary: int = 200_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.oracle_vocabulary <= 512:
+            raise BadStrategyOption(
+                f"oracle_vocabulary counts the 512 byte symbols too; got {self.oracle_vocabulary}"
+            )
+
+
+class SharedTableTeaching(LanguageTeaching):
+    """Base of those that append to the shared table and let every row train, as CLL-CLIP does."""
+
+    Options = SharedTableOptions
+    options: SharedTableOptions
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses an oracle that is not there, too."""
+        if self.options.oracle and not Path(self.options.oracle).is_file():
+            return _no_oracle(self.options.oracle)
+        return super().fits(prospect)
+
+    def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
+        """Returns each language's BPE, or the one of the oracle, of which a second update finds every entry known."""
+        if self.options.oracle:
+            return {SHARED: oracle_merges(self.options.oracle, self.options.oracle_vocabulary)}
+        return super().merges(context)
+
+    def grow(
+        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
+    ) -> Growth:
+        """Appends each language's merges to the shared table."""
+        growth, self._resegmented = merge_into_shared(vocabulary, merges, context)
+        return growth
+
+    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Returns ones: every row trains and decays."""
+        return torch.ones(rows), torch.ones(rows)
+
+    def notes(self) -> list[str]:
+        """Says how much English text the new merges segment anew."""
+        return [self._resegmented]
+
+
+def merge_into_shared(
+    vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
+) -> tuple[Growth, str]:
+    """Appends each language's merges to the shared table, as CLL-CLIP does.
+
+    Returns:
+        The rows that are new, and a sentence on how much of the catalogued English text is now segmented
+        otherwise: forgetting that no row scale can prevent.
+    """
+    before = vocabulary.copy()
+    growths = [vocabulary.grow_shared(merges[language]) for language in sorted(merges)]
+    english = sorted({pair.english for pair in context.pairs if pair.english is not None})
+    share = resegmented_share(before, vocabulary, english, BASE_LANGUAGE)
+    growth = Growth(
+        np.concatenate([growth.new_rows for growth in growths]),
+        np.concatenate([growth.start_from for growth in growths]),
+    )
+    return (
+        growth,
+        f"{100 * share:.1f} % of {len(english)} known English captions are segmented otherwise than before.",
+    )
+
+
+def oracle_merges(path: str, size: int) -> tuple[Merge, ...]:
+    """Learns one BPE of so many entries on a file of captions, one a line.
+
+    Raises:
+        BadStrategyOption: the file is not there, or is not text.
+    """
+    try:
+        return _learned(tuple(Path(path).read_text(encoding="utf-8").splitlines()), size)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadStrategyOption(_no_oracle(path)) from error
+
+
+@lru_cache(maxsize=1)  # the next update of a sequence asks for the same
+def _learned(captions: tuple[str, ...], size: int) -> tuple[Merge, ...]:
+    return learn_merges(captions, size=size)
+
+
+def _no_oracle(path: str) -> str:
+    return (
+        f"the oracle vocabulary is learned on a text file with one caption a line, and {path!r} is none that can be "
+        "read; write the captions of all languages to come into one, or leave the option oracle out"
+    )

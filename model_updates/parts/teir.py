@@ -1,0 +1,170 @@
+"""TEIR's rows: what any strategy that trains the shared token table gains by it (AAAI 2024, eq. 5 and 6).
+
+New rows start from the distribution of the trained table; row j moves and decays by ``lambda_j = 1 / (c_j + 1)`` when
+its token occurs in this update, and not at all when it does not, where c_j counts the earlier updates whose chunk
+contained it (the base vocabulary counts once). Start and end never move.
+
+`with_teir` makes ``teir+<name>`` of a strategy: both sets of options in one, and the state of both, kept apart. Where
+the strategy replays pairs, tokens of the memory may move too, by the same lambda; the reference then also raises c by
+the languages in the memory, which would count a replayed language again in every update: we count the chunk alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, make_dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from model_updates.errors import BadStrategyOption
+from model_updates.pairs import TrainingPair
+from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
+from model_updates.parts.token_table import occurring_rows, table_statistics, teir_scale
+from model_updates.strategy import Epochs, Replay, State, UpdateContext
+from model_updates.vocabulary import Growth, Merge, Vocabulary
+
+COUNTS = "counts"
+HOST = "host."
+PAPER = "CLL-CLIP with TEIR, AAAI 2024, eq. 5 and 6"
+
+
+@dataclass(frozen=True)
+class TeirOptions(SharedTableOptions):
+    """Adds TEIR's parts to the teaching options; each can be switched off (Table 3 of the paper).
+
+    Attributes:
+        initialise: start new rows from the trained table's mean and deviation.
+        scale_gradient: lambda on the gradient (or the step).
+        scale_decay: lambda on the weight decay.
+        apply_to: "grad" as in the paper, or "update" to scale Adam's step.
+    """
+
+    initialise: bool = True
+    scale_gradient: bool = True
+    scale_decay: bool = True
+    apply_to: str = "grad"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.apply_to not in {"grad", "update"}:
+            raise BadStrategyOption(f"apply_to is 'grad' or 'update', got {self.apply_to!r}")
+
+
+class TeirRows(SharedTableTeaching):
+    """Stands before a strategy on the shared table, and decides how new rows start and how far each may move.
+
+    Attributes:
+        counts: (rows,) int64, c: the updates so far whose texts held the row's token.
+        lambdas: (rows,) float32, how far each row may move in this update.
+    """
+
+    Options = TeirOptions
+    options: TeirOptions
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self.counts = torch.zeros(0, dtype=torch.int64)
+        self.lambdas = torch.zeros(0)
+
+    def first_values(self, table: Tensor) -> tuple[float, float]:
+        """Returns the scalar mean and deviation of the trained table, or CLL-CLIP's when switched off."""
+        return table_statistics(table) if self.options.initialise else super().first_values(table)
+
+    @property
+    def apply_to(self) -> str:
+        """Where lambda acts."""
+        return self.options.apply_to
+
+    def grow(
+        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
+    ) -> Growth:
+        """Grows the vocabulary as the strategy does, and marks the rows that this update's texts use."""
+        before = vocabulary.size
+        if len(self.counts) == 0:
+            self.counts = torch.ones(before, dtype=torch.int64)  # the base vocabulary has been seen once
+        growth = super().grow(vocabulary, merges, context)
+        # Rows that another strategy appended in between are new to TEIR: they count as never seen.
+        self.counts = torch.cat(
+            [self.counts, torch.zeros(vocabulary.size - len(self.counts), dtype=torch.int64)]
+        )
+        replayed = () if self.replay is Replay.NONE else self.memory(context)
+        self._occurs = _rows_of(vocabulary, context.pairs)
+        self._moves = self._occurs | _rows_of(vocabulary, replayed)
+        self.lambdas = teir_scale(self._moves, self.counts)
+        return growth
+
+    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Returns lambda for the gradient and for the decay, or ones for a part that is switched off."""
+        ones = torch.ones(rows)
+        return (
+            self.lambdas if self.options.scale_gradient else ones,
+            self.lambdas if self.options.scale_decay else ones,
+        )
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Counts this update for every row that its chunk used."""
+        super().after_update(context, batches)
+        self.counts = self.counts + self._occurs.long()
+
+    def notes(self) -> list[str]:
+        """Says how much English text is segmented anew, and how many rows could move."""
+        moved, alone = int(self._moves.sum()), int((self._moves & ~self._occurs).sum())
+        said = f"{moved} of {len(self.counts)} token rows could move"
+        said += f", {alone} of them for replayed pairs alone, which do not count." if alone else "."
+        return [*super().notes(), said]
+
+    def carried(self) -> State:
+        """Returns the counts, and what the strategy behind them keeps under a prefix of its own."""
+        if not len(self.counts):
+            return State()
+        host = super().carried()
+        tensors = {HOST + name: value for name, value in host.tensors.items()}
+        return State({COUNTS: self.counts} | tensors, host.facts)
+
+    def carry(self, state: State) -> None:
+        """Takes the counts of the updates so far, and hands the strategy what is its own."""
+        self.counts = state.tensors[COUNTS].clone()
+        own = {k.removeprefix(HOST): v for k, v in state.tensors.items() if k.startswith(HOST)}
+        if own or state.facts:
+            super().carry(State(own, state.facts, state.update))
+
+
+def with_teir(kind: type[SharedTableTeaching]) -> type[SharedTableTeaching]:
+    """Makes ``teir+<name>`` of a strategy that trains the shared token table."""
+    options = make_dataclass(
+        f"Teir{kind.Options.__name__}", [], bases=(TeirOptions, kind.Options), frozen=True
+    )
+    name = f"teir+{kind.name}"
+    said = {
+        "__doc__": f"{name}: {kind.name} with TEIR's rows.\n\n{_page(kind)}",
+        "__module__": __name__,
+        "name": name,
+        "summary": f"{kind.name} that holds back the words other languages use, as teir does.",
+        "paper": f"{kind.paper}; with {PAPER}",
+        "keeps": _also(kind.keeps),
+        "Options": options,
+    }
+    return cast(type[SharedTableTeaching], type(f"Teir{kind.__name__}", (TeirRows, kind), said))
+
+
+def _page(kind: type[SharedTableTeaching]) -> str:
+    return (
+        f"What {kind.name} trains, replays and keeps is as it is there; on the token table new rows start from the "
+        "trained rows' distribution, and a row moves and decays by lambda, as in teir. Source: CLL-CLIP with TEIR "
+        "(AAAI 2024), Table 2. Carried between updates: TEIR's counts, and apart from them what the strategy carries."
+    )
+
+
+def _also(keeps: str) -> str:
+    seen = "how often each token was seen"
+    return seen if keeps == "nothing" else f"{keeps}; {seen}"
+
+
+def _rows_of(vocabulary: Vocabulary, pairs: Sequence[TrainingPair]) -> Tensor:
+    grouped: dict[str, list[str]] = {}
+    for pair in pairs:
+        grouped.setdefault(pair.language, []).append(pair.text)
+    sequences = [s for language, texts in sorted(grouped.items()) for s in vocabulary.encode(texts, language)]
+    return occurring_rows(sequences, vocabulary.size, vocabulary.special_rows)

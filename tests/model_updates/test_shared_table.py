@@ -1,0 +1,102 @@
+"""The table that all languages share: the oracle vocabulary, and what old texts read after it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from model_updates.errors import BadStrategyOption
+from model_updates.pairs import TrainingPair
+from model_updates.parts.shared_table import oracle_merges
+from model_updates.parts.teir import TeirRows
+from model_updates.towers import token_table
+from model_updates.vocabulary import Vocabulary
+from tests.model_updates.test_fits import prospect
+from tests.model_updates.tiny import (
+    ENGLISH_TEXTS,
+    context_for,
+    make_strategy,
+    teach,
+    tiny_encoder,
+    toy_pairs,
+)
+
+FRENCH = "un cercle rouge sur papier"
+
+
+@pytest.fixture
+def oracle(tmp_path: Path) -> str:
+    """Captions of all languages to come, some of them in a language that is not taught yet."""
+    file = tmp_path / "captions.txt"
+    lines = [*ENGLISH_TEXTS, *(pair.text for pair in toy_pairs()), FRENCH, FRENCH]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return str(file)
+
+
+def test_an_oracle_grows_the_table_once_and_segments_nothing_anew_later(oracle: str) -> None:
+    encoder = tiny_encoder()
+    assert encoder.vocabulary is not None
+    before = encoder.vocabulary.size
+    teach(encoder, make_strategy("cll-clip", oracle=oracle), toy_pairs())
+    grown = encoder.vocabulary.size
+    assert grown > before
+    rows = encoder.vocabulary.encode([FRENCH, *ENGLISH_TEXTS])
+    french = [TrainingPair(pair.image_id, FRENCH, "fr", pair.domain, pair.english) for pair in toy_pairs()]
+    report = teach(encoder, make_strategy("cll-clip", oracle=oracle), french)
+    assert encoder.vocabulary.size == grown
+    assert encoder.vocabulary.encode([FRENCH, *ENGLISH_TEXTS]) == rows
+    assert report.notes[0].startswith("0.0 %")
+
+
+def test_rows_of_languages_to_come_wait_until_they_are_taught(oracle: str) -> None:
+    encoder, used = tiny_encoder(), make_strategy("teir", oracle=oracle)
+    assert isinstance(used, TeirRows)
+    teach(encoder, used, toy_pairs())
+    assert encoder.vocabulary is not None
+    waiting = [row for row in encoder.vocabulary.encode(["cercle rouge"])[0][1:-1] if used.lambdas[row] == 0]
+    assert waiting
+    assert all(int(used.counts[row]) in {0, 1} for row in waiting)
+    again = make_strategy("teir", oracle=oracle)
+    again.carry(used.carried())
+    context = context_for(encoder, [TrainingPair("red circle", "cercle rouge", "fr", "drawn")])
+    again.before_update(context)
+    assert isinstance(again, TeirRows)
+    assert all(again.lambdas[row] > 0 for row in waiting)
+
+
+def test_an_oracle_has_the_size_that_is_asked_for(oracle: str) -> None:
+    assert len(oracle_merges(oracle, 560)) == 560 - 512
+    assert len(oracle_merges(oracle, 520)) == 520 - 512
+
+
+def test_an_oracle_that_is_not_there_is_said_before_and_in_the_update(tmp_path: Path) -> None:
+    strategy = make_strategy("cll-clip", oracle=str(tmp_path / "none.txt"))
+    assert "one caption a line, and" in str(strategy.fits(prospect("de")))
+    with pytest.raises(BadStrategyOption, match="leave the option oracle out"):
+        teach(tiny_encoder(), strategy)
+    with pytest.raises(BadStrategyOption, match="512 byte symbols"):
+        make_strategy("cll-clip", oracle_vocabulary=512)
+
+
+def test_a_merge_that_comes_later_fires_on_old_text() -> None:
+    vocabulary = Vocabulary.from_merges([("c", "a"), ("ca", "t</w>"), ("d", "o")], context_length=16)
+    before = vocabulary.encode(["dog"])[0]
+    vocabulary.grow_shared([("do", "g</w>")])
+    after = vocabulary.encode(["dog"])[0]
+    assert (len(before), len(after)) == (4, 3)
+    assert after[1] == vocabulary.size - 1, "a row that is new, and that no mask on old rows protects"
+
+
+def test_captions_whose_rows_did_not_change_keep_their_features() -> None:
+    encoder = tiny_encoder()
+    assert encoder.vocabulary is not None
+    text = ["a red circle on paper"]
+    rows, features = encoder.vocabulary.encode(text), encoder.text_features(text)
+    strategy = make_strategy("cll-clip")
+    strategy.before_update(context_for(encoder, toy_pairs()))
+    table = token_table(encoder.model)
+    assert table is not None
+    assert len(table) == encoder.vocabulary.size
+    assert encoder.vocabulary.encode(text) == rows
+    encoder.train(False)
+    assert torch.equal(torch.from_numpy(encoder.text_features(text)), torch.from_numpy(features))
