@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from app.commands import chunks, homes, learning, releasing, reports, standing
+from app.commands import bench, chunks, homes, learning, releasing, reports, standing
 
 if TYPE_CHECKING:
     from app.messages import Problem
@@ -98,6 +98,7 @@ for verb in (
     learning.update,
     learning.methods,
     learning.evaluate,
+    bench.bench,
     reports.gate,
     releasing.compare,
     releasing.promote,

@@ -138,6 +138,22 @@ def build_model(model: str, *, rows: int | None = None) -> nn.Module:
     return built.eval()
 
 
+def drawn_anew(encoder: Encoder, seed: int) -> Encoder:
+    """Returns an encoder of the same architecture and vocabulary with random weights, for training from scratch."""
+    vocabulary = None if encoder.vocabulary is None else encoder.vocabulary.copy()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = build_model(encoder.architecture, rows=None if vocabulary is None else vocabulary.size)
+    return Encoder(
+        model,
+        architecture=encoder.architecture,
+        preprocessing=encoder.preprocessing,
+        vocabulary=vocabulary,
+        foreign_tokenizer=encoder.foreign_tokenizer,
+        profiles=encoder.profiles,
+    )
+
+
 def _config(model: str) -> dict[str, Any]:
     config: dict[str, Any] | None = open_clip.get_model_config(model)
     if config is None:

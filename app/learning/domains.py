@@ -15,7 +15,7 @@ from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder, unit
-from model_updates.features import image_features, text_features
+from model_updates.features import FeatureCache, image_features, text_features
 from model_updates.pairs import TrainingPair
 
 Caption = tuple[str, str]
@@ -29,11 +29,7 @@ KNOWN_FROM = 0.9  # of the sample's captions
 def known_domains(
     workspace: Workspace, release: ReleaseRecord, pairs: Sequence[TrainingPair]
 ) -> frozenset[str]:
-    """Returns the domains of some pairs that a release's encoder knows.
-
-    One that has an adapter is known. Of any other, up to 300 pictures are looked up among themselves by every caption
-    they have in a learned language, of this chunk or in English of any; the domain is known when 90 % of them are
-    among the best 1 % for one of theirs. A domain without such captions is not known.
+    """Returns the domains of some pairs that a release's encoder knows; see `domains_known_to`.
 
     Args:
         workspace: opened for writing, since features are cached.
@@ -41,7 +37,30 @@ def known_domains(
         pairs: training pairs of a chunk.
     """
     encoder = workspace.open_encoder(release.version)
-    learned = set(release.manifest.languages)
+    return domains_known_to(workspace, encoder, release.manifest.languages, pairs, workspace.features)
+
+
+def domains_known_to(
+    workspace: Workspace,
+    encoder: Encoder,
+    languages: Collection[str],
+    pairs: Sequence[TrainingPair],
+    cache: FeatureCache,
+) -> frozenset[str]:
+    """Returns the domains of some pairs that an encoder knows.
+
+    One that has an adapter is known. Of any other, up to 300 pictures are looked up among themselves by every caption
+    they have in a learned language, of this chunk or in English of any; the domain is known when 90 % of them are
+    among the best 1 % for one of theirs. A domain without such captions is not known.
+
+    Args:
+        workspace: decodes pictures, and knows English captions from other chunks.
+        encoder: asked.
+        languages: that it has learned.
+        pairs: training pairs of a chunk.
+        cache: where features are kept.
+    """
+    learned = set(languages)
     by_domain: dict[str, dict[str, set[Caption]]] = {}
     for pair in pairs:
         said = by_domain.setdefault(pair.domain, {}).setdefault(pair.image_id, set())
@@ -50,17 +69,20 @@ def known_domains(
     return frozenset(
         domain
         for domain, captions in by_domain.items()
-        if domain in encoder.image_routes or found_share(workspace, encoder, captions) >= KNOWN_FROM
+        if domain in encoder.image_routes or found_share(workspace, encoder, captions, cache) >= KNOWN_FROM
     )
 
 
-def found_share(workspace: Workspace, encoder: Encoder, captions: Mapping[str, Collection[Caption]]) -> float:
+def found_share(
+    workspace: Workspace, encoder: Encoder, captions: Mapping[str, Collection[Caption]], cache: FeatureCache
+) -> float:
     """Returns the share of pictures that one of their captions finds among the best of a sample, on the base route.
 
     Args:
-        workspace: decodes pictures, keeps features, and knows English captions from other chunks.
+        workspace: decodes pictures, and knows English captions from other chunks.
         encoder: asked.
         captions: of each picture, by its id.
+        cache: where features are kept.
     """
     ids = sorted(captions)[:: max(1, len(captions) // SAMPLE)][:SAMPLE]
     english = workspace.catalog.captions_in(BASE_LANGUAGE, set(ids), chunks=usable_chunks(workspace))
@@ -73,12 +95,12 @@ def found_share(workspace: Workspace, encoder: Encoder, captions: Mapping[str, C
     ]
     if len(ids) < 2 or not asked:
         return 0.0
-    pictures = unit(image_features(encoder, ids, workspace.load_image, workspace.features))
+    pictures = unit(image_features(encoder, ids, workspace.load_image, cache))
     found: set[int] = set()
     for language in sorted({language for _, _, language in asked}):
         own = np.asarray([n for n, _, tag in asked if tag == language])
         texts = [text for _, text, tag in asked if tag == language]
-        cosines = unit(text_features(encoder, texts, language, workspace.features)) @ pictures.T
+        cosines = unit(text_features(encoder, texts, language, cache)) @ pictures.T
         better = (cosines > cosines[np.arange(len(own)), own][:, None]).sum(axis=1)
         found |= set(own[better < max(1, round(TOP_SHARE * len(ids)))].tolist())
     return len(found) / len(ids)

@@ -26,12 +26,19 @@ def chunk_pairs(
     """
     found: list[Pair] = workspace.catalog.pairs(chunk=chunk.id, split=split)
     chunks = usable_chunks(workspace) | {chunk.id}
-    return _beside_english(workspace, [pair for pair in found if pair.language in languages], chunks)
+    return beside_english(workspace, [pair for pair in found if pair.language in languages], chunks)
 
 
-def _beside_english(
+def beside_english(
     workspace: Workspace, pairs: Sequence[Pair], chunks: Collection[str]
 ) -> tuple[TrainingPair, ...]:
+    """Returns pairs as strategies want them, with an English caption of the same picture where some chunks have one.
+
+    Args:
+        workspace: opened for reading.
+        pairs: in any language; an English caption stands beside itself.
+        chunks: whose English captions may be taken.
+    """
     ids = {pair.image_id for pair in pairs}
     english = workspace.catalog.captions_in(BASE_LANGUAGE, ids, chunks=chunks)
     seen: dict[str, int] = {}
@@ -72,7 +79,7 @@ def known_pairs(
     found: list[Pair] = workspace.catalog.pairs(split=Split.TRAIN, chunks=chunks)
     pairs = [pair for pair in found if pair.language in learned and pair.image_id not in ours]
     ordered = sorted(pairs, key=lambda pair: (pair.image_id, pair.language, pair.text))
-    return _beside_english(workspace, ordered, chunks)
+    return beside_english(workspace, ordered, chunks)
 
 
 def reference_pairs(workspace: Workspace, chunk: str) -> tuple[TrainingPair, ...]:

@@ -1,0 +1,1 @@
+"""The benchmark: sets of strategies over sequences of chunks, paired by query and by seed."""

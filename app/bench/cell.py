@@ -1,0 +1,321 @@
+"""One cell of the benchmark: one strategy taught one sequence with one seed, measured after every step."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from app.bench.material import Lesson, Material, material_of
+from app.bench.matrix import Looked, look_up
+from app.bench.sequence import BenchSequence, Compared
+from app.learning.domains import domains_known_to
+from app.learning.going_live import live_release
+from app.workspace import Workspace
+from model_updates.batches import gather
+from model_updates.encoder import Encoder
+from model_updates.features import FeatureCache, Rows
+from model_updates.opening import base_languages, drawn_anew, open_encoder
+from model_updates.options import options_of
+from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.prospect import Prospect
+from model_updates.references import REFERENCES
+from model_updates.strategies import strategy_named
+from model_updates.strategy import State, Strategy, UpdateContext
+from model_updates.trainer import TrainingReport, run_update
+
+LIVE = "live"
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What one step cost and said.
+
+    Attributes:
+        name: of the step.
+        seconds: of the update, measuring left out.
+        training_seconds: of it, from the first feature to the last merge.
+        pairs: that were taught, of the chunk alone.
+        stored_bytes: what the strategy carries, and what the encoder grew by, since the base.
+        image_forwards: pictures that ran through the image tower while it trained.
+        re_embedded: pictures of the sequence whose vectors changed.
+        refused: why the strategy had nothing to do; "" when it ran.
+        validation: score of the kept epoch, percent; None without validation pairs.
+        notes: the strategy's own.
+    """
+
+    name: str
+    seconds: float = 0.0
+    training_seconds: float = 0.0
+    pairs: int = 0
+    stored_bytes: int = 0
+    image_forwards: int = 0
+    re_embedded: int = 0
+    refused: str = ""
+    validation: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Line:
+    """The encoder of a cell as it goes through its steps.
+
+    Attributes:
+        base: what it started from.
+        encoder: as it is now.
+        languages: learned so far, in order.
+        carried: what each strategy keeps, by its name.
+        taught: the pairs of every step so far.
+    """
+
+    base: Encoder
+    encoder: Encoder
+    languages: list[str]
+    carried: dict[str, State] = field(default_factory=dict)
+    taught: list[tuple[TrainingPair, ...]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """Everything one cell found.
+
+    Attributes:
+        steps: what each cost.
+        looked: after each step, the base (0) included, how each slice known by then was ranked.
+        peak_bytes: most memory that the process held.
+    """
+
+    steps: tuple[StepRecord, ...]
+    looked: tuple[tuple[Looked, ...], ...]
+    peak_bytes: int
+
+
+class Overlay:
+    """A feature cache that reads a home's and keeps its own in memory: a benchmark leaves no features behind."""
+
+    def __init__(self, below: FeatureCache) -> None:
+        self._below = below
+        self._own: dict[tuple[str, str, str], Rows] = {}
+
+    def get(
+        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        """Returns the known rows (m, dim) in the order asked, and a mask (n,) saying which were known."""
+        own = [self._own.get((fingerprint, kind, name)) for name in content_ids]
+        missing = [name for name, row in zip(content_ids, own, strict=True) if row is None]
+        kept, found = self._below.get(fingerprint, kind, missing, dim)
+        below = iter(kept)
+        known = iter(found.tolist())
+        rows = [row if row is not None else (next(below) if next(known) else None) for row in own]
+        mask = np.asarray([row is not None for row in rows], dtype=np.bool_)
+        chosen = [row for row in rows if row is not None]
+        return (np.stack(chosen) if chosen else np.empty((0, dim), dtype=np.float32)), mask
+
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows, /) -> None:
+        """Keeps rows (n, dim) in memory."""
+        self._own |= {(fingerprint, kind, name): row for name, row in zip(content_ids, rows, strict=True)}
+
+    def forget_but(self, fingerprints: set[str]) -> None:
+        """Drops rows under other fingerprints: those of encoders that are gone."""
+        self._own = {key: row for key, row in self._own.items() if key[0] in fingerprints}
+
+
+def run_cell(
+    workspace: Workspace, sequence: BenchSequence, compared: Compared, seed: int, *, threads: int = 1
+) -> CellResult:
+    """Runs a strategy through a sequence.
+
+    Args:
+        workspace: opened for reading; nothing is written to it.
+        sequence: what is taught and measured.
+        compared: the strategy and its options.
+        seed: of orders, parts and every random choice.
+        threads: of torch.
+
+    Raises:
+        UsageProblem, BadStrategyOption, UnknownStrategy: it cannot be run at all.
+    """
+    torch.set_num_threads(threads)
+    material = material_of(workspace, sequence, seed)
+    cache = Overlay(workspace.features)
+    line = _start(workspace, sequence, seed)
+    looked = [look_up(workspace, line.encoder, line.languages, sequence, material, 0, cache, compared.name)]
+    steps = []
+    for number, lesson in enumerate(material.lessons, start=1):
+        before = line.encoder
+        steps.append(_teach(workspace, sequence, compared, lesson, line, material, cache, seed))
+        looked.append(
+            look_up(workspace, line.encoder, line.languages, sequence, material, number, cache, compared.name)
+        )
+        if line.encoder is not before:
+            cache.forget_but(
+                _fingerprints(line.encoder, line.languages) | _fingerprints(line.base, line.languages)
+            )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return CellResult(tuple(steps), tuple(looked), peak)
+
+
+def _start(workspace: Workspace, sequence: BenchSequence, seed: int) -> Line:
+    if sequence.encoder == LIVE:
+        record = live_release(workspace)[1]
+        base = workspace.open_encoder(record.version)
+        languages = list(record.manifest.languages)
+    else:
+        base = open_encoder(sequence.encoder)
+        languages = list(base_languages(sequence.encoder))
+    if sequence.scratch:
+        base = drawn_anew(base, seed)
+    return Line(base, base, languages)
+
+
+def _teach(
+    workspace: Workspace,
+    sequence: BenchSequence,
+    compared: Compared,
+    lesson: Lesson,
+    line: Line,
+    material: Material,
+    cache: FeatureCache,
+    seed: int,
+) -> StepRecord:
+    """Runs one update on the line, or says why it has nothing to do."""
+    began = time.monotonic()
+    strategy = _strategy(sequence, compared, lesson, line)
+    if strategy is None:
+        return StepRecord(lesson.name)
+    prospect = Prospect(
+        encoder=line.encoder,
+        languages=frozenset(pair.language for pair in lesson.train),
+        domains=frozenset(pair.domain for pair in lesson.train),
+        learned_languages=frozenset(line.languages),
+        learned_domains=frozenset(line.encoder.image_routes),
+    )
+    refused = strategy.fits(prospect)
+    if refused is not None:
+        line.taught.append(lesson.train)
+        return StepRecord(lesson.name, refused=refused)
+    candidate = line.encoder.copy()
+    domains = domains_known_to(workspace, line.encoder, line.languages, lesson.train, cache)
+    train = tuple(strategy.taught(lesson.train, set(line.languages), domains))
+    context = _context(workspace, line, candidate, train, domains, seed)
+
+    def data(frozen: UpdateContext) -> UpdateData:
+        return gather(
+            train,
+            lesson.validation,
+            strategy=strategy,
+            context=frozen,
+            load_image=workspace.load_image,
+            cache=cache,
+        )
+
+    report = run_update(strategy, context, data)
+    line.carried[strategy.name] = strategy.carried()
+    moved = _moved(line.encoder, candidate, material)
+    line.encoder = candidate
+    line.languages += sorted({pair.language for pair in train} - set(line.languages))
+    line.taught.append(lesson.train)
+    return _record(lesson, report, line, moved, time.monotonic() - began)
+
+
+def _strategy(sequence: BenchSequence, compared: Compared, lesson: Lesson, line: Line) -> Strategy | None:
+    """Returns the strategy of a step with what it carries; None for a reference that learns nothing."""
+    name = lesson.step.strategy or compared.name
+    if name in REFERENCES:
+        return None
+    kind = strategy_named(name)
+    given = dict(lesson.step.options if lesson.step.strategy else compared.options)
+    known = {option for option in kind.Options.__dataclass_fields__}
+    if sequence.epochs and "epochs" in known and not lesson.step.strategy:
+        given.setdefault("epochs", sequence.epochs)
+    strategy = kind(options_of(kind, given))
+    if name in line.carried:
+        kept = line.carried[name]
+        if kept.tensors or kept.facts:
+            strategy.carry(kept)
+    return strategy
+
+
+def _context(
+    workspace: Workspace,
+    line: Line,
+    candidate: Encoder,
+    train: tuple[TrainingPair, ...],
+    domains: frozenset[str],
+    seed: int,
+) -> UpdateContext:
+    ours = {pair.image_id for pair in train}
+    earlier = tuple(pair for pairs in line.taught for pair in pairs)
+    known = sorted(
+        (pair for pair in dict.fromkeys(earlier) if pair.image_id not in ours),
+        key=lambda pair: (pair.image_id, pair.language, pair.text),
+    )
+    previous, base = line.encoder, line.base
+    return UpdateContext(
+        encoder=candidate,
+        pairs=train,
+        learned_languages=frozenset(line.languages),
+        open_anchor=lambda: base,
+        open_previous=lambda: previous,
+        learned_domains=domains,
+        seed=seed,
+        update_number=1 + len(line.taught),
+        load_image=workspace.load_image,
+        open_earlier=lambda: earlier,
+        open_known=lambda: tuple(known),
+    )
+
+
+def _moved(before: Encoder, after: Encoder, material: Material) -> int:
+    """Returns how many pictures of the sequence the two encoders give different vectors."""
+    counted: dict[str, int] = {}
+    for domain in material.domains.values():
+        counted[domain] = counted.get(domain, 0) + 1
+    return sum(
+        count
+        for domain, count in counted.items()
+        if before.image_fingerprint(before.image_route(domain))
+        != after.image_fingerprint(after.image_route(domain))
+    )
+
+
+def _record(lesson: Lesson, report: TrainingReport, line: Line, moved: int, seconds: float) -> StepRecord:
+    return StepRecord(
+        lesson.name,
+        seconds=round(seconds, 2),
+        training_seconds=round(report.seconds, 2),
+        pairs=report.training_pairs,
+        stored_bytes=_stored(line),
+        image_forwards=report.image_forwards,
+        re_embedded=moved,
+        validation=report.validation,
+        notes=report.notes,
+    )
+
+
+def _stored(line: Line) -> int:
+    """Returns the bytes of what strategies carry and of what the encoder has gained since the base."""
+    size = _tensor_bytes(line.encoder.state()) - _tensor_bytes(line.base.state())
+    for state in line.carried.values():
+        size += _tensor_bytes(state.tensors) + len(json.dumps(state.facts, default=str).encode())
+    return size
+
+
+def _tensor_bytes(tensors: Mapping[str, Any]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def _fingerprints(encoder: Encoder, languages: Sequence[str]) -> set[str]:
+    routes = ("", *encoder.image_routes)
+    return (
+        {encoder.text_fingerprint(language) for language in languages}
+        | {encoder.trunk_fingerprint(route) for route in routes}
+        | {encoder.image_fingerprint(route) for route in routes}
+    )

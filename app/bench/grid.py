@@ -1,0 +1,127 @@
+"""The grid: every strategy of a sequence with every seed, cell by cell, in processes of their own.
+
+A cell that is finished for the same sequence is not run again, so a stopped benchmark goes on where it was, here or on
+another machine that has the files. Each cell has a process to itself: its peak memory is its own, and one that fails
+takes no other with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.bench.sequence import BenchSequence, Compared
+from app.errors import AppError
+from app.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class CellTask:
+    """One cell to run.
+
+    Attributes:
+        settings: of the home whose chunks are taught.
+        sequence: what is taught and measured.
+        compared: the strategy.
+        seed: of the run.
+        path: where the finished cell is kept.
+        threads: of torch.
+    """
+
+    settings: Settings
+    sequence: BenchSequence
+    compared: Compared
+    seed: int
+    path: Path
+    threads: int = 1
+
+    @property
+    def name(self) -> str:
+        """What progress calls it."""
+        return f"{self.sequence.name}: {self.compared.label}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A cell that could not be run, and why."""
+
+    name: str
+    reason: str
+
+
+def missing(tasks: Sequence[CellTask]) -> list[CellTask]:
+    """Returns the cells that are not finished for their sequence as it is now, those of the first seed first."""
+    from app.bench.results import read_cell
+
+    left = []
+    for task in tasks:
+        kept = read_cell(task.path)
+        if kept is None or kept.digest != task.sequence.digest():
+            left.append(task)
+    return sorted(left, key=lambda task: task.sequence.seeds.index(task.seed))
+
+
+def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say) -> list[Failed]:
+    """Runs cells, so many at once; returns those that failed.
+
+    Args:
+        tasks: what is not finished; see `missing`.
+        processes: at once.
+        say: is told each cell that begins or ends.
+    """
+    failed = []
+    for done, (task, reason) in enumerate(_finished(tasks, processes), start=1):
+        if reason:
+            failed.append(Failed(task.name, reason))
+            say(f"{done} of {len(tasks)}  {task.name}: failed: {reason}")
+        else:
+            say(f"{done} of {len(tasks)}  {task.name}")
+    return failed
+
+
+def _finished(tasks: Sequence[CellTask], processes: int) -> Iterator[tuple[CellTask, str]]:
+    # spawn, not fork: torch's threads do not survive a fork. One task a process keeps peaks apart.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max(1, processes), mp_context=context, max_tasks_per_child=1) as pool:
+        waiting: dict[Future[str], CellTask] = {}
+        queue = list(tasks)
+        while queue or waiting:
+            while queue and len(waiting) < processes:
+                task = queue.pop(0)
+                waiting[pool.submit(_run, task)] = task
+            finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield waiting.pop(future), future.result()
+
+
+def _run(task: CellTask) -> str:
+    """Runs one cell in its own process; returns why it failed, "" when it did not."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(task.threads))
+    from app.bench.cell import run_cell
+    from app.bench.material import material_of
+    from app.bench.results import cell_of, write_cell
+    from app.workspace import Workspace
+    from model_updates.errors import ModelUpdateError
+
+    try:
+        with Workspace.open(task.settings, read_only=True) as workspace:
+            result = run_cell(workspace, task.sequence, task.compared, task.seed, threads=task.threads)
+            material = material_of(workspace, task.sequence, task.seed)
+            write_cell(task.path, cell_of(task.sequence, task.compared, task.seed, material, result))
+    except (AppError, ModelUpdateError) as error:
+        return str(error)
+    except Exception as error:
+        logger.exception("a cell failed")
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+    return ""

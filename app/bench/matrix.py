@@ -1,0 +1,137 @@
+"""How each slice is found after a step: told its language in its own gallery, and as a searcher would meet it.
+
+*Told*: the captions look among the pictures of their domain, read in their language. *Searched*: among the pictures of
+all domains, each on its route, read as search reads a text whose language nobody said; a picture with the same caption,
+or of the same thing, never counts as ahead of the right one there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.bench.material import Material, Slice
+from app.bench.sequence import BenchSequence
+from app.reading import Reader
+from app.workspace import Workspace
+from ingest.pair import BASE_LANGUAGE, SliceKey
+from model_updates.encoder import Encoder
+from model_updates.evaluation import View
+from model_updates.features import FeatureCache
+from model_updates.inserts import BASE
+from model_updates.measurement import HeldOut, Measured, Side, measure_views
+from model_updates.references import TRANSLATE_TEST
+
+TOLD = "told"
+SEARCHED = "searched"
+VIEWS = (TOLD, SEARCHED)
+DEPTHS = (1, 5, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """One slice looked up after one step.
+
+    Attributes:
+        slice: number of the slice in the material.
+        recalls: by view, R@1, 5 and 10 from text to image, percent; told, also from image to text and their mean.
+        first: by view, (n_captions,) bool: whether the right picture came first.
+        ten: by view, (n_captions,) bool: whether it was among the first ten.
+    """
+
+    slice: int
+    recalls: Mapping[str, Mapping[str, float]]
+    first: Mapping[str, NDArray[np.bool_]]
+    ten: Mapping[str, NDArray[np.bool_]]
+
+
+def look_up(
+    workspace: Workspace,
+    encoder: Encoder,
+    languages: Sequence[str],
+    sequence: BenchSequence,
+    material: Material,
+    step: int,
+    cache: FeatureCache,
+    strategy: str,
+) -> tuple[Looked, ...]:
+    """Ranks every slice that is known after a step.
+
+    Args:
+        workspace: decodes pictures.
+        encoder: as it is after the step.
+        languages: that it has learned, in order.
+        sequence: says whether galleries grow.
+        material: slices and galleries.
+        step: number of the step, 0 for the base.
+        cache: where features are kept.
+        strategy: what is compared; the reference `translate-test` reads the English caption for the foreign one.
+    """
+    until = step if sequence.gallery == "growing" else None
+    routes = {image_id: encoder.image_route(domain) for image_id, domain in material.domains.items()}
+    side = Side(
+        encoder,
+        Reader(encoder, languages, cache),
+        {image_id: route for image_id, route in routes.items() if route != BASE},
+    )
+    found = []
+    for number, one in enumerate(material.slices):
+        if one.since > step and strategy != TRANSLATE_TEST.name:
+            continue
+        asked = _translated(one) if strategy == TRANSLATE_TEST.name else one
+        everything = material.gallery(one.kind, until)
+        found.append(_looked(workspace, side, asked, number, everything, material, cache))
+    return tuple(found)
+
+
+def _looked(
+    workspace: Workspace,
+    side: Side,
+    one: Slice,
+    number: int,
+    everything: tuple[str, ...],
+    material: Material,
+    cache: FeatureCache,
+) -> Looked:
+    own = tuple(name for name in everything if material.domains[name] == one.key.domain)
+    views = {TOLD: (View.OWN, own), SEARCHED: (View.MIXED, everything)}
+    recalls, first, ten = {}, {}, {}
+    for name, (view, gallery) in views.items():
+        held_out = HeldOut(
+            one.key, gallery, one.captions, view, groups=one.groups, neutral=_neutral(one, gallery, material)
+        )
+        results = measure_views(side, [held_out], workspace.load_image, cache)
+        result = results[Measured(one.key, view)]
+        recalls[name] = {key: round(value, 3) for key, value in result.recalls().items()}
+        first[name], ten[name] = result.text_ranks < DEPTHS[0], result.text_ranks < DEPTHS[-1]
+    return Looked(number, recalls, first, ten)
+
+
+def _neutral(one: Slice, gallery: Sequence[str], material: Material) -> dict[int, tuple[int, ...]]:
+    """Returns, by number of a caption, the places of pictures that are as right as its own."""
+    said: dict[str, set[str]] = {}
+    for image_id, text in one.captions:
+        said.setdefault(text, set()).add(image_id)
+    by_group: dict[str, list[int]] = {}
+    places = {image_id: place for place, image_id in enumerate(gallery)}
+    for image_id, place in places.items():
+        by_group.setdefault(material.groups.get(image_id, image_id), []).append(place)
+    neutral = {}
+    for number, (image_id, text) in enumerate(one.captions):
+        alike = {places[other] for other in said[text] if other in places}
+        alike.update(by_group[material.groups.get(image_id, image_id)])
+        if len(alike) > 1:
+            neutral[number] = tuple(sorted(alike))
+    return neutral
+
+
+def _translated(one: Slice) -> Slice:
+    """A slice whose captions are the English ones beside them, where there are any."""
+    captions = tuple(
+        (image_id, english or text)
+        for (image_id, text), english in zip(one.captions, one.english, strict=True)
+    )
+    return replace(one, key=SliceKey(BASE_LANGUAGE, one.key.domain), captions=captions)

@@ -1,0 +1,208 @@
+"""A sequence: which chunks are taught in which order, and what is measured; one small TOML file.
+
+    name = "languages"
+    about = "Twelve languages of emoji names, one after another."
+    encoder = "perennial-tiny"
+    seeds = 3
+    orders = ["given", "reversed", "shuffled"]
+    chunks = ["names"]
+    domains = ["noto"]
+    [base]
+    languages = ["en"]
+    [[steps]]
+    languages = ["de"]
+    [[steps]]
+    languages = ["fr"]
+    [[strategies]]
+    name = "teir"
+    options = { apply_to = "update" }
+
+`chunks`, `languages` and `domains` of a step narrow what its pairs are; where a step does not say, the sequence does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from app.errors import UsageProblem
+
+Order = Literal["given", "reversed", "shuffled"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(_Part):
+    """Which pairs of the home: those of some chunks, in some languages, of some domains.
+
+    Attributes:
+        name: of the step; its languages and domains where nothing is said.
+        chunks: ids, or names that their uploads had.
+        languages: of the captions; empty for all.
+        domains: of the pictures; empty for all.
+    """
+
+    name: str = ""
+    chunks: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+
+
+class Step(Choice):
+    """One update of the sequence.
+
+    Attributes:
+        part: "2/5" for the second of five random parts of the training pictures.
+        strategy: taught by this one whatever is compared, as the first training from scratch is; such a step keeps
+            its place in every order.
+        options: of that strategy.
+    """
+
+    part: str = Field(default="", pattern=r"^(\d+/\d+)?$")
+    strategy: str = ""
+    options: Mapping[str, Any] = {}
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """Which of how many parts, both from 1."""
+        one, _, of = (self.part or "1/1").partition("/")
+        return int(one), int(of)
+
+    @model_validator(mode="after")
+    def _inside(self) -> Step:
+        one, of = self.share
+        if not 1 <= one <= of:
+            raise ValueError(f"part is one of so many, such as 2/5, got {self.part}")
+        return self
+
+
+AnyChoice = TypeVar("AnyChoice", bound=Choice)
+
+
+class Compared(_Part):
+    """A strategy to run, with its options."""
+
+    name: str
+    options: Mapping[str, Any] = {}
+
+    @property
+    def label(self) -> str:
+        """The name with its options, such as ``teir,apply_to=update``: what tables and files call it."""
+        said = [f"{key}={value}" for key, value in sorted(self.options.items())]
+        return ",".join([self.name, *said])
+
+
+class BenchSequence(_Part):
+    """What is run; see the module's example.
+
+    Attributes:
+        name: of the sequence; names the folder of its results.
+        about: one sentence.
+        encoder: what every run starts from, as `init --model` takes it; or "live", the home's own.
+        scratch: whether its weights are drawn anew by the seed.
+        seeds: how many, or which.
+        orders: of the steps; the first seed takes the first order, and so on around.
+        chunks: of steps that name none.
+        languages: of steps that name none.
+        domains: of steps that name none.
+        base: what the encoder knows before the first step: measured from the start, never taught.
+        unseen: what no step teaches: measured from the start, too, but no part of any average.
+        steps: the updates.
+        strategies: what is compared.
+        epochs: of every strategy that counts epochs; 0 leaves each its own.
+        trained: captions that were trained on, a slice, that are looked up again.
+        gallery: "all" pictures of the sequence from the start, or "growing" with the steps.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    about: str = ""
+    encoder: str = "perennial-tiny"
+    scratch: bool = False
+    seeds: tuple[int, ...] = (0, 1, 2)
+    orders: tuple[Order, ...] = ("given",)
+    chunks: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    base: Choice | None = None
+    unseen: Choice | None = None
+    steps: tuple[Step, ...] = Field(min_length=1)
+    strategies: tuple[Compared, ...] = ()
+    epochs: int = Field(default=0, ge=0)
+    trained: int = Field(default=300, ge=1)
+    gallery: Literal["all", "growing"] = "all"
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _counted(cls, value: object) -> object:
+        return tuple(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _distinct(self) -> BenchSequence:
+        names = [step_name(self.filled(step)) for step in self.steps]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two steps are called {twice[0]!r}; give each a name")
+        if not self.seeds:
+            raise ValueError("a sequence needs at least one seed")
+        return self
+
+    def filled(self, choice: AnyChoice) -> AnyChoice:
+        """Returns a choice with what the sequence says where it says nothing."""
+        return choice.model_copy(
+            update={
+                "chunks": choice.chunks or self.chunks,
+                "languages": choice.languages or self.languages,
+                "domains": choice.domains or self.domains,
+            }
+        )
+
+    def ordered(self, seed: int) -> tuple[Step, ...]:
+        """Returns the steps in the order that a seed takes them; those of a fixed strategy keep their place."""
+        order = self.orders[self.seeds.index(seed) % len(self.orders)]
+        free = [step for step in self.steps if not step.strategy]
+        if order == "reversed":
+            free.reverse()
+        elif order == "shuffled":
+            random.Random(f"order:{seed}").shuffle(free)
+        turn = iter(free)
+        return tuple(self.filled(step if step.strategy else next(turn)) for step in self.steps)
+
+    def digest(self) -> str:
+        """Returns the sha256 (hex) of all that decides a run, whatever strategies and seeds there are."""
+        said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about"})
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def step_name(choice: Choice) -> str:
+    """Returns what a step is called: its name, else its languages and domains."""
+    said = choice.name or " ".join([*choice.languages, *choice.domains]) or " ".join(choice.chunks)
+    part = choice.part if isinstance(choice, Step) else ""
+    return said if choice.name or not part else f"{said} {part}"
+
+
+def read_sequence(path: Path) -> BenchSequence:
+    """Reads a sequence file.
+
+    Raises:
+        UsageProblem: there is none, it is not TOML, or it says something that cannot be run; the sentence names it.
+    """
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        return BenchSequence.model_validate(said)
+    except FileNotFoundError as error:
+        raise UsageProblem(f"There is no sequence file {str(path)!r}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"{path.name} is not a TOML file: {error}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageProblem(f"{path.name}, {where}: {first['msg']}.") from error

@@ -1,0 +1,115 @@
+"""The verb bench: strategies compared over a sequence of chunks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.commands.terminal import HomeOption, JsonOption, pairs_of, settings_for, show
+from app.errors import AppError, UsageProblem
+
+if TYPE_CHECKING:
+    from app.bench.sequence import BenchSequence, Compared
+
+_OWN = "own"
+_DEFAULT = ("evergreen", "c-clip", "finetune")
+
+
+class BenchFailed(AppError):
+    """Some cells could not be run; those that could are kept."""
+
+
+def bench(
+    sequence: Annotated[
+        Path | None,
+        typer.Argument(help="A sequence file; or name --chunk.", show_default=False, metavar="[SEQUENCE]"),
+    ] = None,
+    chunk: Annotated[
+        list[str] | None,
+        typer.Option(help="Teach this chunk next; give it again for the next one.", show_default=False),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(help="Compare this one; NAME or NAME,option=value. Again for more.", show_default=False),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many runs of each.", min=1, max=100, show_default=False)
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Of every strategy; 0 leaves each its own.", min=0, show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where cells and report are kept.", show_default=False)
+    ] = None,
+    processes: Annotated[int, typer.Option(help="Cells at once.", min=1, max=64)] = 1,
+    report_only: Annotated[
+        bool, typer.Option(help="Run nothing; write the report of what is there.")
+    ] = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Compare strategies over a sequence of chunks: what each learns, forgets and costs."""
+    from app.bench.grid import CellTask, missing, run_grid
+    from app.bench.report import write_report
+    from app.bench.results import cell_path
+
+    settings = settings_for(home)
+    wanted = _sequence(sequence, chunk, strategy, seeds, epochs)
+    folder = out or settings.home / "bench"
+    tasks = [
+        CellTask(settings, wanted, compared, seed, cell_path(folder, wanted.name, compared.label, seed))
+        for compared in wanted.strategies
+        for seed in wanted.seeds
+    ]
+    left = [] if report_only else missing(tasks)
+    if not is_json and not report_only:
+        typer.echo(f"{len(tasks)} cells, {len(tasks) - len(left)} of them finished before.")
+    failed = run_grid(left, processes=processes, say=(lambda _: None) if is_json else typer.echo)
+    written = write_report(folder, wanted, [task.path for task in tasks])
+    if failed:
+        raise BenchFailed(
+            f"{len(failed)} of {len(tasks)} cells could not be run; the first: {failed[0].name}: {failed[0].reason} "
+            "The same command runs them again."
+        )
+    show(is_json, written.document, written.table, f"The whole report is {written.html}.")
+
+
+def _sequence(
+    path: Path | None,
+    chunks: list[str] | None,
+    strategies: list[str] | None,
+    seeds: int | None,
+    epochs: int | None,
+) -> BenchSequence:
+    """Returns the sequence of a file, or one over chunks of the home's own, with what the command line says of it."""
+    from app.bench.sequence import BenchSequence, Step, read_sequence
+
+    if (path is None) == (not chunks):
+        raise UsageProblem("Name a sequence file, or the chunks to teach one after another with --chunk.")
+    if path is not None:
+        found = read_sequence(path)
+    else:
+        steps = tuple(Step(name=name, chunks=(name,)) for name in chunks or ())
+        found = BenchSequence(name=_OWN, about="Chunks of this home.", encoder="live", steps=steps)
+    compared = tuple(_compared(said) for said in strategies or ()) or found.strategies
+    compared = compared or tuple(_compared(name) for name in _DEFAULT)
+    changed = {"strategies": compared}
+    if seeds is not None:
+        changed |= {"seeds": tuple(range(seeds))}
+    if epochs is not None:
+        changed |= {"epochs": epochs}
+    return found.model_copy(update=changed)
+
+
+def _compared(said: str) -> Compared:
+    """Reads ``NAME,option=value,option=value``."""
+    from app.bench.sequence import Compared
+    from model_updates.references import REFERENCES
+    from model_updates.strategies import strategy_named
+
+    name, *options = said.split(",")
+    if name not in REFERENCES:
+        strategy_named(name)
+    return Compared(name=name, options=pairs_of(options, "strategy", "teir,apply_to=update"))
