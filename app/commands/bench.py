@@ -21,7 +21,7 @@ class BenchFailed(AppError):
     """Some cells could not be run; those that could are kept."""
 
 
-def bench(
+def bench(  # noqa: PLR0913 - one parameter per option
     sequence: Annotated[
         Path | None,
         typer.Argument(help="A sequence file; or name --chunk.", show_default=False, metavar="[SEQUENCE]"),
@@ -95,7 +95,7 @@ def _sequence(
         found = BenchSequence(name=_OWN, about="Chunks of this home.", encoder="live", steps=steps)
     compared = tuple(_compared(said) for said in strategies or ()) or found.strategies
     compared = compared or tuple(_compared(name) for name in _DEFAULT)
-    changed = {"strategies": compared}
+    changed: dict[str, object] = {"strategies": compared}
     if seeds is not None:
         changed |= {"seeds": tuple(range(seeds))}
     if epochs is not None:
