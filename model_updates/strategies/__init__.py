@@ -7,6 +7,7 @@ from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
 from model_updates.strategies.ctp import Ctp
 from model_updates.strategies.der import Der
+from model_updates.strategies.dkr import Dkr
 from model_updates.strategies.domain_adapters import DomainAdapters
 from model_updates.strategies.er import Er
 from model_updates.strategies.evergreen import Evergreen
@@ -14,7 +15,9 @@ from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategies.l2p import L2p
 from model_updates.strategies.language_tables import LanguageTables
+from model_updates.strategies.lwf import Lwf
 from model_updates.strategies.mas import Mas
+from model_updates.strategies.mod_x import ModX
 from model_updates.strategies.new_words import NewWords
 from model_updates.strategies.oewc import Oewc
 from model_updates.strategies.rwalk import Rwalk
@@ -36,6 +39,9 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Mas.name: Mas,
     Rwalk.name: Rwalk,
     Afec.name: Afec,
+    Lwf.name: Lwf,
+    ModX.name: ModX,
+    Dkr.name: Dkr,
     Oewc.name: Oewc,
     Er.name: Er,
     Der.name: Der,

@@ -1,0 +1,133 @@
+"""Fine-tuning that compares what the towers say of a batch with what they said before the update: lwf, mod-x and dkr.
+
+The old features are cached: they are those of the encoder before the update, in eval mode, so that a teacher costs one
+pass over the chunk and not one a step. Similarities are cosines, pictures by texts; every divergence is the forward
+one, ``KL(old || new)``, and no gradient reaches the old side.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax, normalize
+
+from model_updates.errors import BadStrategyOption
+from model_updates.pairs import Batch
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+
+REDUCTIONS = ("scaled", "sum", "mean")
+PAPER_BATCH = 280
+"""Mod-X's: its weight of 20 is on a sum over so many rows."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The unit features of a batch, under the towers in training and under the old ones; (b, dim) each."""
+
+    image: Tensor
+    text: Tensor
+    old_image: Tensor
+    old_text: Tensor
+
+    @property
+    def similarities(self) -> Tensor:
+        """(b, b) cosines in training, pictures by texts."""
+        return self.image @ self.text.T
+
+    @property
+    def old_similarities(self) -> Tensor:
+        """(b, b) cosines before the update, pictures by texts."""
+        return (self.old_image @ self.old_text.T).detach()
+
+
+class Distilled(TwoTowers):
+    """Base of the methods that add a term over the batch's old features."""
+
+    needs = frozenset({"text_features"})
+
+    @abstractmethod
+    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        """Returns the weighted term of raw image and text features, new and old; (b, dim) each."""
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive term and the distillation."""
+        if batch.text_features is None:
+            raise ValueError(f"{self.name} compares with old text features and needs them in its batches")
+        image, text = self.raw_features(batch)
+        old = (batch.image_features.float(), batch.text_features.float())
+        return {
+            "contrastive": self.contrast(normalize(image, dim=-1), normalize(text, dim=-1), batch),
+            "distillation": self.distillation((image, text), old, batch),
+        }
+
+
+@dataclass(frozen=True)
+class RowOptions(TwoTowerOptions):
+    """Adds the term over rows of similarities to the options of two towers.
+
+    Attributes:
+        alpha: weight of the term (paper: 20, on a sum over batches of 280).
+        kl_temperature: divides the cosines before the softmax; 1 is the paper's, and any other needs another alpha.
+        reduction: "scaled" (the sum times 280 / b, so that alpha means the same for any batch of b pairs), "sum" (the
+            paper's) or "mean" over rows.
+    """
+
+    alpha: float = 20.0
+    kl_temperature: float = 1.0
+    reduction: str = "scaled"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha < 0 or self.kl_temperature <= 0:
+            raise BadStrategyOption(
+                "alpha is not negative and kl_temperature above 0, "
+                f"got alpha={self.alpha}, kl_temperature={self.kl_temperature}"
+            )
+        if self.reduction not in REDUCTIONS:
+            raise BadStrategyOption(f"reduction is one of {', '.join(REDUCTIONS)}, got {self.reduction!r}")
+
+
+def sides(new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor]) -> Sides:
+    """Returns raw features as unit rows."""
+    return Sides(*(normalize(rows, dim=-1) for rows in (*new, *old)))
+
+
+def row_divergence(old: Tensor, new: Tensor) -> Tensor:
+    """Returns ``KL(softmax(old) || softmax(new))`` of each row, (r,).
+
+    Args:
+        old: (r, c) logits; no gradient flows into them.
+        new: (r, c) logits.
+    """
+    before = log_softmax(old.detach(), dim=1)
+    return (before.exp() * (before - log_softmax(new, dim=1))).sum(dim=1)
+
+
+def right_rows(similarities: Tensor, same: Tensor) -> Tensor:
+    """Returns (r,) bool: whether a row's largest similarity is one of its own; a tie with another counts as right.
+
+    Args:
+        similarities: (r, c).
+        same: (r, c) bool, which columns belong to which row.
+    """
+    own = similarities.masked_fill(~same, -torch.inf).amax(dim=1)
+    return own >= similarities.amax(dim=1)
+
+
+def reduced(rows: Tensor, reduction: str) -> Tensor:
+    """Returns the values of a batch's rows as one scalar."""
+    match reduction:
+        case "sum":
+            return rows.sum()
+        case "mean":
+            return rows.mean()
+        case _:
+            return rows.mean() * PAPER_BATCH
+
+
+def same_picture(batch: Batch) -> Tensor:
+    """Returns (b, b) bool: which texts show which picture of a batch."""
+    return batch.image_index[:, None] == batch.image_index[None, :]
