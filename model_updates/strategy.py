@@ -194,7 +194,7 @@ class Strategy(ABC):
             them (`touches_image`) nor none.
         Options: its dataclass of options.
         needs: what else batches must hold: "text_features".
-        replay: how its memory reaches the batches.
+        replay: how its memory reaches the batches; an option may say otherwise for one of its objects.
         can_forget: whether vectors that old inputs read may change. If so, the epoch is chosen by what is known, too.
         quick: options with which the contract suite teaches a tiny encoder in a second.
         learning_rate: of the coming step; the trainer sets it, for strategies that apply a decay of their
@@ -214,7 +214,7 @@ class Strategy(ABC):
     embeds_again: ClassVar[str] = ""
     Options: ClassVar[type[Any]]
     needs: ClassVar[frozenset[str]] = frozenset()
-    replay: ClassVar[Replay] = Replay.NONE
+    replay: Replay = Replay.NONE
     can_forget: ClassVar[bool] = True
     quick: ClassVar[Mapping[str, Any]] = {"epochs": 2, "batch_size": 8}
 

@@ -44,7 +44,7 @@ def facts(kind: type[Strategy]) -> dict[str, Any]:
         "overhead": kind.overhead,
         "moves_pictures": made.touches_image,
         "reads_pictures": made.reads_pictures,
-        "replay": REPLAYS[kind.replay],
+        "replay": REPLAYS[made.replay],
         "needs": sorted(kind.needs),
         "options": {
             field.name: getattr(made.options, field.name) for field in dataclasses.fields(kind.Options)

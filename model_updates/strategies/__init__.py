@@ -1,6 +1,7 @@
 """One continual-learning method per file; this registry is the one line to add for a new one."""
 
 from model_updates.errors import UnknownStrategy
+from model_updates.parts.replaying import with_er
 from model_updates.parts.teir import with_teir
 from model_updates.strategies.afec import Afec
 from model_updates.strategies.c_clip import CClip
@@ -13,6 +14,7 @@ from model_updates.strategies.er import Er
 from model_updates.strategies.evergreen import Evergreen
 from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
+from model_updates.strategies.joint import Joint
 from model_updates.strategies.l2p import L2p
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.lwf import Lwf
@@ -26,6 +28,7 @@ from model_updates.strategies.teir import Teir
 from model_updates.strategy import Strategy
 
 WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der)]
+FinetuneEr = with_er(Finetune)
 
 STRATEGIES: dict[str, type[Strategy]] = {
     Finetune.name: Finetune,
@@ -44,6 +47,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Dkr.name: Dkr,
     Oewc.name: Oewc,
     Er.name: Er,
+    FinetuneEr.name: FinetuneEr,
+    Joint.name: Joint,
     Der.name: Der,
     **{kind.name: kind for kind in WITH_TEIR},
     L2p.name: L2p,

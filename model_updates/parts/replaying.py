@@ -1,0 +1,162 @@
+"""Experience replay: a strategy that keeps some of the pairs it was taught and is taught them again.
+
+Idea: after each update keep a uniform random sample of all pairs seen so far; in later updates they are trained on like
+the chunk's own, under the same loss. ``with_er`` gives any strategy such a memory and calls it ``<name>+er``.
+
+Formula: item number n of the stream, counted from 0, is kept while there is room, else it replaces slot r, drawn
+from 0..n, when r is below the size: every pair has been kept with the same probability at any time. Source: reservoir
+sampling (Vitter, 1985) as the ER of CTP's library (ICCV 2023) and of IncCLIP (ECCV 2022, 3.1: at the end of a step,
+10 % of the data). As there, the memory joins the epoch (``replay=joined``); ``beside`` is CLL-CLIP's way (AAAI 2024):
+every batch of the chunk is followed by as many pairs from the memory.
+
+Where we differ: a pair is offered once, at the end of its update, and not in every epoch, so that a long training is no
+longer stream. Without ``memory_size`` the memory grows with the stream: every chunk gives the same share.
+
+Carried between updates: the pairs and how many were seen, beside what the strategy itself carries.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, make_dataclass
+from typing import Any, cast
+
+from model_updates.errors import BadStrategyOption
+from model_updates.memory import Reservoir
+from model_updates.pairs import TrainingPair
+from model_updates.strategy import Epochs, Replay, State, Strategy, UpdateContext
+
+MEMORY = "memory"  # the key of what is kept here among a strategy's facts
+WAYS = (Replay.JOINED.value, Replay.BESIDE.value)
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """Adds the memory to a strategy's options.
+
+    Attributes:
+        memory_size: pairs kept for replay; 0 means `memory_share` of those seen.
+        memory_share: of the pairs seen, how many are kept when there is no `memory_size` (10 % in IncCLIP).
+        replay: "joined": the memory is part of the epoch (CTP, IncCLIP); "beside": every batch is followed by as many
+            pairs drawn from it.
+    """
+
+    memory_size: int = 0
+    memory_share: float = 0.1
+    replay: str = Replay.JOINED.value
+
+    def __post_init__(self) -> None:
+        if self.memory_size < 0 or not 0 < self.memory_share <= 1:
+            raise BadStrategyOption(
+                "memory_size is not negative and memory_share above 0 and at most 1, "
+                f"got {self.memory_size} and {self.memory_share}"
+            )
+        if self.replay not in WAYS:
+            raise BadStrategyOption(f"replay is 'joined' or 'beside', got {self.replay!r}")
+        check = getattr(super(), "__post_init__", None)  # of the options that these are added to
+        if check is not None:
+            check()
+
+
+class Replaying(Strategy):
+    """Mixin of the strategies that keep pairs: put it before the class that says what is trained.
+
+    What is kept is a uniform sample; another `choose` keeps others.
+    """
+
+    options: MemoryOptions
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self.replay = Replay(self.options.replay)
+        self._kept: tuple[TrainingPair, ...] = ()
+        self._seen = 0
+
+    def capacity(self, seen: int) -> int:
+        """Returns how many pairs are kept once so many have been seen."""
+        return self.options.memory_size or round(self.options.memory_share * seen)
+
+    def choose(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the next memory, out of this one and the pairs of the update that ends."""
+        draw = random.Random(f"{context.seed}:{self._seen}")
+        kept = _sampled(self._kept, self.capacity(self._seen), draw)
+        if self.options.memory_size:
+            return _through_reservoir(kept, self._seen, context, self.options.memory_size)
+        wanted = self.capacity(self._seen + len(context.pairs)) - len(kept)
+        return [*kept, *_sampled(context.pairs, wanted, draw)]
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the pairs kept from earlier updates."""
+        return (*super().memory(context), *self._kept)
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Ends the update as the strategy does, then chooses what to keep of it."""
+        super().after_update(context, batches)
+        self._kept = tuple(self.choose(context))
+        self._seen += len(context.pairs)
+
+    def notes(self) -> list[str]:
+        """Says how many pairs are kept."""
+        return [*super().notes(), f"{len(self._kept)} pairs are kept for replay, of {self._seen} seen."]
+
+    def carried(self) -> State:
+        """Returns the pairs beside what the strategy itself carries."""
+        own = super().carried()
+        if not self._seen:
+            return own
+        kept = {"pairs": [asdict(pair) for pair in self._kept], "seen": self._seen}
+        return State(own.tensors, {**own.facts, MEMORY: kept}, own.update)
+
+    def carry(self, state: State) -> None:
+        """Takes the memory, and gives the strategy what is its own."""
+        facts = dict(state.facts)
+        kept = facts.pop(MEMORY, {"pairs": [], "seen": 0})
+        self._kept = tuple(TrainingPair(**pair) for pair in kept["pairs"])
+        self._seen = int(kept["seen"])
+        if state.tensors or facts:
+            super().carry(State(state.tensors, facts, state.update))
+
+
+def with_er(kind: type[Strategy]) -> type[Strategy]:
+    """Makes ``<name>+er`` of a strategy: the same, with a uniform sample of the old pairs among the new ones.
+
+    Raises:
+        ValueError: the strategy has a memory of its own.
+    """
+    if kind.replay is not Replay.NONE:
+        raise ValueError(
+            f"{kind.name} replays already ({kind.replay.value}); a second memory would hide the first"
+        )
+    longer = "epochs longer by the memory"
+    body = {
+        "__module__": __name__,
+        "__doc__": f"`{kind.name}` with a reservoir of the pairs it was taught.",
+        "name": f"{kind.name}+er",
+        "summary": f"As {kind.name}, and trains again on a random sample of the pairs of earlier chunks.",
+        "paper": "; ".join(filter(None, [kind.paper, "ER as in CTP (ICCV 2023) and IncCLIP (ECCV 2022)"])),
+        "keeps": "a sample of the pairs"
+        if kind.keeps == "nothing"
+        else f"{kind.keeps}; a sample of the pairs",
+        "overhead": longer if kind.overhead == "none" else f"{kind.overhead}; {longer}",
+        "replay": Replay.JOINED,
+        "quick": {**kind.quick, "memory_size": 6},
+        "Options": make_dataclass(
+            f"{kind.Options.__name__}WithMemory", [], bases=(MemoryOptions, kind.Options), frozen=True
+        ),
+    }
+    return cast("type[Strategy]", type(f"{kind.__name__}WithEr", (Replaying, kind), body))
+
+
+def _through_reservoir(
+    kept: Sequence[TrainingPair], seen: int, context: UpdateContext, size: int
+) -> list[TrainingPair]:
+    pool = [*kept, *context.pairs]
+    reservoir = Reservoir(size, context.seed, seen, list(range(len(kept))))
+    reservoir.offer_all(range(len(kept), len(pool)))
+    return [pool[place] for place in reservoir.items]
+
+
+def _sampled(pairs: Sequence[TrainingPair], count: int, draw: random.Random) -> Sequence[TrainingPair]:
+    """Returns up to so many of the pairs, drawn alike; which slot of a reservoir a pair is in says when it came."""
+    return pairs if len(pairs) <= count else draw.sample(list(pairs), count)
