@@ -19,6 +19,7 @@ from app.bench.sequence import BenchSequence, Compared
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
 from app.workspace import Workspace
+from model_updates import zero_shot
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, Rows
@@ -90,11 +91,13 @@ class CellResult:
         steps: what each cost.
         looked: after each step, the base (0) included, how each slice known by then was ranked.
         peak_bytes: most memory that the process held.
+        probe: accuracy on the probe before the first step and after each, percent; empty without one.
     """
 
     steps: tuple[StepRecord, ...]
     looked: tuple[tuple[Looked, ...], ...]
     peak_bytes: int
+    probe: tuple[float, ...] = ()
 
 
 class Overlay:
@@ -146,20 +149,29 @@ def run_cell(
     material = material_of(workspace, sequence, seed)
     cache = Overlay(workspace.features)
     line = _start(workspace, sequence, seed)
-    looked = [look_up(workspace, line.encoder, line.languages, sequence, material, 0, cache, compared.name)]
+
+    def look(step: int) -> tuple[Looked, ...]:
+        name = compared.name
+        return look_up(workspace, line.encoder, line.languages, sequence, material, step, cache, name)
+
+    looked, probed = [look(0)], _probed(workspace, line.encoder, material, cache)
     steps = []
     for number, lesson in enumerate(material.lessons, start=1):
-        before = line.encoder
         steps.append(_teach(workspace, sequence, compared, lesson, line, material, cache, seed))
-        looked.append(
-            look_up(workspace, line.encoder, line.languages, sequence, material, number, cache, compared.name)
+        looked.append(look(number))
+        probed += _probed(workspace, line.encoder, material, cache)
+        cache.forget_but(
+            _fingerprints(line.encoder, line.languages) | _fingerprints(line.base, line.languages)
         )
-        if line.encoder is not before:
-            cache.forget_but(
-                _fingerprints(line.encoder, line.languages) | _fingerprints(line.base, line.languages)
-            )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return CellResult(tuple(steps), tuple(looked), peak)
+    return CellResult(tuple(steps), tuple(looked), peak, tuple(probed))
+
+
+def _probed(workspace: Workspace, encoder: Encoder, material: Material, cache: FeatureCache) -> list[float]:
+    """Returns the accuracy on the probe, percent, or nothing where there is no probe."""
+    if material.probe is None:
+        return []
+    return [round(zero_shot.measure(encoder, material.probe, workspace.load_image, cache).accuracy, 2)]
 
 
 def _start(workspace: Workspace, sequence: BenchSequence, seed: int) -> Line:
@@ -231,7 +243,7 @@ def _strategy(sequence: BenchSequence, compared: Compared, lesson: Lesson, line:
     if name in REFERENCES:
         return None
     kind = strategy_named(name)
-    given = dict(lesson.step.options if lesson.step.strategy else compared.options)
+    given = dict(lesson.step.options if lesson.step.strategy else sequence.options_of(compared))
     known = {option for option in kind.Options.__dataclass_fields__}
     if sequence.epochs and "epochs" in known and not lesson.step.strategy:
         given.setdefault("epochs", sequence.epochs)

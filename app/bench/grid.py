@@ -66,7 +66,7 @@ def missing(tasks: Sequence[CellTask]) -> list[CellTask]:
     left = []
     for task in tasks:
         kept = read_cell(task.path)
-        if kept is None or kept.digest != task.sequence.digest():
+        if kept is None or kept.digest != task.sequence.digest(task.compared):
             left.append(task)
     return sorted(left, key=lambda task: task.sequence.seeds.index(task.seed))
 

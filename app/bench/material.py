@@ -13,6 +13,7 @@ from app.workspace import Workspace
 from ingest.errors import UnknownChunk
 from ingest.pair import Pair, SliceKey, Split
 from model_updates.pairs import TrainingPair
+from model_updates.zero_shot import Probe
 
 TRAINED = "trained"
 """Captions that were taught, looked up among all pictures that were: what is remembered."""
@@ -76,6 +77,7 @@ class Material:
         galleries: by kind and step number (0 for the base), the pictures that it brings.
         domains: of every picture.
         groups: of every picture.
+        probe: pictures to classify, None where the sequence has none.
     """
 
     lessons: tuple[Lesson, ...]
@@ -83,6 +85,7 @@ class Material:
     galleries: dict[tuple[str, int], tuple[str, ...]]
     domains: dict[str, str]
     groups: dict[str, str]
+    probe: Probe | None = None
 
     def gallery(self, kind: str, until: int | None = None) -> tuple[str, ...]:
         """Returns the pictures of a kind that the steps up to one bring, all steps' when None; each once."""
@@ -108,7 +111,7 @@ def material_of(workspace: Workspace, sequence: BenchSequence, seed: int) -> Mat
     for number, step in enumerate(sequence.ordered(seed), start=1):
         lessons.append(collected.lesson(step))
         collected.measured(step, number)
-    return collected.material(lessons)
+    return collected.material(lessons, collected.probe())
 
 
 class _Collector:
@@ -146,9 +149,30 @@ class _Collector:
                 own = [pair for pair in pairs if (pair.language, pair.domain) == (key.language, key.domain)]
                 self._add(key, kind, number, own, unseen=unseen)
 
-    def material(self, lessons: Sequence[Lesson]) -> Material:
+    def probe(self) -> Probe | None:
+        choice = self._sequence.probe
+        if choice is None:
+            return None
+        pairs = self._pairs(self._sequence.filled(choice), Split.TEST)
+        if len({pair.text for pair in pairs}) < 2:
+            raise UsageProblem(
+                f"The probe has {len(pairs)} held-out pictures and fewer than 2 classes; "
+                "its captions are the names of the classes."
+            )
+        classes = tuple(sorted({pair.text for pair in pairs}))
+        self._domains |= {pair.image_id: pair.domain for pair in pairs}
+        return Probe(
+            step_name(choice) or "probe",
+            tuple(pair.image_id for pair in pairs),
+            tuple(classes.index(pair.text) for pair in pairs),
+            classes,
+            language=pairs[0].language,
+            domain=pairs[0].domain,
+        )
+
+    def material(self, lessons: Sequence[Lesson], probe: Probe | None) -> Material:
         return Material(
-            tuple(lessons), tuple(self._slices.values()), self._galleries, self._domains, self._groups
+            tuple(lessons), tuple(self._slices.values()), self._galleries, self._domains, self._groups, probe
         )
 
     def _add(self, key: SliceKey, kind: str, number: int, pairs: Sequence[Pair], *, unseen: bool) -> None:

@@ -73,7 +73,9 @@ class Cell:
         steps: what each cost; see `app.bench.cell.StepRecord`.
         slices: how each fared.
         peak_bytes: most memory held.
-        digest: of the sequence that it is of.
+        digest: of the sequence and the options that it is of.
+        options: that were given, tuned ones included.
+        probe: accuracy on the probe before the first step and after each, percent; empty without one.
         made: date, machine, torch and threads.
     """
 
@@ -84,6 +86,8 @@ class Cell:
     slices: tuple[SliceRun, ...]
     peak_bytes: int
     digest: str
+    options: Mapping[str, Any]
+    probe: tuple[float, ...]
     made: Mapping[str, Any]
 
 
@@ -123,7 +127,9 @@ def cell_of(
         tuple(asdict(step) for step in result.steps),
         tuple(runs),
         result.peak_bytes,
-        sequence.digest(),
+        sequence.digest(compared),
+        sequence.options_of(compared),
+        result.probe,
         made_here(),
     )
 
@@ -148,6 +154,8 @@ def write_cell(path: Path, cell: Cell) -> None:
         "digest": cell.digest,
         "strategy": cell.strategy,
         "seed": cell.seed,
+        "options": dict(cell.options),
+        "probe_accuracy": list(cell.probe),
         "made": dict(cell.made),
         "peak_bytes": cell.peak_bytes,
         "steps": [dict(step) for step in cell.steps],
@@ -174,6 +182,8 @@ def read_cell(path: Path) -> Cell | None:
         tuple(_slice_run(said) for said in document["slices"]),
         document["peak_bytes"],
         document["digest"],
+        document["options"],
+        tuple(document["probe_accuracy"]),
         document["made"],
     )
 

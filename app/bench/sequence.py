@@ -116,8 +116,10 @@ class BenchSequence(_Part):
         domains: of steps that name none.
         base: what the encoder knows before the first step: measured from the start, never taught.
         unseen: what no step teaches: measured from the start, too, but no part of any average.
+        probe: pictures to classify after every step, their captions being the names of the classes; never taught.
         steps: the updates.
         strategies: what is compared.
+        tuned: of strategies by name, options in place of their own defaults (see `read_sequence`).
         epochs: of every strategy that counts epochs; 0 leaves each its own.
         trained: captions that were trained on, a slice, that are looked up again.
         gallery: "all" pictures of the sequence from the start, or "growing" with the steps.
@@ -134,8 +136,10 @@ class BenchSequence(_Part):
     domains: tuple[str, ...] = ()
     base: Choice | None = None
     unseen: Choice | None = None
+    probe: Choice | None = None
     steps: tuple[Step, ...] = Field(min_length=1)
     strategies: tuple[Compared, ...] = ()
+    tuned: Mapping[str, Mapping[str, Any]] = {}
     epochs: int = Field(default=0, ge=0)
     trained: int = Field(default=300, ge=1)
     gallery: Literal["all", "growing"] = "all"
@@ -176,9 +180,14 @@ class BenchSequence(_Part):
         turn = iter(free)
         return tuple(self.filled(step if step.strategy else next(turn)) for step in self.steps)
 
-    def digest(self) -> str:
-        """Returns the sha256 (hex) of all that decides a run, whatever strategies and seeds there are."""
-        said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about"})
+    def options_of(self, compared: Compared) -> dict[str, Any]:
+        """Returns the options that a strategy runs with: what was tuned, and over it what its line says."""
+        return {**self.tuned.get(compared.name, {}), **compared.options}
+
+    def digest(self, compared: Compared) -> str:
+        """Returns the sha256 (hex) of what decides a strategy's run, other strategies and seeds left out."""
+        said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about", "tuned"})
+        said |= {"strategy": compared.name, "options": self.options_of(compared)}
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
@@ -192,14 +201,18 @@ def step_name(choice: Choice) -> str:
 def read_sequence(path: Path) -> BenchSequence:
     """Reads a sequence file.
 
+    Its key ``tuned`` may name another TOML file beside it, which holds a table of options for each strategy.
+
     Raises:
         UsageProblem: there is none, it is not TOML, or it says something that cannot be run; the sentence names it.
     """
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(said.get("tuned"), str):
+            said["tuned"] = tomllib.loads((path.parent / said["tuned"]).read_text(encoding="utf-8"))
         return BenchSequence.model_validate(said)
     except FileNotFoundError as error:
-        raise UsageProblem(f"There is no sequence file {str(path)!r}.") from error
+        raise UsageProblem(f"There is no file {error.filename!r}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageProblem(f"{path.name} is not a TOML file: {error}.") from error
     except ValidationError as error:
