@@ -7,6 +7,7 @@ from model_updates.parts.feature_head import FeatureHead
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
 from model_updates.parts.router import LdaRouter
+from model_updates.parts.text_inserts import TextBottlenecks, TextLowRank, TextPrefixes
 
 KINDS: dict[str, type[Insert]] = {
     FeatureHead.kind: FeatureHead,
@@ -14,4 +15,7 @@ KINDS: dict[str, type[Insert]] = {
     TextPrompts.kind: TextPrompts,
     LowRank.kind: LowRank,
     LdaRouter.kind: LdaRouter,
+    TextBottlenecks.kind: TextBottlenecks,
+    TextLowRank.kind: TextLowRank,
+    TextPrefixes.kind: TextPrefixes,
 }

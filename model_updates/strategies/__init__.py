@@ -16,19 +16,22 @@ from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategies.joint import Joint
 from model_updates.strategies.l2p import L2p
+from model_updates.strategies.language_lora import LanguageLora
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.lwf import Lwf
 from model_updates.strategies.mas import Mas
+from model_updates.strategies.mla import Mla
 from model_updates.strategies.mod_x import ModX
 from model_updates.strategies.new_words import NewWords
 from model_updates.strategies.oewc import Oewc
+from model_updates.strategies.p_tuning import PTuning
 from model_updates.strategies.rwalk import Rwalk
 from model_updates.strategies.si import Si
 from model_updates.strategies.teir import Teir
 from model_updates.strategy import Strategy
 
-WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der)]
 FinetuneEr = with_er(Finetune)
+WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora)]
 
 STRATEGIES: dict[str, type[Strategy]] = {
     Finetune.name: Finetune,
@@ -50,6 +53,9 @@ STRATEGIES: dict[str, type[Strategy]] = {
     FinetuneEr.name: FinetuneEr,
     Joint.name: Joint,
     Der.name: Der,
+    Mla.name: Mla,
+    PTuning.name: PTuning,
+    LanguageLora.name: LanguageLora,
     **{kind.name: kind for kind in WITH_TEIR},
     L2p.name: L2p,
     DomainAdapters.name: DomainAdapters,

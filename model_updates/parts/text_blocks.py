@@ -1,0 +1,143 @@
+"""The transformer blocks of a text tower, and running it with something put into them for one forward.
+
+What is put in is taken out again when the block of code ends: the tower keeps every module and every bit. Other
+threads must not run the tower meanwhile (the encoder takes turns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
+
+
+def text_blocks(model: nn.Module) -> list[nn.Module]:
+    """Returns the blocks of open_clip's causal text tower, first to last; none where the tower is another one."""
+    blocks = getattr(getattr(model, "transformer", None), "resblocks", ())
+    found = [block for block in blocks if isinstance(block, nn.Module)]
+    known = all(_is_known(block) for block in found)
+    return found if known else []
+
+
+def require_blocks(model: nn.Module) -> list[nn.Module]:
+    """Returns the blocks of a text tower.
+
+    Raises:
+        BadStrategyOption: it has none that we know.
+    """
+    blocks = text_blocks(model)
+    if not blocks:
+        raise BadStrategyOption(
+            "modules of a language go into the transformer blocks of open_clip's own text tower, and this encoder has "
+            "none that we know. Use language-tables, or an encoder with CLIP's text tower"
+        )
+    return blocks
+
+
+def no_text_blocks(strategy: str, encoder: Encoder) -> str | None:
+    """Says that a strategy has nowhere to put its modules, and what to do; None where there are blocks."""
+    if text_blocks(encoder.model):
+        return None
+    return (
+        f"{strategy} puts modules into the transformer blocks of the text tower, and that of {encoder.architecture} "
+        "has none that we know. Use cll-clip or language-tables, or an encoder with CLIP's text tower"
+    )
+
+
+def width_of(block: nn.Module) -> int:
+    """Returns the width of a block's attention."""
+    width: int = block.attn.embed_dim  # type: ignore[union-attr, assignment]
+    return width
+
+
+class PrefixedAttention(nn.Module):
+    """Self-attention that sees keys and values which are no tokens, before all tokens and from every position.
+
+    open_clip has no padding mask, so nothing is masked but what the causal mask masks: the mask gains a column of zeros
+    on its left for each prefix.
+    """
+
+    def __init__(self, attention: nn.MultiheadAttention, keys: Tensor, values: Tensor) -> None:
+        """Stands before an attention for one forward.
+
+        Args:
+            attention: whose projections are used; batch first.
+            keys: (p, width) the same for all texts, or (n, p, width).
+            values: as keys.
+        """
+        super().__init__()
+        self._attention = [attention]  # in a list: it is not a submodule of this one
+        self._prefix = keys, values
+
+    def forward(
+        self,
+        query: Tensor,
+        _key: Tensor,
+        _value: Tensor,
+        need_weights: bool = False,
+        attn_mask: Tensor | None = None,
+    ) -> tuple[Tensor, None]:
+        """Attends from (n, length, width) hidden states to themselves and to the prefixes."""
+        (attention,) = self._attention
+        count, length, width = query.shape
+        projected = functional.linear(query, attention.in_proj_weight, attention.in_proj_bias)
+        asked, *seen = torch.split(projected, width, dim=-1)
+        longer = [
+            torch.cat([prefix.to(rows.dtype).expand(count, -1, -1), rows], dim=1)
+            for prefix, rows in zip(self._prefix, seen, strict=True)
+        ]
+        mask = None if attn_mask is None else functional.pad(attn_mask, (self._prefix[0].shape[-2], 0))
+        split = (count, -1, attention.num_heads, width // attention.num_heads)
+        asked, keys, values = (rows.view(split).transpose(1, 2) for rows in (asked, *longer))
+        out = functional.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
+        out = out.transpose(1, 2).reshape(count, length, width)
+        return attention.out_proj(out), None
+
+
+@contextmanager
+def prefixed(blocks: Sequence[nn.Module], prefixes: Sequence[tuple[Tensor, Tensor] | None]) -> Iterator[None]:
+    """Gives the attention of some blocks keys and values of its own while the block of code runs.
+
+    Args:
+        blocks: of the tower.
+        prefixes: keys and values for each of them, see `PrefixedAttention`; None leaves a block as it is.
+    """
+    originals = [block._modules["attn"] for block in blocks]
+    try:
+        for block, prefix in zip(blocks, prefixes, strict=True):
+            if prefix is not None:
+                block._modules["attn"] = PrefixedAttention(block.attn, *prefix)  # type: ignore[arg-type]
+        yield
+    finally:
+        for block, original in zip(blocks, originals, strict=True):
+            block._modules["attn"] = original
+
+
+@contextmanager
+def after_mlp(blocks: Sequence[nn.Module], modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Adds a module's reading of each block's MLP output to it while the block of code runs."""
+    with ExitStack() as stack:
+        for block, module in zip(blocks, modules, strict=True):
+            mlp: nn.Module = block.mlp  # type: ignore[assignment]
+            stack.callback(mlp.register_forward_hook(_adding(module)).remove)
+        yield
+
+
+def _adding(module: nn.Module) -> Callable[[nn.Module, object, Tensor], Tensor]:
+    return lambda _, given, hidden: hidden + module(hidden)
+
+
+def _is_known(block: nn.Module) -> bool:
+    attention = getattr(block, "attn", None)
+    return (
+        isinstance(attention, nn.MultiheadAttention)
+        and attention.batch_first
+        and attention.in_proj_weight is not None
+        and isinstance(getattr(block, "mlp", None), nn.Module)
+    )

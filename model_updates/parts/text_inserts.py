@@ -1,0 +1,153 @@
+"""Modules in the blocks of a frozen text tower: a bottleneck, low-rank deltas, or prefixes; inserts of one language."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from model_updates.inserts import Insert, Owner, RunTexts
+from model_updates.parts.low_rank import overlaid
+from model_updates.parts.text_blocks import after_mlp, prefixed, require_blocks, text_blocks, width_of
+
+
+class TextBottlenecks(Insert):
+    """``h + W_up relu(W_down h)`` behind the MLP of every block (Houlsby et al., ICML 2019).
+
+    W_up and its bias start at zero, so that the tower's output is unchanged to the bit.
+    """
+
+    kind = "text-bottlenecks"
+    tower = "text"
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
+        super().__init__(owner, config)
+        self.bottlenecks = nn.ModuleList(
+            _bottleneck(width_of(block), int(config["reduction"])) for block in blocks
+        )
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes a bottleneck for each block of a model's text tower."""
+        blocks = require_blocks(model)
+        return cls(owner, config, blocks).to(_device(blocks))
+
+    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
+        """Runs the body with the bottlenecks."""
+        with after_mlp(text_blocks(model), list(self.bottlenecks)):
+            return run(embedded, ends)
+
+
+def _bottleneck(width: int, reduction: int) -> nn.Sequential:
+    up = nn.Linear(max(1, width // reduction), width)
+    nn.init.zeros_(up.weight)
+    nn.init.zeros_(up.bias)
+    return nn.Sequential(nn.Linear(width, max(1, width // reduction)), nn.ReLU(), up)
+
+
+class TextLowRank(Insert):
+    """``W x + (alpha / r) B A x`` for the query and the value projection of every block (Hu et al., ICLR 2022).
+
+    Attributes:
+        down: two (rank, width) matrices A for each block, query first; Kaiming-uniform.
+        up: two (width, rank) matrices B for each block; zero, so that the tower's output is unchanged to the bit.
+    """
+
+    kind = "text-low-rank"
+    tower = "text"
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
+        super().__init__(owner, config)
+        self.down, self.up = nn.ParameterList(), nn.ParameterList()
+        rank = int(config["rank"])
+        for width in (width_of(block) for block in blocks for _ in "qv"):
+            down = torch.empty(rank, width)
+            nn.init.kaiming_uniform_(down, a=math.sqrt(5))
+            self.down.append(nn.Parameter(down))
+            self.up.append(nn.Parameter(torch.zeros(width, rank)))
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes deltas for each block of a model's text tower."""
+        blocks = require_blocks(model)
+        return cls(owner, config, blocks).to(_device(blocks))
+
+    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
+        """Runs the body on the sums of its weights and the deltas."""
+        blocks = text_blocks(model)
+        transformer: nn.Module = model.transformer  # type: ignore[assignment]
+        with overlaid(transformer, self.sums(blocks)):
+            return run(embedded, ends)
+
+    def sums(self, blocks: list[nn.Module]) -> dict[str, Tensor]:
+        """Returns the fused projection (3 width, width) of each block with the deltas on queries and values."""
+        factor = float(self.config["alpha"]) / float(self.config["rank"])
+        deltas = [factor * up @ down for up, down in zip(self.up, self.down, strict=True)]
+        summed = {}
+        for number, (block, query, value) in enumerate(zip(blocks, deltas[::2], deltas[1::2], strict=True)):
+            weight = block.get_parameter("attn.in_proj_weight")
+            fused = torch.cat([query, torch.zeros_like(query), value])
+            summed[f"resblocks.{number}.attn.in_proj_weight"] = weight + fused
+        return summed
+
+
+class TextPrefixes(Insert):
+    """Keys and values before all tokens of every block (P-Tuning v2; Liu et al., ACL 2022).
+
+    While a language is learned for the first time they come out of an embedding and a network of two layers with a
+    tanh, which steadies training; `folded` keeps what comes out and drops both.
+
+    Attributes:
+        prefixes: (blocks, 2, length, width) keys and values, once folded.
+        rows: (length, width) what the network makes them of, before.
+    """
+
+    kind = "text-prefixes"
+    tower = "text"
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
+        super().__init__(owner, config)
+        length, width = int(config["length"]), width_of(blocks[0])
+        self._shape = (len(blocks), 2, length, width)
+        if config["folded"]:
+            self.prefixes = nn.Parameter(torch.zeros(self._shape))
+        else:
+            hidden = int(config["hidden"])
+            self.rows = nn.Parameter(torch.randn(length, width))
+            self.network = nn.Sequential(
+                nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, 2 * len(blocks) * width)
+            )
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes prefixes for each block of a model's text tower."""
+        blocks = require_blocks(model)
+        return cls(owner, config, blocks).to(_device(blocks))
+
+    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
+        """Runs the body with the prefixes."""
+        pairs = [(keys, values) for keys, values in self.made()]
+        with prefixed(text_blocks(model), pairs):
+            return run(embedded, ends)
+
+    def made(self) -> Tensor:
+        """Returns the prefixes (blocks, 2, length, width)."""
+        if self.config["folded"]:
+            return self.prefixes
+        blocks, pair, length, width = self._shape
+        made: Tensor = self.network(self.rows)
+        return made.view(length, blocks, pair, width).permute(1, 2, 0, 3)
+
+    def folded(self, model: nn.Module) -> Self:
+        """Returns an insert with the same outputs that holds the prefixes alone."""
+        made = self.build(self.owner, {**self.config, "folded": True}, model)
+        with torch.no_grad():
+            made.prefixes.copy_(self.made())
+        return made
+
+
+def _device(blocks: list[nn.Module]) -> torch.device:
+    return next(blocks[0].parameters()).device

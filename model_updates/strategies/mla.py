@@ -1,0 +1,57 @@
+"""MLA: CLL-CLIP with a small bottleneck for each language in every block of the text tower.
+
+Idea: beside the token table, which all languages share, each language gets modules of its own in the frozen text
+tower. A query is read with those of its language, so that what a language learned there is never overwritten.
+
+Formula: ``h + W_up relu(W_down h)`` behind the MLP of every block, bottleneck half as wide as the tower, W_up zero at
+first; the losses are CLL-CLIP's. Source: Houlsby et al., ICML 2019, as MLA (Zhang et al., 2022) was compared with in
+CLL-CLIP with TEIR (AAAI 2024), Table 2. Where we differ: the base's language, which the tower was trained on, has none.
+
+Kept in the encoder: one module a language, read by its texts alone. Carried between updates: nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
+from model_updates.parts.insert_teaching import InsertTeaching
+from model_updates.parts.shared_table import SharedTableOptions
+from model_updates.parts.text_inserts import TextBottlenecks
+
+
+@dataclass(frozen=True)
+class MlaOptions(SharedTableOptions):
+    """Adds the bottleneck to the teaching options.
+
+    Attributes:
+        reduction: how many times narrower than the tower the bottleneck is (2).
+    """
+
+    reduction: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reduction < 1:
+            raise BadStrategyOption(f"reduction is at least 1, got {self.reduction}")
+
+
+class Mla(InsertTeaching):
+    """A bottleneck for each language."""
+
+    name = "mla"
+    summary = "Trains the word table and gives each language a small module in every block of the text tower."
+    paper = "Houlsby et al., ICML 2019, as in CLL-CLIP with TEIR (AAAI 2024), Table 2"
+    family = Family.LANGUAGES
+    trains = "the token table and a module for each language"
+    keeps = "nothing: the modules are part of the encoder"
+    overhead = "a twelfth more text tower"
+    Options = MlaOptions
+    insert = TextBottlenecks
+    options: MlaOptions
+
+    def configuration(self) -> dict[str, Any]:
+        """Returns how much narrower a bottleneck is."""
+        return {"reduction": self.options.reduction}
