@@ -28,6 +28,7 @@ from model_updates.strategies.p_tuning import PTuning
 from model_updates.strategies.rwalk import Rwalk
 from model_updates.strategies.si import Si
 from model_updates.strategies.teir import Teir
+from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import Strategy
 
 FinetuneEr = with_er(Finetune)
@@ -48,6 +49,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Lwf.name: Lwf,
     ModX.name: ModX,
     Dkr.name: Dkr,
+    Zscl.name: Zscl,
     Oewc.name: Oewc,
     Er.name: Er,
     FinetuneEr.name: FinetuneEr,

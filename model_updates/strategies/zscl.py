@@ -1,0 +1,199 @@
+"""ZSCL: fine-tuning that must say of reference data what the first encoder said, and releases its average weights.
+
+Idea: what an encoder knew at first shows on pictures and texts of any kind, none of them taught. Keep its answers
+there, keep near the weights of before, and let the mean of the weights along the way go live.
+
+Formula: ``L = L_task + D(rows) + D(columns) + 1 * |theta - theta_{t-1}|**2``; ``D = T**2 * KL(sm(s U_0 Z' / T) ||
+sm(s U Z' / T))`` with U the features of reference pictures, U_0 and Z those of the first encoder's pictures and texts,
+T = 2. L_task is the contrastive loss with labels smoothed by 0.2. ``mean <- (n mean + theta) / (n + 1)`` at the first
+step and every 100 of 1000, starting from the weights of before; the mean is validated, released, and the next update's
+start. Source: Zheng et al., ICCV 2023, and the authors' code (class-incremental training; for captions InfoNCE takes
+the place of the cross-entropy over classes, which is ours).
+
+Since old and new logits both use the first encoder's text features, no gradient of D reaches the text tower (the
+paper's prose suggests that it does): the weights alone hold it. The temperature does not train.
+
+Where we differ: KL in the place of the cross-entropy has the same gradient and is 0 where nothing changed. The mean is
+taken ten times an update, however long that is, and running statistics are averaged, too. The reference is a chunk
+that may lie outside the gallery; without one, what people find today, else chunks learned before, else the chunk
+itself: the update's notes say which. ImageNet and Conceptual Captions, the paper's, are not at hand. What C-CLIP
+(ICLR 2025) compares with under this name distils within the batch alone and averages nothing.
+
+Kept between updates: nothing but the encoder itself; the first encoder of the line is the teacher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax, normalize
+
+from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
+from model_updates.losses import kl_rows, multi_positive_info_nce
+from model_updates.pairs import Batch, UpdateData
+from model_updates.parts.importance import quadratic_penalty
+from model_updates.parts.reference_data import Taught, chosen_reference
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers, groups_of
+from model_updates.parts.weight_average import WeightAverage
+from model_updates.strategy import Epochs, ParameterGroup, UpdateContext
+
+TERMS_AN_UPDATE = 10
+
+
+@dataclass(frozen=True)
+class ZsclOptions(TwoTowerOptions):
+    """Adds reference data, the distance to the old weights and the average to the options of two towers.
+
+    Attributes:
+        reference: id of the chunk with reference pictures and texts; empty for what is known already.
+        reference_size: most pictures of the reference.
+        reference_batch: of them, how many a step looks at (64).
+        distillation: weight of D in both directions (1); 0 looks at no reference.
+        temperature: T (2).
+        stay: weight of the squared distance to the weights before, summed over all weights (1).
+        label_smoothing: of the contrastive loss (0.2).
+        average_every: steps between two terms of the average (100 of 1000); 0 takes ten an update.
+        weight_decay: on matrices (0).
+    """
+
+    reference: str = ""
+    reference_size: int = 1000
+    reference_batch: int = 64
+    distillation: float = 1.0
+    temperature: float = 2.0
+    stay: float = 1.0
+    label_smoothing: float = 0.2
+    average_every: int = 0
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reference_size < 2 or self.reference_batch < 2 or self.average_every < 0:
+            raise BadStrategyOption(
+                "reference_size and reference_batch are at least 2 and average_every is not negative; got "
+                f"{self.reference_size}, {self.reference_batch} and {self.average_every}"
+            )
+        if min(self.distillation, self.stay) < 0 or self.temperature <= 0:
+            raise BadStrategyOption(
+                "distillation and stay are not negative and temperature is above 0, "
+                f"got {self.distillation}, {self.stay} and {self.temperature}"
+            )
+        if not 0 <= self.label_smoothing < 1:
+            raise BadStrategyOption(f"label_smoothing is from 0 to below 1, got {self.label_smoothing}")
+
+
+class Zscl(TwoTowers):
+    """Zero-shot continual learning."""
+
+    name = "zscl"
+    summary = "Fine-tunes both towers, keeps what the first encoder says of reference pictures, and averages weights."
+    paper = "Zheng et al., ICCV 2023"
+    family = Family.DISTILLATION
+    trains = "both towers, not the temperature"
+    keeps = "nothing: the first encoder of the line is the teacher"
+    overhead = "a batch of reference pictures through the image tower at each step"
+    Options = ZsclOptions
+    quick = {"epochs": 2, "batch_size": 8, "reference_size": 8, "reference_batch": 4}
+    options: ZsclOptions
+
+    def __init__(self, options: ZsclOptions | None = None) -> None:
+        super().__init__(options)
+        self._average: WeightAverage | None = None
+        self._taught: Taught | None = None
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter but the temperature train, and chooses the reference."""
+        super().before_update(context)
+        self._encoder.model.logit_scale.requires_grad_(False)
+        self._anchor, self._seed = context.open_anchor, context.seed
+        self._reference = chosen_reference(context, self.options.reference, self.options.reference_size)
+        self._now = {n: p for n, p in self._encoder.model.named_parameters() if p.requires_grad}
+        self._start = {name: value.detach().clone() for name, value in self._now.items()}
+        self._ones = {name: torch.ones((), device=value.device) for name, value in self._now.items()}
+
+    def take(self, data: UpdateData) -> None:
+        """Has the first encoder look at the reference, and starts the average."""
+        full, rest = divmod(len(data.train), self.options.batch_size)
+        steps = (full + (rest > 1)) * self.options.epochs
+        every = self.options.average_every or steps // TERMS_AN_UPDATE
+        self._average = WeightAverage(self._encoder.model, every)
+        if self.options.distillation:
+            self._taught = Taught(self._reference, self._anchor(), data.load_image)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns every parameter but the temperature."""
+        scale = self._encoder.model.logit_scale
+        groups = groups_of(self._encoder)
+        for group in groups:
+            group.parameters = [parameter for parameter in group.parameters if parameter is not scale]
+        return groups
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the smoothed contrastive term, the distillation and the distance to the weights before."""
+        image, text = self.unit_features(batch)
+        terms = {"contrastive": self._smoothed(image @ text.T, batch)}
+        if self._taught is not None:
+            terms["distillation"] = self.options.distillation * self._distilled(self._taught)
+        moved = quadratic_penalty(self._now, self._start, self._ones)
+        return terms | {"stay": self.options.stay * moved}
+
+    def _smoothed(self, similarities: Tensor, batch: Batch) -> Tensor:
+        share, index = self.options.label_smoothing, batch.image_index
+        sharp = multi_positive_info_nce(similarities, self.scale, index, index)
+        return (1 - share) * sharp + share * even_cross_entropy(self.scale * similarities)
+
+    def _distilled(self, taught: Taught) -> Tensor:
+        step = 0 if self._average is None else self._average.steps
+        rows = taught.draw(self.options.reference_batch, self._seed * 1_000_003 + step)
+        pictures, domains = taught.pictures(rows)
+        now = normalize(self._encoder.forward_images(pictures, domains).float(), dim=-1)
+        scale, temperature = self.scale, self.options.temperature
+        before = scale * taught.images(rows) @ taught.texts.T / temperature
+        after = scale * now @ taught.texts.T / temperature
+        return temperature**2 * (kl_rows(before, after) + kl_rows(before.T, after.T))
+
+    def after_step(self) -> None:
+        """Keeps the temperature in range, counts the step and averages."""
+        super().after_step()
+        if self._average is not None:
+            self._average.after_step()
+
+    def deployed(self) -> AbstractContextManager[object]:
+        """Validates the average."""
+        return super().deployed() if self._average is None else self._average.in_place()
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Releases the average, and lets go of the reference."""
+        if self._average is not None:
+            self._terms = self._average.terms
+            self._average.put()
+        self._average, self._taught, self._start = None, None, {}
+
+    def notes(self) -> list[str]:
+        """Says what the reference was and how many weights were averaged."""
+        used = (
+            f"{len(self._reference.pairs)} reference pictures from {self._reference.origin}."
+            if self.options.distillation
+            else "No reference pictures."
+        )
+        return [used, f"The mean of {self._terms} weights along the way."]
+
+    def progress(self) -> dict[str, Tensor]:
+        """Returns the average, which counts the steps, too."""
+        return {} if self._average is None else self._average.state()
+
+    def load_progress(self, progress: Mapping[str, Tensor]) -> None:
+        """Takes the average back."""
+        if self._average is not None:
+            self._average.restore(progress)
+
+
+def even_cross_entropy(logits: Tensor) -> Tensor:
+    """Returns the cross-entropy of rows and of columns against even targets, averaged: what smooths labels."""
+    rows, columns = log_softmax(logits, dim=1).mean(), log_softmax(logits, dim=0).mean()
+    return -(rows + columns) / 2
