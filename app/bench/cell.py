@@ -73,7 +73,8 @@ class Line:
         encoder: as it is now.
         languages: learned so far, in order.
         carried: what each strategy keeps, by its name.
-        taught: the pairs of every step so far.
+        taught: the pairs of every step so far, after those that the base knows.
+        updates: so far.
     """
 
     base: Encoder
@@ -81,6 +82,7 @@ class Line:
     languages: list[str]
     carried: dict[str, State] = field(default_factory=dict)
     taught: list[tuple[TrainingPair, ...]] = field(default_factory=list)
+    updates: int = 0
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ def run_cell(
     material = material_of(workspace, sequence, seed)
     cache = Overlay(workspace.features)
     line = _start(workspace, sequence, seed)
+    line.taught.append(material.known)
 
     def look(step: int) -> tuple[Looked, ...]:
         name = compared.name
@@ -231,7 +234,7 @@ def _teach(
     report = run_update(strategy, context, data)
     line.carried[strategy.name] = strategy.carried()
     moved = _moved(line.encoder, candidate, material)
-    line.encoder = candidate
+    line.encoder, line.updates = candidate, line.updates + 1
     line.languages += sorted({pair.language for pair in train} - set(line.languages))
     line.taught.append(lesson.train)
     return _record(lesson, report, line, moved, time.monotonic() - began)
@@ -278,7 +281,7 @@ def _context(
         open_previous=lambda: previous,
         learned_domains=domains,
         seed=seed,
-        update_number=1 + len(line.taught),
+        update_number=1 + line.updates,
         load_image=workspace.load_image,
         open_earlier=lambda: earlier,
         open_known=lambda: tuple(known),

@@ -73,6 +73,7 @@ class Material:
 
     Attributes:
         lessons: in order.
+        known: training pairs of what the encoder knows before the first step, where the sequence says what that is.
         slices: every slice of every step, each once, by the step that taught it.
         galleries: by kind and step number (0 for the base), the pictures that it brings.
         domains: of every picture.
@@ -81,6 +82,7 @@ class Material:
     """
 
     lessons: tuple[Lesson, ...]
+    known: tuple[TrainingPair, ...]
     slices: tuple[Slice, ...]
     galleries: dict[tuple[str, int], tuple[str, ...]]
     domains: dict[str, str]
@@ -171,9 +173,10 @@ class _Collector:
         )
 
     def material(self, lessons: Sequence[Lesson], probe: Probe | None) -> Material:
-        return Material(
-            tuple(lessons), tuple(self._slices.values()), self._galleries, self._domains, self._groups, probe
-        )
+        base = self._sequence.base
+        known = () if base is None else self._beside(self._pairs(self._sequence.filled(base), Split.TRAIN))
+        slices = tuple(self._slices.values())
+        return Material(tuple(lessons), known, slices, self._galleries, self._domains, self._groups, probe)
 
     def _add(self, key: SliceKey, kind: str, number: int, pairs: Sequence[Pair], *, unseen: bool) -> None:
         chosen = sampled(pairs, self._sequence.trained) if kind == TRAINED else list(pairs)

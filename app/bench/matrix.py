@@ -7,7 +7,7 @@ or of the same thing, never counts as ahead of the right one there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from model_updates.encoder import Encoder
 from model_updates.evaluation import View
 from model_updates.features import FeatureCache
 from model_updates.inserts import BASE
-from model_updates.measurement import HeldOut, Measured, Side, measure_views
+from model_updates.measurement import HeldOut, Measured, ReadAs, Side, measure_views
 from model_updates.references import TRANSLATE_TEST
 
 TOLD = "told"
@@ -74,7 +74,7 @@ def look_up(
     routes = {image_id: encoder.image_route(domain) for image_id, domain in material.domains.items()}
     side = Side(
         encoder,
-        Reader(encoder, languages, cache),
+        _reads(encoder, languages, cache),
         {image_id: route for image_id, route in routes.items() if route != BASE},
     )
     found = []
@@ -85,6 +85,15 @@ def look_up(
         everything = material.gallery(one.kind, until)
         found.append(_looked(workspace, side, asked, number, everything, material, cache))
     return tuple(found)
+
+
+def _reads(
+    encoder: Encoder, languages: Sequence[str], cache: FeatureCache
+) -> Callable[[Sequence[str]], list[ReadAs]]:
+    """Returns how search reads texts; where one table serves every language, whichever is guessed reads alike."""
+    if len({encoder.text_route(language) for language in languages}) == 1:
+        return lambda texts: [((languages[0], 0.0),)] * len(texts)
+    return Reader(encoder, languages, cache)
 
 
 def _looked(

@@ -1,0 +1,220 @@
+"""The homes that the protocols run on: what is uploaded into each, from the evaluation data and from drawn scenes.
+
+| chunk | what |
+|---|---|
+| `names` | short names of 1,185 emoji in 36 languages on their noto picture |
+| `line`, `fluent3d` | English names on the same things in two other styles; `line-1` … `line-9`: `line` by group |
+| `photo` | English captions of photographs |
+| `ink`, `chalk` | drawn scenes in two styles, English |
+| `edges`, `thermal` | emoji as their edges, and in the colours of a thermal camera |
+| `negative`, `mosaic` | for tuning alone: emoji whose colours are turned round, or that are cut into tiles |
+| `cipher` | for tuning alone: names in three invented languages |
+| `scene-<subject>` | drawn scenes of one subject, to learn from scratch |
+| `classes` | held-out scenes whose caption is their subject: the probe |
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from PIL import Image, ImageFilter, ImageOps
+from real_input_data import UploadRow, emoji_rows, emoji_splits, photo_rows, read_tsv, write_upload
+
+from app.learning import update_cycle
+from app.settings import Settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from ingest.samples.chunks import Drawing, write_chunk
+from ingest.samples.scene_grid import SUBJECTS, Scene, all_scenes, held_out
+
+TINY, PHOTO = "perennial-tiny", "perennial-photo"
+HOMES = {TINY: "tiny", PHOTO: "photo"}
+ORDER = "en it de fil tr uk nl bn he fi sv qu fa mi fr el zh id sw no hi da te th pt ru ro pl hr es vi ar cs ko ja hu"
+LANGUAGES = tuple(ORDER.split())
+"""In the order of CLL-CLIP's experiments."""
+CIPHERS = {"qaa": 5, "qab": 11, "qac": 17}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+PHOTOS = 1_200
+TAUGHT_PHOTOS = 2_500
+SCENES_A_SUBJECT = 150
+SCENES_A_STYLE = 1_000
+CLASS_PICTURES = 360
+
+Say = Callable[[str], None]
+Write = Callable[[Path], Path]
+
+
+def home_of(name: str, data: Path, work: Path, say: Say) -> Settings:
+    """Returns the settings of a home, made first where there is none; a stopped one goes on with what it lacks."""
+    settings = Settings(home=work / "homes" / name, device="cpu")
+    model = next(encoder for encoder, home in HOMES.items() if home == name)
+    if not settings.home.exists():
+        settings.home.parent.mkdir(parents=True, exist_ok=True)
+        update_cycle.initialise(settings, model=model)
+    with Workspace.open(settings) as workspace:
+        there = {chunk.name.removesuffix(".zip") for chunk in workspace.catalog.chunks()}
+        for chunk, write in _uploads(name, data).items():
+            if chunk in there:
+                continue
+            with tempfile.TemporaryDirectory(dir=work) as place:
+                source = write(Path(place) / chunk)
+                report = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="benchmark").report
+            say(f"home {name}: {chunk}, {report.accepted} pairs taken in")
+    return settings
+
+
+def _uploads(home: str, data: Path) -> dict[str, Write]:
+    if home == HOMES[PHOTO]:
+        return {
+            f"photo-{language}": partial(
+                _rows_upload, lambda tag=language: photo_rows(data, tag, photos=TAUGHT_PHOTOS)
+            )
+            for language in ("en", "cs", "hi", "uk")
+        }
+    splits = emoji_splits(data)
+    names = partial(emoji_rows, data, splits)
+    uploads: dict[str, Write] = {
+        "names": partial(_rows_upload, lambda: [row for tag in LANGUAGES for row in names(tag, ("noto",))]),
+        "line": partial(_rows_upload, lambda: names("en", ("line",))),
+        "fluent3d": partial(_rows_upload, lambda: names("en", ("fluent3d",))),
+        "photo": partial(_rows_upload, lambda: photo_rows(data, "en", photos=PHOTOS)),
+        "cipher": partial(_rows_upload, lambda: list(_ciphers(names("en", ("fluent3d",))))),
+        "edges": partial(_changed_upload, lambda: names("en", ("noto",)), "edges", _edges),
+        "thermal": partial(_changed_upload, lambda: names("en", ("noto",)), "thermal", _thermal),
+        "negative": partial(_changed_upload, lambda: names("en", ("noto",)), "negative", _negative),
+        "mosaic": partial(_changed_upload, lambda: names("en", ("noto",)), "mosaic", _mosaic),
+    }
+    for number, group in enumerate(_groups(data).items(), start=1):
+        uploads[f"line-{number}"] = partial(
+            _rows_upload, lambda keys=group[1]: [row for row in names("en", ("line",)) if row.group in keys]
+        )
+    for style in ("ink", "chalk"):
+        uploads[style] = partial(_scene_upload, lambda style=style: _some_scenes(style), style)
+    for subject in SUBJECTS:
+        uploads[f"scene-{subject}"] = partial(
+            _scene_upload, lambda subject=subject: _of_subject(subject), None
+        )
+    uploads["classes"] = _classes_upload
+    return uploads
+
+
+# ------------------------------------------------------------------------------------------------- emoji, photographs
+
+
+def _rows_upload(rows: Callable[[], Sequence[UploadRow]], folder: Path) -> Path:
+    return write_upload(folder, rows())
+
+
+def _ciphers(rows: Sequence[UploadRow]) -> Iterator[UploadRow]:
+    """Names in three languages that nobody speaks: letters exchanged, words in the opposite order; and the English."""
+    yield from rows
+    for tag, shift in CIPHERS.items():
+        table = str.maketrans(LETTERS, LETTERS[shift:] + LETTERS[:shift])
+        for row in rows:
+            said = " ".join(reversed(row.caption.lower().translate(table).split()))
+            yield replace(row, caption=said, language=tag)
+
+
+def _changed_upload(
+    rows: Callable[[], Sequence[UploadRow]],
+    domain: str,
+    change: Callable[[Image.Image], Image.Image],
+    folder: Path,
+) -> Path:
+    """Writes an upload whose pictures are made from others, in a domain of their own."""
+    made = folder.with_name(f"{domain}-pictures")
+    made.mkdir(parents=True)
+    changed = []
+    for row in rows():
+        picture = made / f"{row.picture.stem}.png"
+        with Image.open(row.picture) as opened:
+            change(_flat(opened)).save(picture)
+        changed.append(replace(row, picture=picture, domain=domain))
+    return write_upload(folder, changed)
+
+
+def _flat(picture: Image.Image) -> Image.Image:
+    clear = picture.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert("RGB")
+
+
+def _negative(picture: Image.Image) -> Image.Image:
+    return ImageOps.invert(picture)
+
+
+def _edges(picture: Image.Image) -> Image.Image:
+    return ImageOps.invert(picture.convert("L").filter(ImageFilter.FIND_EDGES)).convert("RGB")
+
+
+def _thermal(picture: Image.Image) -> Image.Image:
+    return ImageOps.colorize(picture.convert("L"), "navy", "yellow", mid="crimson")
+
+
+def _mosaic(picture: Image.Image) -> Image.Image:
+    tiles = picture.resize((18, 18), Image.Resampling.BOX)
+    return tiles.resize(picture.size, Image.Resampling.NEAREST)
+
+
+def _groups(data: Path) -> Mapping[str, frozenset[str]]:
+    """Returns the keys of each Unicode group, groups in the order of the data."""
+    found: dict[str, set[str]] = {}
+    for row in read_tsv(data / "emoji" / "concepts.tsv"):
+        found.setdefault(row["group"], set()).add(row["key"])
+    return {group: frozenset(keys) for group, keys in found.items()}
+
+
+# ------------------------------------------------------------------------------------------------------- drawn scenes
+
+
+def _by_hash(scenes: Sequence[Scene], salt: str) -> list[Scene]:
+    return sorted(scenes, key=lambda scene: hashlib.sha256(f"{salt}:{scene.identity}".encode()).hexdigest())
+
+
+def _some_scenes(style: str) -> list[Drawing]:
+    return [(scene, style, 0) for scene in _by_hash(list(all_scenes()), style)[:SCENES_A_STYLE]]
+
+
+def _of_subject(subject: str) -> list[Drawing]:
+    own = [scene for scene in all_scenes() if scene.subject == subject]
+    return [
+        (scene, ("gouache", "flat")[number % 2], 7)
+        for number, scene in enumerate(_by_hash(own, "subject")[:SCENES_A_SUBJECT])
+    ]
+
+
+def _scene_upload(drawings: Callable[[], Sequence[Drawing]], domain: str | None, path: Path) -> Path:
+    path = path.with_suffix(".zip")
+    write_chunk(path, scenes=drawings(), languages=["en"], domain=domain or "scenes", split=_split)
+    return path
+
+
+def _split(scene: Scene) -> str:
+    if held_out(scene):
+        return "test"
+    return "validation" if int(hashlib.sha256(scene.identity.encode()).hexdigest(), 16) % 100 < 6 else "train"
+
+
+def _classes_upload(folder: Path) -> Path:
+    """Held-out scenes, each with its subject alone as caption."""
+    scenes = [scene for scene in _by_hash(list(all_scenes()), "classes") if held_out(scene)][:CLASS_PICTURES]
+    drawn = folder.with_name("classes-drawn.zip")
+    write_chunk(
+        drawn, scenes=[(s, "gouache", 11) for s in scenes], languages=["en"], domain="scenes", split="test"
+    )
+    shutil.unpack_archive(drawn, folder)
+    table = folder / "captions.csv"
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with table.open("w", encoding="utf-8", newline="") as file:
+        written = csv.DictWriter(file, list(rows[0]))
+        written.writeheader()
+        for row in rows:
+            written.writerow(row | {"caption": row["group"].partition("-")[0]})
+    return folder

@@ -1,0 +1,98 @@
+"""Runs the five protocols of docs/results/strategies.md: homes from the evaluation data, then every sequence on them.
+
+    python benchmarks/protocols.py --data ../shared/data --work WORK [--only languages] [--processes 2]
+
+Homes are made once in the work folder (`protocol_data.py` says what is in them). Every finished cell is a small JSON
+file under docs/results/bench/ and is not run again, so the whole set can be stopped, and go on elsewhere. `--quick`
+runs small sequences of their own within ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from protocol_data import HOMES, home_of
+
+from app.bench.grid import CellTask, missing, run_grid
+from app.bench.results import cell_path
+from app.bench.sequence import BenchSequence, read_sequence
+from app.settings import Settings
+
+HERE = Path(__file__).parent
+SEQUENCES = HERE / "sequences"
+CELLS = HERE.parent / "docs" / "results" / "bench"
+QUICK = "quick-"
+
+
+def main() -> int:
+    """Runs what is not finished, and says how many cells failed."""
+    asked = _arguments()
+    sequences = _sequences(asked.only, quick=asked.quick)
+    settings = {name: home_of(name, asked.data, asked.work, _say) for name in _homes(sequences)}
+    tasks = [task for found in sequences for task in _tasks(found, settings, asked)]
+    left = missing(tasks)
+    _say(f"{len(tasks)} cells, {len(tasks) - len(left)} of them finished before")
+    failed = run_grid(left, processes=asked.processes, say=_say)
+    for one in failed:
+        _say(f"failed: {one.name}: {one.reason}")
+    return 1 if failed else 0
+
+
+def _tasks(
+    sequence: BenchSequence, settings: dict[str, Settings], asked: argparse.Namespace
+) -> list[CellTask]:
+    chosen = [
+        compared
+        for compared in sequence.strategies
+        if not asked.strategy or compared.name in asked.strategy or compared.label in asked.strategy
+    ]
+    return [
+        CellTask(
+            settings[HOMES[sequence.encoder]],
+            sequence,
+            compared,
+            seed,
+            cell_path(asked.cells, sequence.name, compared.label, seed),
+        )
+        for compared in chosen
+        for seed in sequence.seeds
+        if asked.seeds is None or seed < asked.seeds
+    ]
+
+
+def _sequences(only: list[str] | None, *, quick: bool) -> list[BenchSequence]:
+    paths = sorted(SEQUENCES.glob("*.toml"))
+    found = [read_sequence(path) for path in paths if path.name != "tuned.toml"]
+    named = [one for one in found if one.name in only] if only else found
+    return named if only else [one for one in named if one.name.startswith(QUICK) == quick]
+
+
+def _homes(sequences: list[BenchSequence]) -> list[str]:
+    return sorted({HOMES[sequence.encoder] for sequence in sequences})
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+    sys.stdout.flush()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the evaluation data")
+    parser.add_argument("--work", type=Path, required=True, help="where homes are made")
+    parser.add_argument("--cells", type=Path, default=CELLS)
+    parser.add_argument("--only", nargs="*", help="names of sequences")
+    parser.add_argument("--strategy", nargs="*", help="names or labels of strategies")
+    parser.add_argument("--seeds", type=int, default=None, help="only the first so many")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--quick", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
