@@ -49,7 +49,6 @@ class NewWords(LanguageTeaching):
     trains = "token rows of new words"
     keeps = "nothing"
     overhead = "none"
-    language_at_query = True
     Options = NewWordsOptions
     options: NewWordsOptions
 

@@ -1,30 +1,45 @@
-"""The contract that every registered strategy keeps, on a tiny random encoder."""
+"""The contract that every registered strategy keeps, on a tiny random encoder.
+
+What is shared between the tests, and what they know of each term, is in `contract.py`; other towers are in
+`test_strategy_towers.py`.
+"""
 
 import dataclasses
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from safetensors.torch import load_file
+from torch import Tensor
 
-from model_updates.batches import Batches
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption, ForeignTokenizer, UnknownStrategy
-from model_updates.options import options_of
-from model_updates.pairs import Batch
+from model_updates.errors import ForeignTokenizer, NothingToLearn, UnknownStrategy
+from model_updates.families import Family
 from model_updates.strategies import STRATEGIES, strategy_named
-from model_updates.strategy import Schedule, State, Strategy, UpdateContext
-from model_updates.versions import load_state, read_inserts, write_version
+from model_updates.versions import load_state, write_version
+from model_updates.vocabulary import SHARED
+from tests.model_updates import later_process
+from tests.model_updates.contract import (
+    PowerCutError,
+    begin,
+    carry,
+    context_of,
+    first_update,
+    gradient_norm,
+    holds,
+    made,
+    moved,
+    run,
+    second_context,
+    second_update,
+    weights_of,
+)
 from tests.model_updates.tiny import (
     DOMAIN,
     TEXT_ONLY,
     assert_same_state,
     context_for,
-    data_for,
-    draw,
-    image_ids,
     make_strategy,
     teach,
     tiny_encoder,
@@ -32,85 +47,130 @@ from tests.model_updates.tiny import (
 )
 
 every_strategy = pytest.mark.parametrize("name", list(STRATEGIES))
+both_updates = pytest.mark.parametrize("update", [1, 2])
+NEW = frozenset({"en"})
 
 
-def begin(name: str, **options: Any) -> tuple[Strategy, UpdateContext, Batch]:
-    """A strategy that is ready for its first step, and the batch of that step."""
-    encoder = tiny_encoder()
-    strategy = make_strategy(name, **options)
-    context = context_for(encoder, toy_pairs())
-    data = data_for(strategy, context)
-    torch.manual_seed(context.seed)
-    strategy.before_update(context)
-    strategy.take(data)
-    load = data.load_image if strategy.reads_pictures else None
-    strategy.parameter_groups()
-    encoder.train()
-    batches = Batches(
-        data.train, encoder, size=8, load_image=load, memory=data.memory, replay=strategy.replay
-    )
-    return strategy, context, next(iter(batches.epoch(0)))
-
-
-def parameters_of(strategy: Strategy) -> list[nn.Parameter]:
-    return [parameter for group in strategy.parameter_groups() for parameter in group.parameters]
+# What a strategy says of itself
 
 
 @every_strategy
-def test_terms_are_named_finite_scalars(name: str) -> None:
-    strategy, _, batch = begin(name)
-    terms = strategy.terms(strategy.prepare_batch(batch))
+def test_it_says_what_it_is_where_it_belongs_and_what_it_costs(name: str) -> None:
+    kind = STRATEGIES[name]
+    assert kind.name == name
+    assert isinstance(kind.family, Family)
+    assert kind.summary.endswith(".")
+    assert all([kind.paper, kind.trains, kind.keeps, kind.overhead])
+
+
+@every_strategy
+def test_what_it_says_that_it_keeps_it_carries(name: str) -> None:
+    carried = first_update(name).strategy.carried()
+    assert bool(carried.tensors or carried.facts) != STRATEGIES[name].keeps.startswith("nothing")
+
+
+@every_strategy
+def test_a_text_is_read_by_its_language_where_the_strategy_says_so(name: str) -> None:
+    told = {first_update(name).after.text_route("de"), second_update(name).after.text_route("fr")}
+    assert STRATEGIES[name].language_at_query == (told != {SHARED})
+
+
+# Terms
+
+
+@both_updates
+@every_strategy
+def test_terms_are_named_finite_scalars(name: str, update: int) -> None:
+    terms = begin(name, update=update).terms()
     assert terms
+    assert all(term and term == term.strip() for term in terms)
     assert all(term.shape == () and bool(torch.isfinite(term)) for term in terms.values())
 
 
 @every_strategy
-def test_every_parameter_that_trains_gets_a_gradient(name: str) -> None:
-    strategy, _, batch = begin(name)
-    parameters = parameters_of(strategy)
-    torch.stack(list(strategy.terms(batch).values())).sum().backward()  # type: ignore[no-untyped-call]
+def test_a_term_is_weighted_by_the_option_that_is_documented_as_its_weight(name: str) -> None:
+    for option, default in weights_of(name).items():
+        weight = default or 1.0
+        whole, half = (terms_when_moved(name, **{option: value}) for value in (weight, weight / 2))
+        changed = [term for term in whole if whole[term] != pytest.approx(half[term], rel=1e-4)]
+        assert changed, f"{option} weighs nothing"
+        for term in changed:
+            assert half[term] == pytest.approx(whole[term] / 2, rel=1e-3), (option, term)
+
+
+def terms_when_moved(name: str, **options: Any) -> dict[str, float]:
+    """The terms of a second update away from where it starts, so that what holds is not zero."""
+    begun = begin(name, update=2, **options)
+    with moved(begun.parameters):
+        torch.manual_seed(1)
+        return {term: float(value.detach()) for term, value in begun.terms().items()}
+
+
+@both_updates
+@every_strategy
+def test_what_holds_the_encoder_where_it_was_is_at_rest_until_it_moves(name: str, update: int) -> None:
+    try:
+        begun = begin(name, update=update, new_word="Papier")
+    except NothingToLearn:
+        return  # every word is known: nothing is taught, and nothing holds
+    terms, parameters = begun.terms(), begun.parameters
+    held = [term for term in terms if holds(name, term)]
+    scale = gradient_norm(torch.stack(list(terms.values())).sum(), parameters)
+    for term in held:
+        assert gradient_norm(terms[term], parameters) <= 1e-3 * scale
+    if held:
+        with moved(parameters):
+            away = begun.terms()
+            for term in held:
+                assert float(away[term].detach()) > float(terms[term].detach())
+                assert gradient_norm(away[term], parameters) > 0
+
+
+@both_updates
+@every_strategy
+def test_every_parameter_that_trains_gets_a_gradient(name: str, update: int) -> None:
+    begun = begin(name, update=update)
+    parameters = begun.parameters
+    begun.loss().backward()  # type: ignore[no-untyped-call]
     assert parameters
     assert all(parameter.grad is not None for parameter in parameters)
-    assert (
-        sum(float(parameter.grad.abs().sum()) for parameter in parameters if parameter.grad is not None) > 0
-    )
+    assert sum(float(p.grad.abs().sum()) for p in parameters if p.grad is not None) > 0
+    known = {id(parameter) for parameter in parameters}
+    loose = [n for n, p in begun.context.encoder.parameters() if p.requires_grad and id(p) not in known]
+    assert not loose, "they train, and the optimizer does not know them"
 
 
+@both_updates
 @every_strategy
-def test_the_teacher_gets_no_gradient_and_does_not_move(name: str) -> None:
-    strategy, context, batch = begin(name)
-    teacher = context.open_previous()
-    before = {key: value.clone() for key, value in teacher.model.state_dict().items()}
-    torch.stack(list(strategy.terms(batch).values())).sum().backward()  # type: ignore[no-untyped-call]
-    assert all(parameter.grad is None for parameter in teacher.model.parameters())
-    assert_same_state(teacher.model.state_dict(), before)
-    given = [getattr(batch, field.name) for field in dataclasses.fields(batch)]
+def test_teachers_get_no_gradient_and_do_not_move(name: str, update: int) -> None:
+    begun = begin(name, update=update)
+    teachers = [begun.context.open_previous(), begun.context.open_anchor()]
+    before = [{key: value.clone() for key, value in teacher.state().items()} for teacher in teachers]
+    begun.loss().backward()  # type: ignore[no-untyped-call]
+    for teacher, state in zip(teachers, before, strict=True):
+        assert all(parameter.grad is None for _, parameter in teacher.parameters())
+        assert_same_state(teacher.state(), state)
+    given = [getattr(begun.batch, field.name) for field in dataclasses.fields(begun.batch)]
     assert not any(isinstance(value, Tensor) and value.requires_grad for value in given)
 
 
-@every_strategy
-def test_no_parameter_trains_that_the_optimizer_does_not_know(name: str) -> None:
-    strategy, context, _ = begin(name)
-    known = {id(parameter) for parameter in parameters_of(strategy)}
-    loose = [n for n, p in context.encoder.parameters() if p.requires_grad and id(p) not in known]
-    assert not loose
+# Updates
 
 
 @every_strategy
-def test_the_same_seed_gives_the_same_weights(name: str) -> None:
-    first, second = tiny_encoder(), tiny_encoder()
-    teach(first, make_strategy(name))
-    torch.rand(100)  # another place in the global random sequence
-    teach(second, make_strategy(name))
-    assert_same_state(first.state(), second.state())
+def test_the_same_seed_gives_the_same_weights_wherever_the_random_sequence_is(name: str) -> None:
+    encoder, strategy = tiny_encoder(), made(name)
+    torch.rand(100)
+    run(strategy, context_of(encoder, toy_pairs()))
+    assert_same_state(encoder.state(), first_update(name).after.state())
+    assert_same_state(strategy.carried().tensors, first_update(name).strategy.carried().tensors)
 
 
 @every_strategy
 def test_another_seed_gives_other_weights(name: str) -> None:
-    first, second = tiny_encoder(), tiny_encoder()
-    teach(first, make_strategy(name), seed=1)
-    teach(second, make_strategy(name), seed=2)
-    ours, theirs = first.state(), second.state()
+    encoder = tiny_encoder()
+    run(made(name), context_of(encoder, toy_pairs(), seed=4))
+    ours, theirs = first_update(name).after.state(), encoder.state()
     assert any(not torch.equal(ours[key], theirs[key]) for key in ours)
 
 
@@ -119,66 +179,108 @@ def test_a_saved_and_loaded_strategy_takes_the_identical_next_step(name: str) ->
     results: list[dict[str, Tensor]] = []
     saved: dict[str, Tensor] = {}
     for resumed in (False, True):
-        strategy, context, batch = begin(name)
-        optimizer = torch.optim.SGD(parameters_of(strategy), lr=0.1)
+        begun = begin(name)
+        optimizer = torch.optim.SGD(begun.parameters, lr=0.1)
         if resumed:
-            strategy.load_progress(saved)
+            begun.strategy.load_progress(saved)
         else:
-            saved = {key: value.clone() for key, value in strategy.progress().items()}
+            saved = {key: value.clone() for key, value in begun.strategy.progress().items()}
         torch.manual_seed(11)
-        strategy.learning_rate = 0.1
-        torch.stack(list(strategy.terms(batch).values())).sum().backward()  # type: ignore[no-untyped-call]
-        strategy.after_backward()
+        begun.strategy.learning_rate = 0.1
+        begun.loss().backward()  # type: ignore[no-untyped-call]
+        begun.strategy.after_backward()
         optimizer.step()
-        strategy.after_step()
+        begun.strategy.after_step()
         results.append(
-            {f"encoder.{k}": v for k, v in context.encoder.state().items()}
-            | {f"strategy.{k}": v for k, v in strategy.progress().items()}
+            {f"encoder.{k}": v for k, v in begun.context.encoder.state().items()}
+            | {f"strategy.{k}": v for k, v in begun.strategy.progress().items()}
         )
     assert_same_state(*results)
 
 
 @every_strategy
-def test_an_update_changes_some_text_or_image_vector(name: str) -> None:
-    encoder = tiny_encoder()
-    before = encoder.copy()
-    strategy = make_strategy(name)
-    teach(encoder, strategy)
-    assert strategy.touches_image == (encoder.image_fingerprint(DOMAIN) != before.image_fingerprint(DOMAIN))
-    assert strategy.touches_text == (encoder.text_fingerprint("de") != before.text_fingerprint("de"))
+def test_an_update_that_is_cut_off_at_one_step_after_the_other_ends_bit_identical(
+    name: str, tmp_path: Path
+) -> None:
+    whole, first = second_update(name), first_update(name)
+    steps = whole.steps // len(whole.report.history)
+    # The first and the last step of an epoch with nothing saved; the same in the next, from the checkpoint between.
+    for done in (1, steps, steps + 1, steps):
+        encoder, strategy = first.after.copy(), made(name, cut_after=done)
+        carry(strategy, first.strategy.carried())
+        with pytest.raises(PowerCutError):
+            run(strategy, second_context(encoder), tmp_path)
+        torch.rand(7)  # a new process stands elsewhere in the random sequence
+    encoder, strategy = first.after.copy(), made(name)
+    carry(strategy, first.strategy.carried())
+    report = run(strategy, second_context(encoder), tmp_path)
+
+    assert_same_state(encoder.state(), whole.after.state())
+    assert_same_state(strategy.carried().tensors, whole.strategy.carried().tensors)
+    assert strategy.carried().facts == whole.strategy.carried().facts
+    assert (report.history, report.kept_epoch, report.notes) == (
+        whole.report.history,
+        whole.report.kept_epoch,
+        whole.report.notes,
+    )
+
+
+# What an update leaves
+
+
+@every_strategy
+def test_what_a_strategy_says_that_it_touches_changes_and_nothing_else(name: str) -> None:
+    update = first_update(name)
+    before, after, kind = update.before, update.after, STRATEGIES[name]
+    assert update.strategy.touches_image == (
+        after.image_fingerprint(DOMAIN) != before.image_fingerprint(DOMAIN)
+    )
+    assert update.strategy.touches_text == (after.text_fingerprint("de") != before.text_fingerprint("de"))
+    if kind.embeds_again or not update.strategy.touches_image:
+        assert after.image_fingerprint() == before.image_fingerprint()
+    if not kind.can_forget:
+        was, now = later_process.answers(before), later_process.answers(after)
+        assert_same_state({"en": now["en"]}, {"en": was["en"]})
 
 
 @every_strategy
 def test_nothing_of_an_update_is_left_in_the_encoder(name: str) -> None:
-    encoder = tiny_encoder()
-    layout = {key for key in encoder.model.state_dict()}
-    teach(encoder, make_strategy(name))
-    assert set(encoder.model.state_dict()) == layout
-    assert not encoder.model.training
-    assert not any(parameter.requires_grad for _, parameter in encoder.parameters())
+    update = first_update(name)
+    assert set(update.after.model.state_dict()) == set(update.before.model.state_dict())
+    assert not update.after.model.training
+    assert not any(parameter.requires_grad for _, parameter in update.after.parameters())
+    assert all(parameter.grad is None for _, parameter in update.after.parameters())
+    assert not update.strategy.progress()
+
+
+@pytest.fixture(scope="module")
+def asked_later(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Versions after the first update of every strategy that is tested, looked at and taught by a new process."""
+    folder = tmp_path_factory.mktemp("versions")
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    asked = {str(item.callspec.params["name"]) for item in items if "asked_later" in item.fixturenames}
+    for name in sorted(asked):
+        update = first_update(name)
+        write_version(folder / name, update.after, {}, {name: update.strategy.carried()})
+    later_process.start(folder)
+    return folder
 
 
 @every_strategy
-def test_a_version_that_it_made_answers_the_same_after_a_cold_start(name: str, tmp_path: Path) -> None:
-    encoder = tiny_encoder()
-    strategy = make_strategy(name)
-    teach(encoder, strategy)
-    said = Path(tmp_path) / "version"
-    write_version(said, encoder, {}, {name: strategy.carried()})
-    opened = load_inserts(said, encoder)
-    texts, pictures = [pair.text for pair in toy_pairs()], [draw(image_id) for image_id in image_ids()]
-    assert np.array_equal(opened.encode_texts(texts, "de"), encoder.encode_texts(texts, "de"))
-    assert np.array_equal(opened.encode_images(pictures, DOMAIN), encoder.encode_images(pictures, DOMAIN))
-    again = load_state(said, name) or State()
-    assert_same_state(again.tensors, strategy.carried().tensors)
-    assert again.facts == strategy.carried().facts
+def test_a_new_process_answers_the_same_with_a_version_that_it_made(name: str, asked_later: Path) -> None:
+    answers = load_file(asked_later / name / later_process.ANSWERS)
+    assert_same_state(answers, later_process.answers(first_update(name).after))
 
 
-def load_inserts(folder: Path, encoder: Encoder) -> Encoder:
-    """A copy of the encoder without its inserts, given those of a version on disk."""
-    copy = encoder.copy()
-    copy.inserts = read_inserts(folder, copy.model)
-    return copy
+@every_strategy
+def test_what_it_carries_survives_a_new_process(name: str, asked_later: Path) -> None:
+    carried, again = first_update(name).strategy.carried(), load_state(asked_later / name, name)
+    if carried.tensors or carried.facts:
+        assert again is not None
+        assert_same_state(again.tensors, carried.tensors)
+        assert again.facts == carried.facts
+    later = load_file(asked_later / name / later_process.TAUGHT)
+    assert_same_state(later, dict(second_update(name).after.state()))
 
 
 @pytest.mark.parametrize("name", TEXT_ONLY)
@@ -227,70 +329,6 @@ def test_a_foreign_tokenizer_is_refused_by_strategies_that_grow_a_vocabulary(nam
 def test_an_unknown_strategy_is_told_the_known_ones() -> None:
     with pytest.raises(UnknownStrategy, match="no strategy 'tier'; choose one of: finetune, cll-clip, teir"):
         strategy_named("tier")
-
-
-def test_registered_names_are_the_strategies_own() -> None:
-    assert all(kind.name == name and kind.summary for name, kind in STRATEGIES.items())
-
-
-def test_an_unknown_option_is_told_the_known_ones() -> None:
-    with pytest.raises(BadStrategyOption, match="'teir' has no option 'lamda'; it has: epochs"):
-        options_of(STRATEGIES["teir"], {"lamda": 1})
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"epochs": "3"}, 3),
-        ({"epochs": 3.0}, 3),
-        ({"learning_rate": "1e-3"}, 1e-3),
-        ({"learning_rate": 1}, 1.0),
-        ({"initialise": "no"}, False),
-        ({"initialise": False}, False),
-        ({"apply_to": " update "}, "update"),
-    ],
-)
-def test_options_are_read_from_text_and_json(given: dict[str, Any], expected: object) -> None:
-    options = options_of(STRATEGIES["teir"], given)
-    (name,) = given
-    value = getattr(options, name)
-    assert value == expected
-    assert type(value) is type(expected)
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "words"),
-    [
-        ("teir", {"epochs": "many"}, "epochs must be a number"),
-        ("teir", {"epochs": 2.5}, "epochs must be a whole number"),
-        ("teir", {"epochs": None}, "epochs must be a number"),
-        ("teir", {"epochs": -1}, "at least 1 epoch"),
-        ("teir", {"batch_size": 1}, "batches of 2"),
-        ("teir", {"learning_rate": "nan"}, "finite"),
-        ("teir", {"learning_rate": -1}, "not negative"),
-        ("teir", {"weight_decay": -1}, "not negative"),
-        ("teir", {"initialise": "perhaps"}, "yes or no"),
-        ("teir", {"apply_to": "both"}, "'grad' or 'update'"),
-        ("teir", {"apply_to": 3}, "is a word"),
-        ("teir", {"vocabulary": 512}, "512 byte symbols"),
-        ("cll-clip", {"cross_modal": 0, "cross_lingual": 0}, "at least one above zero"),
-        ("finetune", {"epochs": -1}, "at least 1 epoch"),
-        ("c-clip", {"towers": "text"}, "'auto', 'both' or 'image'"),
-        ("c-clip", {"targets": "all"}, "targets is one of"),
-        ("c-clip", {"merge": -0.1}, "above 0"),
-        ("c-clip", {"rank": 0}, "rank is at least 1"),
-        ("c-clip", {"dropout": 1}, "dropout below 1"),
-        ("c-clip", {"text_rate": -1}, "not negative"),
-    ],
-)
-def test_unusable_options_are_refused_with_a_sentence(name: str, given: dict[str, Any], words: str) -> None:
-    with pytest.raises(BadStrategyOption, match=words):
-        options_of(STRATEGIES[name], given)
-
-
-def test_an_unknown_decay_is_refused() -> None:
-    with pytest.raises(BadStrategyOption, match="'constant' or 'cosine'"):
-        Schedule(decay="linear")
 
 
 @pytest.mark.gpu

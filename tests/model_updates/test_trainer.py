@@ -1,7 +1,6 @@
 """The training loop: resume, the epoch it keeps, and when it stops."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, TrainingDiverged
 from model_updates.pairs import Batch, TrainingPair
 from model_updates.progress import TrainingProgress
-from model_updates.strategies import STRATEGIES
 from model_updates.strategies.finetune import Finetune
-from model_updates.strategy import Epochs, Schedule, State, Strategy
+from model_updates.strategy import Epochs, Schedule, Strategy
 from model_updates.trainer import TrainingReport, learning_rate, optimizer_of, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
@@ -29,30 +27,6 @@ from tests.model_updates.tiny import (
     toy_pairs,
 )
 
-EPOCHS = 3
-
-
-class PowerCut(RuntimeError):
-    """The machine goes off in the middle of an update."""
-
-
-def interrupted(encoder: Encoder, strategy: Strategy, folder: Path, *, after_epochs: int) -> None:
-    """Runs an update that is cut off in the epoch after `after_epochs`."""
-
-    def cut(progress: TrainingProgress) -> None:
-        if progress.epoch > after_epochs:
-            raise PowerCut
-
-    context = context_for(encoder, toy_pairs())
-    with pytest.raises(PowerCut):
-        run_update(
-            strategy,
-            context,
-            lambda frozen: data_for(strategy, frozen, validation=toy_pairs()),
-            checkpoints=folder,
-            progress=cut,
-        )
-
 
 def finished(encoder: Encoder, strategy: Strategy, folder: Path) -> TrainingReport:
     return teach(encoder, strategy, validation=toy_pairs(), checkpoints=folder)
@@ -63,42 +37,6 @@ class LastDimensionNorm(torch.nn.BatchNorm1d):
 
     def forward(self, hidden: Tensor) -> Tensor:
         return super().forward(hidden.flatten(0, -2)).view_as(hidden)
-
-
-def earlier_state(name: str) -> tuple[Callable[[], Encoder], State]:
-    """An encoder that has been through one update already, and what the strategy keeps from it."""
-    taught, strategy = tiny_encoder(), make_strategy(name)
-    teach(taught, strategy, toy_pairs("en"))
-    return taught.copy, strategy.carried()
-
-
-def with_state(name: str, state: State) -> Strategy:
-    strategy = make_strategy(name, epochs=EPOCHS)
-    if state.tensors or state.facts:
-        strategy.carry(state)
-    return strategy
-
-
-@pytest.mark.parametrize("name", list(STRATEGIES))
-@pytest.mark.parametrize("after_epochs", [0, EPOCHS - 1])
-def test_a_resumed_update_ends_bit_identical_to_an_uninterrupted_one(
-    name: str, after_epochs: int, tmp_path: Path
-) -> None:
-    open_encoder, state = earlier_state(name)
-    whole, whole_strategy = open_encoder(), with_state(name, state)
-    expected = finished(whole, whole_strategy, tmp_path / "whole")
-
-    interrupted(open_encoder(), with_state(name, state), tmp_path / "cut", after_epochs=after_epochs)
-    torch.rand(7)  # a new process stands elsewhere in the random sequence
-    resumed, resumed_strategy = open_encoder(), with_state(name, state)
-    report = finished(resumed, resumed_strategy, tmp_path / "cut")
-
-    assert_same_state(resumed.state(), whole.state())
-    assert_same_state(resumed_strategy.carried().tensors, whole_strategy.carried().tensors)
-    assert resumed_strategy.carried().facts == whole_strategy.carried().facts
-    assert resumed.text_fingerprint("de") == whole.text_fingerprint("de")
-    assert report.history == expected.history
-    assert (report.kept_epoch, report.notes) == (expected.kept_epoch, expected.notes)
 
 
 def test_an_update_that_was_cut_off_after_its_last_epoch_only_finishes(tmp_path: Path) -> None:

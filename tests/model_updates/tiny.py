@@ -14,6 +14,7 @@ from torch import Tensor
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, NoCache
+from model_updates.opening import foreign_tokenizer
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.preprocessing import Preprocessing
@@ -40,27 +41,34 @@ CONTEXT_LENGTH = 16
 TEXT_ONLY = tuple(name for name, kind in STRATEGIES.items() if not kind().touches_image)
 
 
-def tiny_encoder(seed: int = 0) -> Encoder:
-    """A 32-pixel, 32-wide, two-layer CLIP with random weights and a small English vocabulary."""
-    vocabulary = Vocabulary.from_merges(learn_merges(ENGLISH_TEXTS, size=540), context_length=CONTEXT_LENGTH)
+# Registered with open_clip, so that a version of a tiny encoder opens like any other.
+open_clip.add_model_config(Path(__file__).parent / "architectures")
+
+
+def tiny_encoder(seed: int = 0, architecture: str = "tiny") -> Encoder:
+    """A 32-pixel, two-layer CLIP with random weights and a small English vocabulary.
+
+    Args:
+        seed: of the weights.
+        architecture: "tiny" (ViT), "tiny-resnet", or "tiny-custom-text": a ViT beside a `CustomTextCLIP`'s text tower
+            with open_clip's own tokenizer.
+    """
+    vocabulary = None
+    if architecture != "tiny-custom-text":
+        merges = learn_merges(ENGLISH_TEXTS, size=540)
+        vocabulary = Vocabulary.from_merges(merges, context_length=CONTEXT_LENGTH)
+    config = dict(open_clip.get_model_config(architecture))
+    kind = open_clip.CustomTextCLIP if config.pop("custom_text", False) else open_clip.CLIP
+    if vocabulary is not None:
+        config["text_cfg"] = config["text_cfg"] | {"vocab_size": vocabulary.size}
     torch.manual_seed(seed)
-    model = open_clip.CLIP(
-        embed_dim=24,
-        vision_cfg={"image_size": 32, "patch_size": 16, "width": 32, "layers": 2, "head_width": 16},
-        text_cfg={
-            "context_length": CONTEXT_LENGTH,
-            "vocab_size": vocabulary.size,
-            "width": 32,
-            "heads": 2,
-            "layers": 2,
-        },
-    )
     grey = (0.5, 0.5, 0.5)
     return Encoder(
-        model,
-        architecture="tiny",
+        kind(**config),
+        architecture=architecture,
         preprocessing=Preprocessing(size=32, mean=grey, std=grey),
         vocabulary=vocabulary,
+        foreign_tokenizer=None if vocabulary else foreign_tokenizer(architecture),
     )
 
 

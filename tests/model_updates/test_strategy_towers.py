@@ -1,0 +1,52 @@
+"""Every strategy on other towers than a ViT beside CLIP's own text tower: it works there, or says why it cannot.
+
+Who trains both towers whole has no reason to refuse any, and who leaves the image tower alone none to refuse another
+one; that a refusal is not too easy is part of the claim.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategies import STRATEGIES
+from model_updates.versions import load_version, write_version
+from tests.model_updates import later_process
+from tests.model_updates.contract import first_update, prospect_of
+from tests.model_updates.tiny import DOMAIN, assert_same_state, make_strategy, tiny_encoder
+
+every_strategy = pytest.mark.parametrize("name", list(STRATEGIES))
+RESNET, CUSTOM_TEXT = "tiny-resnet", "tiny-custom-text"
+
+
+def may_refuse(name: str, architecture: str) -> bool:
+    """Whether a strategy's own idea needs what the towers of an architecture lack."""
+    kind = STRATEGIES[name]
+    if issubclass(kind, TwoTowers):
+        return False
+    return architecture == CUSTOM_TEXT or kind().touches_image
+
+
+@pytest.mark.parametrize("architecture", [RESNET, CUSTOM_TEXT])
+@every_strategy
+def test_it_works_with_other_towers_or_says_why_it_cannot(
+    name: str, architecture: str, tmp_path: Path
+) -> None:
+    refused = make_strategy(name).fits(prospect_of(tiny_encoder(architecture=architecture)))
+    if refused is not None:
+        assert may_refuse(name, architecture), refused
+        assert len(refused.split()) > 8, "a sentence"
+        assert not refused.endswith("."), "the caller ends it"
+        assert "use " in refused.lower(), "what to do instead"
+        return
+    update = first_update(name, architecture)
+    before, after = update.before, update.after
+    assert update.strategy.touches_image == (
+        after.image_fingerprint(DOMAIN) != before.image_fingerprint(DOMAIN)
+    )
+    assert update.strategy.touches_text == (after.text_fingerprint("de") != before.text_fingerprint("de"))
+    if STRATEGIES[name].embeds_again or not update.strategy.touches_image:
+        assert after.image_fingerprint() == before.image_fingerprint()
+    write_version(tmp_path / "version", after, {})
+    opened = load_version(tmp_path / "version").encoder
+    assert_same_state(later_process.answers(opened), later_process.answers(after))
