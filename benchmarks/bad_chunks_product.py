@@ -64,6 +64,14 @@ class Product:
             return emoji_rows(self.data, emoji_splits(self.data), language, ("noto",))
         return photo_rows(self.data, language, photos=PHOTOGRAPHS)
 
+    def strangers(self) -> list[UploadRow]:
+        """Returns an upload whose pictures the trusted chunk does not have: another style, or other photographs."""
+        if self.encoder == TINY:
+            return emoji_rows(self.data, emoji_splits(self.data), "en", ("line",))
+        known = {row.picture for row in self.rows("en")}
+        everything = photo_rows(self.data, NEW_LANGUAGE[self.encoder], photos=2 * PHOTOGRAPHS)
+        return [row for row in everything if row.picture not in known]
+
     def settings(self, name: str) -> Settings:
         """Returns the settings of one of the homes."""
         return Settings(home=self.work / "homes" / name, device="cpu", gate=GateSettings())
@@ -171,8 +179,11 @@ def _one_caption(product: Product) -> Values:
 
 
 def _stuffed(product: Product) -> Values:
-    """A held-out part of near copies of three pictures: other sizes and qualities, no group stated."""
-    rows = [row for row in product.rows(NEW_LANGUAGE[product.encoder]) if row.split == "train"]
+    """A held-out part of near copies of three pictures: other sizes and qualities, no group stated.
+
+    The pictures are new to the home: copies of pictures that it trains on would join those, and nothing be held out.
+    """
+    rows = [row for row in product.strangers() if row.split == "train"]
     with tempfile.TemporaryDirectory(dir=product.work) as place:
         copies = list(_copies(rows[:3], Path(place), COPIES, "test"))
         plain = [replace(row, group="") for row in rows[3:]]

@@ -119,6 +119,22 @@ def run_evergreen_photos(bench: Bench, seed: int) -> Values:
     return {"step": step, "photos": bench.photos}
 
 
+def run_seven_languages(bench: Bench, seed: int) -> Values:
+    """Teaches the seven languages by the default under the default gate, which alone promotes; returns its verdicts."""
+    settings = bench.settings(f"default-languages-{seed}", permissive=False)
+    shutil.rmtree(settings.home, ignore_errors=True)
+    shutil.copytree(emoji_template(bench), settings.home)
+    verdicts = {}
+    with Workspace.open(settings) as workspace:
+        chunks = {chunk.name: chunk.id for chunk in workspace.catalog.chunks()}
+        for language in LANGUAGES:
+            outcome = run_update(workspace, UpdateRequest(chunk=chunks[language], seed=seed, by="benchmark"))
+            verdicts[language] = {"verdict": outcome.verdict, "reason": outcome.sentence}
+            bench.say(f"default seed {seed} {language}: {outcome.verdict}; {outcome.sentence}")
+    shutil.rmtree(settings.home)
+    return {"verdicts": verdicts}
+
+
 def languages_home(bench: Bench, seed: int) -> Path:
     """Returns a home that has learned the seven languages by the default strategy, made once a seed."""
     settings = bench.settings(f"evergreen-languages-{seed}")

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-from evergreen_runs import run_evergreen, run_evergreen_photos
+from evergreen_runs import run_evergreen, run_evergreen_photos, run_seven_languages
 from real_input_report import write_report
 from real_input_runs import CHAINS, STYLES, Bench, Values, run_languages, run_photos, run_style
 
-PARTS = ("emoji-languages", "emoji-styles", "flickr", "evergreen", "evergreen-photos")
+PARTS = ("emoji-languages", "emoji-styles", "flickr", "evergreen", "evergreen-photos", "evergreen-languages")
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "real-input.md"
 
 Job = tuple[str, str, int, Callable[[], Values]]
@@ -68,6 +68,7 @@ def jobs(bench: Bench, seeds: range) -> Iterator[Job]:
             yield PARTS[1], chain.name, seed, lambda c=chain, s=seed: run_style(bench, c, s)  # type: ignore[misc]
         yield PARTS[2], "default", seed, lambda s=seed: run_photos(bench, s)  # type: ignore[misc]
         yield PARTS[3], "default", seed, lambda s=seed: run_evergreen(bench, s)  # type: ignore[misc]
+        yield PARTS[5], "default", seed, lambda s=seed: run_seven_languages(bench, s)  # type: ignore[misc]
         if seed == 0:
             yield PARTS[4], "default", seed, lambda s=seed: run_evergreen_photos(bench, s)  # type: ignore[misc]
 

@@ -37,13 +37,14 @@ def write_report(results: Path, target: Path) -> None:
     by_part: dict[str, Runs] = {}
     for values in sorted(files, key=lambda v: int(v["seed"])):
         by_part.setdefault(values["part"], {}).setdefault(values["run"], []).append(values)
-    grown = [by_part.get(part, {}).get("default", []) for part in ("evergreen", "evergreen-photos")]
+    parts = ("evergreen", "evergreen-photos", "evergreen-languages")
+    grown = [by_part.get(part, {}).get("default", []) for part in parts]
     older = [values for values in files if not values["part"].startswith("evergreen")]
     written = {
         "a": languages_section(by_part.get("emoji-languages", {})),
         "b": styles_section(by_part.get("emoji-styles", {})),
         "c": photos_section(by_part.get("flickr", {}).get("default", [])),
-        "d": evergreen_section(grown[0], _measured_on(grown[0])),
+        "d": evergreen_section(grown[0], grown[2], _measured_on(grown[0])),
         "e": evergreen_photos_section(grown[1], _measured_on(grown[1])),
     }
     kept = _sections(target.read_text(encoding="utf-8")) if target.exists() else {}

@@ -12,8 +12,14 @@ STEPS = {"line": "style `line`", "ink": "drawn `ink` scenes", "words": "keywords
 MEGABYTE = 1_000_000
 
 
-def evergreen_section(runs: Sequence[Values], measured_on: str) -> str:
-    """Returns what evergreen taught and what it left alone; empty without runs."""
+def evergreen_section(runs: Sequence[Values], languages: Sequence[Values], measured_on: str) -> str:
+    """Returns what evergreen taught and what it left alone; empty without runs.
+
+    Args:
+        runs: of languages, styles and words one after another.
+        languages: verdicts of the default gate on the seven languages alone.
+        measured_on: when and where.
+    """
     if not runs:
         return ""
     parts = [
@@ -27,7 +33,7 @@ def evergreen_section(runs: Sequence[Values], measured_on: str) -> str:
         _mixed(runs),
         _others(runs),
         _routers(runs),
-        _bars(runs),
+        _bars(runs) + _languages_bar(languages),
     ]
     return "\n".join(parts)
 
@@ -212,6 +218,15 @@ def _bars(runs: Sequence[Values]) -> str:
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _languages_bar(runs: Sequence[Values]) -> str:
+    verdicts = [said["verdict"] for run in runs for said in run["verdicts"].values()]
+    if not verdicts:
+        return ""
+    passed = verdicts.count("promote")
+    said = f"the default gate promotes a new language, each taught to what was live: {passed} of {len(verdicts)}."
+    return bar(passed == len(verdicts), said) + "\n"
 
 
 def _router_bar(runs: Sequence[Values], name: str) -> str:
