@@ -129,7 +129,13 @@ def resize_token_table(model: nn.Module, rows: int) -> nn.Parameter:
         )
     weight = torch.zeros(rows, old.embedding_dim, device=old.weight.device, dtype=old.weight.dtype)
     weight[: old.num_embeddings] = old.weight.detach()
-    model.token_embedding = nn.Embedding(rows, old.embedding_dim, _weight=weight)
+    return replace_token_table(model, weight)
+
+
+def replace_token_table(model: nn.Module, weight: Tensor) -> nn.Parameter:
+    """Puts (rows, width) values in the place of the token embedding, however many rows there were."""
+    rows, width = weight.shape
+    model.token_embedding = nn.Embedding(rows, width, _weight=weight)
     model.vocab_size = rows  # type: ignore[assignment]
     table = token_table(model)
     if table is None:

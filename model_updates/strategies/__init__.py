@@ -27,6 +27,7 @@ from model_updates.strategies.oewc import Oewc
 from model_updates.strategies.p_tuning import PTuning
 from model_updates.strategies.rwalk import Rwalk
 from model_updates.strategies.si import Si
+from model_updates.strategies.table_joint import TableJoint
 from model_updates.strategies.teir import Teir
 from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import Strategy
@@ -55,6 +56,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     FinetuneEr.name: FinetuneEr,
     Joint.name: Joint,
     Der.name: Der,
+    TableJoint.name: TableJoint,
     Mla.name: Mla,
     PTuning.name: PTuning,
     LanguageLora.name: LanguageLora,

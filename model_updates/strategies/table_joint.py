@@ -1,0 +1,89 @@
+"""CLL-CLIP on everything at once: one table from the base's, all captions of all chunks so far; the upper bound.
+
+Idea: nothing can be forgotten that is trained on again, and nothing is segmented anew where one vocabulary is learned
+on all languages together. What this reaches is what every strategy on the shared table is measured against from above.
+
+Formula: CLL-CLIP's losses over the union of the chunks, from the token table that the line of versions started from,
+its vocabulary grown by one BPE of 200,000 entries on all captions together. The English captions that stand beside the
+others are taught as captions, too: English is the paper's first language, and a table that is trained without it loses
+it. Source: the joint-learning rows of CLL-CLIP with TEIR (AAAI 2024), Table 2. Where we differ: the BPE reads the
+captions so far, and those to come only where the option ``oracle`` names them. Tables of their own that languages had
+(language-tables) are dropped, as the table starts anew.
+
+Kept between updates: nothing but the catalog's pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ingest.pair import BASE_LANGUAGE
+from model_updates.encoder import Encoder
+from model_updates.families import Family
+from model_updates.pairs import TrainingPair
+from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
+from model_updates.strategy import Replay, UpdateContext
+from model_updates.towers import replace_token_table, token_table
+from model_updates.vocabulary import SHARED, Merge, learn_merges
+
+
+class TableJoint(SharedTableTeaching):
+    """Trains one table on all languages so far."""
+
+    name = "cll-clip+joint"
+    summary = (
+        "Trains the word table anew on this chunk and all before it together; the upper bound of cll-clip."
+    )
+    paper = "CLL-CLIP with TEIR, AAAI 2024, Table 2, joint learning"
+    family = Family.BOUNDS
+    trains = "the token table, from the base's"
+    keeps = "every pair of every chunk"
+    overhead = "epochs as long as everything so far"
+    replay = Replay.JOINED
+
+    def __init__(self, options: SharedTableOptions | None = None) -> None:
+        super().__init__(options)
+        self._earlier: list[TrainingPair] = []
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns all pairs of earlier chunks and the English captions beside all, without what the chunk has again."""
+        earlier = context.open_earlier()
+        base = [
+            TrainingPair(pair.image_id, pair.english, BASE_LANGUAGE, pair.domain, pair.english)
+            for pair in (*context.pairs, *earlier)
+            if pair.english is not None
+        ]
+        own = set(context.pairs)
+        self._earlier = [pair for pair in dict.fromkeys((*earlier, *base)) if pair not in own]
+        return self._earlier
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Goes back to the base's vocabulary and table, and grows them once for all languages so far."""
+        start_anew(context.encoder, context.open_anchor())
+        super().before_update(context)
+
+    def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
+        """Returns one BPE of all captions so far, or that of the oracle."""
+        if self.options.oracle:
+            return super().merges(context)
+        texts = sorted(pair.text for pair in (*context.pairs, *self._earlier))
+        return {SHARED: learn_merges(texts, size=self.options.oracle_vocabulary)}
+
+    def notes(self) -> list[str]:
+        """Says how many pairs were learned again."""
+        return [
+            *super().notes(),
+            f"{len(self._earlier)} earlier and English pairs were learned beside the chunk.",
+        ]
+
+
+def start_anew(encoder: Encoder, base: Encoder) -> None:
+    """Gives an encoder the vocabulary and the token table of another one, in place; neither has to have both."""
+    table = token_table(base.model)
+    if table is not None and base.vocabulary is not None and encoder.vocabulary is not None:
+        encoder.vocabulary = base.vocabulary.copy()
+        with torch.no_grad():
+            replace_token_table(encoder.model, table.detach().clone().to(encoder.device))
+        encoder.forget_fingerprints()
