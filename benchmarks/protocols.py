@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from protocol_data import HOMES, home_of
+from protocol_data import PHOTO, TUNING, home_of
 
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.results import cell_path
@@ -24,20 +24,20 @@ from app.settings import Settings
 HERE = Path(__file__).parent
 SEQUENCES = HERE / "sequences"
 CELLS = HERE.parent / "docs" / "results" / "bench"
-QUICK = "quick-"
+QUICK, TUNE = "quick-", "tune-"
 
 
 def main() -> int:
     """Runs what is not finished, and says how many cells failed."""
     asked = _arguments()
     sequences = _sequences(asked.only, quick=asked.quick)
-    settings = {name: home_of(name, asked.data, asked.work, _say) for name in _homes(sequences)}
+    settings = {name: home_of(name, asked.data, asked.work, say) for name in _homes(sequences)}
     tasks = [task for found in sequences for task in _tasks(found, settings, asked)]
     left = missing(tasks)
-    _say(f"{len(tasks)} cells, {len(tasks) - len(left)} of them finished before")
-    failed = run_grid(left, processes=asked.processes, say=_say)
+    say(f"{len(tasks)} cells, {len(tasks) - len(left)} of them finished before")
+    failed = run_grid(left, processes=asked.processes, say=say)
     for one in failed:
-        _say(f"failed: {one.name}: {one.reason}")
+        say(f"failed: {one.name}: {one.reason}")
     return 1 if failed else 0
 
 
@@ -51,7 +51,7 @@ def _tasks(
     ]
     return [
         CellTask(
-            settings[HOMES[sequence.encoder]],
+            settings[home_for(sequence)],
             sequence,
             compared,
             seed,
@@ -67,14 +67,24 @@ def _sequences(only: list[str] | None, *, quick: bool) -> list[BenchSequence]:
     paths = sorted(SEQUENCES.glob("*.toml"))
     found = [read_sequence(path) for path in paths if path.name != "tuned.toml"]
     named = [one for one in found if one.name in only] if only else found
-    return named if only else [one for one in named if one.name.startswith(QUICK) == quick]
+    if only:
+        return named
+    return [one for one in named if one.name.startswith(QUICK) == quick and not one.name.startswith(TUNE)]
 
 
 def _homes(sequences: list[BenchSequence]) -> list[str]:
-    return sorted({HOMES[sequence.encoder] for sequence in sequences})
+    return sorted({home_for(sequence) for sequence in sequences})
 
 
-def _say(line: str) -> None:
+def home_for(sequence: BenchSequence) -> str:
+    """Returns the home that a sequence runs on."""
+    if sequence.name.startswith(TUNE):
+        return TUNING
+    return "photo" if sequence.encoder == PHOTO else "tiny"
+
+
+def say(line: str) -> None:
+    """Prints a line with the time."""
     sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
     sys.stdout.flush()
 

@@ -71,16 +71,17 @@ def missing(tasks: Sequence[CellTask]) -> list[CellTask]:
     return sorted(left, key=lambda task: task.sequence.seeds.index(task.seed))
 
 
-def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say) -> list[Failed]:
+def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say, fresh: bool = True) -> list[Failed]:
     """Runs cells, so many at once; returns those that failed.
 
     Args:
         tasks: what is not finished; see `missing`.
         processes: at once.
-        say: is told each cell that begins or ends.
+        say: is told each cell that ends.
+        fresh: each cell in a process of its own, so that its peak memory is its own; else processes are used again.
     """
     failed = []
-    for done, (task, reason) in enumerate(_finished(tasks, processes), start=1):
+    for done, (task, reason) in enumerate(_finished(tasks, processes, fresh), start=1):
         if reason:
             failed.append(Failed(task.name, reason))
             say(f"{done} of {len(tasks)}  {task.name}: failed: {reason}")
@@ -89,10 +90,12 @@ def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say) -> list[Fai
     return failed
 
 
-def _finished(tasks: Sequence[CellTask], processes: int) -> Iterator[tuple[CellTask, str]]:
-    # spawn, not fork: torch's threads do not survive a fork. One task a process keeps peaks apart.
+def _finished(tasks: Sequence[CellTask], processes: int, fresh: bool) -> Iterator[tuple[CellTask, str]]:
+    # spawn, not fork: torch's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max(1, processes), mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(
+        max(1, processes), mp_context=context, max_tasks_per_child=1 if fresh else None
+    ) as pool:
         waiting: dict[Future[str], CellTask] = {}
         queue = list(tasks)
         while queue or waiting:

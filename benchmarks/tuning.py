@@ -1,0 +1,172 @@
+"""Tunes every strategy of the protocols alike, on languages and domains that no protocol uses.
+
+    python benchmarks/tuning.py --data ../shared/data --work WORK
+
+Each strategy gets the same five trials with the same epochs: its default learning rate, a third and three times of
+it, and a tenth and ten times of its strength, the option that weighs what it adds to plain training; those without one
+try a tenth and ten times of the rate. What scores best over all slices at the end (mean of R@1 and R@10, searched,
+trained and held-out captions alike) is written to benchmarks/sequences/tuned.toml, every trial to
+docs/results/tuning.md. Only what differs from a default is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from protocol_data import TUNING, home_of
+from protocols import CELLS, QUICK, SEQUENCES, TUNE, say
+
+from app.bench.grid import CellTask, missing, run_grid
+from app.bench.matrix import SEARCHED
+from app.bench.results import Cell, cell_path, read_cell
+from app.bench.sequence import BenchSequence, Compared, read_sequence
+from model_updates.encoder import Encoder
+from model_updates.opening import open_encoder
+from model_updates.references import REFERENCES
+from model_updates.strategies import strategy_named
+from model_updates.strategy import Strategy
+
+REPORT = CELLS.parent / "tuning.md"
+TUNED = SEQUENCES / "tuned.toml"
+STRENGTHS = (
+    "strength",
+    "alpha",
+    "consolidation",
+    "weight",
+    "distillation",
+    "pull",
+    "lambda_base",
+    "cross_topology",
+)
+"""Options that weigh what a strategy adds to plain training; the first that it has is tuned."""
+SWEPT = {"wise-ft": "alpha", "ema-merge": "weight", "lora": "alpha"}
+"""Options of one of those names that are something else: what a table sweeps, or a scale of the adapter."""
+RATES, MORE_RATES, TIMES = (1.0, 1 / 3, 3.0), (0.1, 10.0), (0.1, 10.0)
+ABOUT = " ".join((__doc__ or "").split("\n\n")[2].split())
+HEAD = f"""# Tuning
+
+Written by `python benchmarks/tuning.py --data ../shared/data`. {ABOUT}
+
+| strategy | sequence | trial | score | chosen |
+|---|---|---|--:|---|
+"""
+
+
+def main() -> int:
+    """Runs the trials that are not finished, chooses and writes."""
+    asked = _arguments()
+    encoder = open_encoder("perennial-tiny")
+    settings = home_of(TUNING, asked.data, asked.work, say)
+    tasks, trials = [], {}
+    for name in _names(asked.strategy):
+        sequence = _sequence(name)
+        trials[name] = (
+            sequence,
+            [Compared(name=name, options=options) for options in trials_of(name, encoder)],
+        )
+        for compared in trials[name][1]:
+            path = cell_path(asked.cells, sequence.name, compared.label, 0)
+            tasks.append(CellTask(settings, sequence, compared, 0, path))
+    left = [] if asked.report_only else missing(tasks)
+    say(f"{len(tasks)} trials, {len(tasks) - len(left)} of them finished before")
+    failed = run_grid(left, processes=asked.processes, say=say, fresh=False)
+    _write(trials, asked.cells)
+    return 1 if failed else 0
+
+
+def trials_of(name: str, encoder: Encoder) -> list[dict[str, Any]]:
+    """Returns the options of a strategy's five trials, its defaults first."""
+    strategy = strategy_named(name)()
+    known = {field: getattr(strategy.options, field) for field in strategy.Options.__dataclass_fields__}
+    if "learning_rate" not in known:
+        return [{}]
+    rate = _rate(strategy, encoder)
+    trials: list[dict[str, Any]] = [
+        {} if times == 1 else {"learning_rate": _round(rate * times)} for times in RATES
+    ]
+    strength = next(
+        (option for option in STRENGTHS if option in known and SWEPT.get(_kind(name)) != option), None
+    )
+    if strength is None or not known[strength]:
+        return trials + [{"learning_rate": _round(rate * times)} for times in MORE_RATES]
+    return trials + [{strength: _round(known[strength] * times)} for times in TIMES]
+
+
+def score(cell: Cell) -> float:
+    """Returns the mean of R@1 and R@10 over all slices after the last step, searched, percent."""
+    last = [run.recalls[SEARCHED][-1] for run in cell.slices]
+    return sum(found["t2i_r1"] + found["t2i_r10"] for found in last) / (2 * len(last))
+
+
+def _rate(strategy: Strategy, encoder: Encoder) -> float:
+    return float(strategy.options.learning_rate or strategy.schedule(encoder).learning_rate)
+
+
+def _kind(name: str) -> str:
+    return name.removeprefix("teir+").removesuffix("+er")
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _names(only: Sequence[str] | None) -> list[str]:
+    if only:
+        return list(only)
+    files = [path for path in sorted(SEQUENCES.glob("*.toml")) if path != TUNED]
+    sequences = [read_sequence(path) for path in files if not path.name.startswith((TUNE, QUICK))]
+    named = {one.name for sequence in sequences for one in sequence.strategies}
+    return sorted(named - REFERENCES.keys())
+
+
+def _sequence(name: str) -> BenchSequence:
+    """Returns where a strategy is tuned: on languages when it never moves a picture, else on domains."""
+    kind = "domains" if strategy_named(name)().touches_image and name != "evergreen" else "languages"
+    return read_sequence(SEQUENCES / f"{TUNE}{kind}.toml")
+
+
+def _write(trials: Mapping[str, tuple[BenchSequence, Sequence[Compared]]], cells: Path) -> None:
+    rows, tables = [], []
+    for name, (sequence, compared) in sorted(trials.items()):
+        scored = {}
+        for trial in compared:
+            cell = read_cell(cell_path(cells, sequence.name, trial.label, 0))
+            refused = None if cell is None else next((s["refused"] for s in cell.steps if s["refused"]), None)
+            if cell is not None and not refused:
+                scored[trial.label] = (score(cell), trial)
+        if not scored:
+            rows.append(f"| `{name}` | {sequence.name} | – | – | not run |")
+            continue
+        best = max(scored.values(), key=lambda found: found[0])[1]
+        for label, (value, trial) in scored.items():
+            said = label.removeprefix(name).lstrip(",") or "defaults"
+            rows.append(
+                f"| `{name}` | {sequence.name} | {said} | {value:.1f} | {'yes' if trial is best else ''} |"
+            )
+        if best.options:
+            lines = "\n".join(f"{option} = {value}" for option, value in best.options.items())
+            tables.append(f'["{name}"]\n{lines}\n')
+    REPORT.write_text(HEAD + "\n".join(rows) + "\n", encoding="utf-8")
+    note = "# Written by `python benchmarks/tuning.py`; see docs/results/tuning.md.\n"
+    TUNED.write_text("\n".join([note, *tables]), encoding="utf-8")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the evaluation data")
+    parser.add_argument("--work", type=Path, required=True, help="where homes are made")
+    parser.add_argument("--cells", type=Path, default=CELLS)
+    parser.add_argument("--strategy", nargs="*", help="only these; the files are then of these alone")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--report-only", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
