@@ -101,6 +101,7 @@ for verb in (
     bench.bench,
     reports.gate,
     releasing.compare,
+    releasing.drift,
     releasing.promote,
     releasing.rollback,
     releasing.releases,

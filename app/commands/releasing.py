@@ -1,4 +1,4 @@
-"""Verbs about releases: releases, promote, rollback, compare."""
+"""Verbs about releases: releases, promote, rollback, compare, drift."""
 
 from __future__ import annotations
 
@@ -129,6 +129,22 @@ def compare(
     header = ("picture", f"rank in {answer.a.release}", f"rank in {answer.b.release}", "moved", "caption")
     common = f"{100 * answer.overlap:.0f} % of the pictures are the same."
     show(is_json, asdict(answer), common, table(header, rows))
+
+
+def drift(
+    a: Annotated[str, typer.Argument(help="A release, such as r1.", show_default=False)],
+    b: Annotated[str, typer.Argument(help="A later one.", show_default=False)],
+    pairs: Annotated[int, typer.Option("--pairs", min=2, help="Most held-out pairs to look at.")] = 2000,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Show how far the vectors of two releases have turned, and whether both towers turned together."""
+    with workspace_for(home) as workspace:
+        from app.drift_text import drift_lines
+        from app.learning.drift import drift_between
+
+        found = drift_between(workspace, a, b, most=pairs)
+    show(is_json, asdict(found), *drift_lines(found))
 
 
 def _step(before: int | None, after: int | None) -> str:

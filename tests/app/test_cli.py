@@ -42,6 +42,7 @@ VERBS = {
         "accept",
         "withdraw",
         "compare",
+        "drift",
         "promote",
         "rollback",
         "releases",
@@ -142,6 +143,7 @@ def test_every_verb_knows_json_and_home() -> None:
         ["rollback"],
         ["evaluate"],
         ["compare", "r1", "r2", "boat"],
+        ["drift", "r1", "r2"],
         ["serve"],
     ],
 )
@@ -158,6 +160,8 @@ MISTAKES = [
     (["search", "x" * 501], 2, "BadQuery", "at most 500"),
     (["search", "boat", "--release", "r99"], 1, "UnknownRelease", "no release 'r99'"),
     (["compare", "r1", "r99", "boat"], 1, "UnknownRelease", "no release 'r99'"),
+    (["drift", "r1", "r99"], 1, "UnknownRelease", "no release 'r99'"),
+    (["drift", "r1", "r2", "--pairs", "1"], 2, "Usage", "pairs"),
     (["promote", "r99"], 1, "UnknownRelease", "no release 'r99'"),
     (["gate", "r99"], 1, "UnknownRelease", "no release 'r99'"),
     (["gate", "j99"], 1, "UnknownJob", "j99"),
@@ -483,6 +487,21 @@ def test_compare_shows_how_pictures_moved(reviewed: Path) -> None:
     found = document("compare", "r2", "r3", "ein rotes Boot", "-k", "3", home=reviewed)
     assert len(found["a"]["hits"]) == len(found["b"]["hits"]) == 3
     assert "are the same" in run("compare", "r2", "r3", "boat", home=reviewed).stdout
+
+
+def test_drift_shows_that_a_table_of_its_own_turned_nothing(reviewed: Path) -> None:
+    found = document("drift", "r2", "r3", "--pairs", "60", home=reviewed)
+    assert (found["before"][:3], found["after"][:3], found["pairs"]) == ("r2-", "r3-", 60)
+    assert set(found["drift"]) == {
+        *("sam_pictures", "sam_texts", "ram_pictures", "ram_texts"),
+        *("imam_text_to_image", "imam_image_to_text"),
+    }
+    for angles in found["drift"].values():
+        assert angles["mean"] is None or angles["mean"] < 1e-3
+        assert angles["count"] == 0 or angles["shares"][0] == 100
+    said = run("drift", "r2", "r3", "--pairs", "60", home=reviewed).stdout
+    assert "60 held-out pairs" in said
+    assert "pictures turned" in said
 
 
 # How an update ends

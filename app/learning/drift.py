@@ -1,0 +1,65 @@
+"""How far two releases' encoders lie apart on today's held-out pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import UsageProblem
+from app.learning.yardstick import held_out, trusted_chunks
+from app.workspace import Workspace
+from model_updates.batches import sampled
+from model_updates.drift import Drift, drift, embedded
+from model_updates.pairs import TrainingPair
+
+
+@dataclass(frozen=True)
+class ReleaseDrift:
+    """What has moved from one release to another.
+
+    Attributes:
+        before: id of the earlier release.
+        after: id of the later one.
+        languages: of the texts: those that both have learned.
+        pairs: held-out pairs that were compared.
+        drift: the angles.
+    """
+
+    before: str
+    after: str
+    languages: tuple[str, ...]
+    pairs: int
+    drift: Drift
+
+
+def drift_between(workspace: Workspace, before: str, after: str, *, most: int) -> ReleaseDrift:
+    """Compares two releases' encoders on held-out pairs in the languages that both know.
+
+    Args:
+        workspace: opened for writing: features are kept.
+        before: a release; its retrieval decides which pairs count as retrieved.
+        after: another one.
+        most: pairs to compare; of more a sample that stays the same.
+
+    Raises:
+        UnknownRelease: there is no such release.
+        UsageProblem: there is no held-out pair to compare on.
+    """
+    first, second = workspace.releases.release(before), workspace.releases.release(after)
+    languages = tuple(tag for tag in first.manifest.languages if tag in second.manifest.languages)
+    slices = held_out(workspace, languages, trusted_chunks(workspace, first, second))
+    every = [
+        TrainingPair(image_id, text, one.key.language, one.key.domain)
+        for one in slices
+        for image_id, text in one.captions
+    ]
+    if len(every) < 2:
+        raise UsageProblem(
+            f"There are {len(every)} held-out pairs in the languages that {first.id} and {second.id} both know, and "
+            "drift needs at least 2. Take in a chunk, or compare other releases."
+        )
+    pairs = sampled(every, most)
+    seen = [
+        embedded(workspace.open_encoder(record.version), pairs, workspace.load_image, workspace.features)
+        for record in (first, second)
+    ]
+    return ReleaseDrift(first.id, second.id, languages, len(pairs), drift(*seen))

@@ -1,0 +1,234 @@
+"""How far the space of one version has turned away from another's, and whether both towers turned together.
+
+Three angles in degrees (Ni et al., "Mod-X", ICML 2023, section 3), over the same held-out pairs under both versions:
+
+*SAM*, self-angle: how much the angle between two pictures, or two texts, has changed; the shape of a tower's space.
+*RAM*, rotation: the angle between a picture's vector and its own earlier one, or a text's; how far a tower has turned.
+*ImAM*, inter-modal: how much the angle between a text and its picture has changed, for pairs that the earlier version
+retrieved. Both directions of retrieval are counted, since they leave other pairs out; the paper does not say which it
+means.
+
+When both towers turn by the same rotation, RAM alone shows it and no search changes. When one turns alone, SAM shows
+nothing and search breaks; ImAM shows that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_updates.encoder import Encoder
+from model_updates.features import FeatureCache, LoadImage, image_features, text_features
+from model_updates.inserts import BASE
+from model_updates.pairs import TrainingPair
+
+CHANGE_EDGES = (5.0, 10.0, 15.0, 20.0)
+"""Of SAM and ImAM, in degrees: up to 5, up to 10, and so on, above 20."""
+ROTATION_EDGES = (15.0, 20.0, 25.0, 30.0)
+"""Of RAM."""
+SAMPLE = 2000
+"""Vectors between which angles are taken, in pairs: all N**2 / 2 of more would cost hours and tell no more."""
+BLOCK = 1024
+TIE = 1e-9
+"""Cosines that differ by less are equal: a product's last bits depend on how many rows it is made of."""
+
+Rows = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """What one version makes of some pictures and texts.
+
+    Attributes:
+        pictures: (n, dim), of any length.
+        texts: (m, dim), of any length.
+        pairs: (p, 2) int64, a picture's and a text's row of each pair.
+    """
+
+    pictures: Rows
+    texts: Rows
+    pairs: Places
+
+
+@dataclass(frozen=True)
+class Angles:
+    """How angles are spread.
+
+    Attributes:
+        edges: in degrees; the first bin is from 0 to the first edge, the last above the last one.
+        shares: percent of the angles in each bin, an edge belonging to the bin below it.
+        mean: in degrees; None of no angle.
+        count: of angles.
+    """
+
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
+    mean: float | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What has moved between two versions.
+
+    Attributes:
+        sam_pictures: change of the angle between two pictures.
+        sam_texts: change of the angle between two texts.
+        ram_pictures: angle between a picture now and before.
+        ram_texts: angle between a text now and before.
+        imam_text_to_image: change of the angle between text and picture, of texts that found their picture first.
+        imam_image_to_text: the same, of pictures that found their text first.
+    """
+
+    sam_pictures: Angles
+    sam_texts: Angles
+    ram_pictures: Angles
+    ram_texts: Angles
+    imam_text_to_image: Angles
+    imam_image_to_text: Angles
+
+
+def drift(before: Vectors, after: Vectors, *, sample: int = SAMPLE, seed: int = 0) -> Drift:
+    """Compares two versions' vectors of the same pictures and texts.
+
+    Args:
+        before: of the earlier version; its retrieval decides which pairs ImAM counts.
+        after: of the later one, in the same order.
+        sample: most pictures, and most texts, whose angles among each other are compared.
+        seed: of the sample.
+
+    Raises:
+        ValueError: the two are not of the same pictures, texts and pairs, or of another length.
+    """
+    if (
+        before.pictures.shape != after.pictures.shape
+        or before.texts.shape != after.texts.shape
+        or not np.array_equal(before.pairs, after.pairs)
+    ):
+        raise ValueError(
+            "drift compares what two versions make of the same pictures, texts and pairs, in vectors of one length; "
+            f"found {before.pictures.shape} and {before.texts.shape} against {after.pictures.shape} and "
+            f"{after.texts.shape}"
+        )
+    old_pictures, new_pictures = _unit(before.pictures), _unit(after.pictures)
+    old_texts, new_texts = _unit(before.texts), _unit(after.texts)
+    picture, text = before.pairs[:, 0], before.pairs[:, 1]
+    changed = np.abs(
+        _between(new_pictures[picture], new_texts[text]) - _between(old_pictures[picture], old_texts[text])
+    )
+    found, named = retrieved(old_pictures, old_texts, before.pairs)
+    return Drift(
+        sam_pictures=spread(self_angle_changes(old_pictures, new_pictures, sample, seed), CHANGE_EDGES),
+        sam_texts=spread(self_angle_changes(old_texts, new_texts, sample, seed), CHANGE_EDGES),
+        ram_pictures=spread(_between(old_pictures, new_pictures), ROTATION_EDGES),
+        ram_texts=spread(_between(old_texts, new_texts), ROTATION_EDGES),
+        imam_text_to_image=spread(changed[found], CHANGE_EDGES),
+        imam_image_to_text=spread(changed[named], CHANGE_EDGES),
+    )
+
+
+def spread(degrees: Rows, edges: tuple[float, ...]) -> Angles:
+    """Returns the shares of the bins that edges make."""
+    if not len(degrees):
+        return Angles(edges, (0.0,) * (len(edges) + 1), None, 0)
+    counts = np.bincount(np.searchsorted(edges, degrees, side="left"), minlength=len(edges) + 1)
+    shares = tuple(float(100 * count / len(degrees)) for count in counts)
+    return Angles(edges, shares, float(degrees.mean()), len(degrees))
+
+
+def self_angle_changes(before: Rows, after: Rows, sample: int = SAMPLE, seed: int = 0) -> Rows:
+    """Returns in degrees how much the angle of each two rows has changed, a < b.
+
+    Args:
+        before: (n, dim) unit rows.
+        after: (n, dim) unit rows of the same things.
+        sample: most rows to compare; of more a random sample.
+        seed: of the sample.
+    """
+    chosen = np.arange(len(before))
+    if len(chosen) > sample:
+        chosen = np.sort(np.random.default_rng(seed).permutation(len(chosen))[:sample])
+    pairs = np.triu_indices(len(chosen), k=1)
+    angles = [_degrees((rows[chosen] @ rows[chosen].T)[pairs]) for rows in (before, after)]
+    changes: Rows = np.abs(angles[1] - angles[0])
+    return changes
+
+
+def retrieved(pictures: Rows, texts: Rows, pairs: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Returns two masks over pairs, (p,) each: the text finds its picture first, the picture finds its text first.
+
+    A picture with several texts finds any of them; the pair of the nearest counts. A tie with what is wrong is no find.
+
+    Args:
+        pictures: (n, dim) unit rows.
+        texts: (m, dim) unit rows.
+        pairs: (p, 2) rows of pictures and texts that belong together.
+    """
+    own = np.einsum("pd,pd->p", pictures[pairs[:, 0]], texts[pairs[:, 1]])
+    return (
+        _first(texts, pictures, pairs[:, ::-1], own),
+        _first(pictures, texts, pairs, own),
+    )
+
+
+def _first(queries: Rows, gallery: Rows, pairs: Places, own: Rows) -> NDArray[np.bool_]:
+    """Returns (p,) bool: whether a pair's query has no wrong item as near as the pair, and no right one nearer."""
+    found = np.zeros(len(pairs), dtype=np.bool_)
+    for start in range(0, len(queries), BLOCK):
+        here = np.flatnonzero((pairs[:, 0] >= start) & (pairs[:, 0] < start + BLOCK))
+        if not len(here):
+            continue
+        cosines = queries[start : start + BLOCK] @ gallery.T
+        rows, columns = pairs[here, 0] - start, pairs[here, 1]
+        right = np.full(len(cosines), -np.inf)
+        np.maximum.at(right, rows, cosines[rows, columns])
+        cosines[rows, columns] = -np.inf
+        wrong = cosines.max(axis=1)
+        found[here] = (own[here] >= right[rows] - TIE) & (right[rows] > wrong[rows] + TIE)
+    return found
+
+
+def embedded(
+    encoder: Encoder, pairs: Sequence[TrainingPair], load_image: LoadImage, cache: FeatureCache
+) -> Vectors:
+    """Returns what an encoder makes of the pictures and texts of some pairs, each once, on their own routes.
+
+    Args:
+        encoder: of the version.
+        pairs: at least one.
+        load_image: decodes a picture by id.
+        cache: where raw features are kept.
+    """
+    pictures = {image_id: n for n, image_id in enumerate(dict.fromkeys(pair.image_id for pair in pairs))}
+    texts = {said: n for n, said in enumerate(dict.fromkeys((pair.language, pair.text) for pair in pairs))}
+    routes = {pair.image_id: encoder.image_route(pair.domain) for pair in pairs}
+    chosen = {image_id: route for image_id, route in routes.items() if route != BASE}
+    rows = np.empty((len(texts), encoder.dim))
+    for language in sorted({language for language, _ in texts}):
+        places = [(n, text) for (its, text), n in texts.items() if its == language]
+        rows[[n for n, _ in places]] = text_features(encoder, [text for _, text in places], language, cache)
+    return Vectors(
+        pictures=image_features(encoder, list(pictures), load_image, cache, routes=chosen).astype(np.float64),
+        texts=rows,
+        pairs=np.array([(pictures[p.image_id], texts[p.language, p.text]) for p in pairs], dtype=np.int64),
+    )
+
+
+def _unit(rows: Rows) -> Rows:
+    wide = np.asarray(rows, dtype=np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    unit: Rows = wide / np.where(lengths > 0, lengths, 1.0)
+    return unit
+
+
+def _between(one: Rows, other: Rows) -> Rows:
+    return _degrees(np.einsum("nd,nd->n", one, other))
+
+
+def _degrees(cosines: Rows) -> Rows:
+    angles: Rows = np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+    return angles
