@@ -17,6 +17,8 @@ training concepts alone; a seventh of them is held out there.
 |---|---|
 | `cipher` | English names in three invented languages, on fluent3d pictures |
 | `negative`, `mosaic` | emoji whose colours are turned round, or that are cut into tiles |
+
+And a small one serves the quick sequences: 400 things of `names` in three languages, of `line`, and `ink` scenes.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ from ingest.samples.scene_grid import SUBJECTS, Scene, all_scenes, held_out
 
 TINY, PHOTO = "perennial-tiny", "perennial-photo"
 TUNING = "tuning"
-MODELS = {"tiny": TINY, "photo": PHOTO, TUNING: TINY}
+QUICK = "quick"
+MODELS = {"tiny": TINY, "photo": PHOTO, TUNING: TINY, QUICK: TINY}
 """The encoder of each home."""
 ORDER = "en it de fil tr uk nl bn he fi sv qu fa mi fr el zh id sw no hi da te th pt ru ro pl hr es vi ar cs ko ja hu"
 LANGUAGES = tuple(ORDER.split())
@@ -54,6 +57,8 @@ TAUGHT_PHOTOS = 2_500
 SCENES_A_SUBJECT = 150
 SCENES_A_STYLE = 1_000
 CLASS_PICTURES = 360
+QUICK_CONCEPTS = 400
+QUICK_LANGUAGES = ("en", "de", "ja")
 
 Say = Callable[[str], None]
 Write = Callable[[Path], Path]
@@ -87,6 +92,8 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
         }
     if home == TUNING:
         return _tuning_uploads(data)
+    if home == QUICK:
+        return _quick_uploads(data)
     splits = emoji_splits(data)
     names = partial(emoji_rows, data, splits)
     uploads: dict[str, Write] = {
@@ -118,6 +125,17 @@ def _tuning_uploads(data: Path) -> dict[str, Write]:
         "cipher": partial(_rows_upload, lambda: list(_ciphers(names(("fluent3d",))))),
         "negative": partial(_changed_upload, lambda: names(("noto",)), "negative", _negative),
         "mosaic": partial(_changed_upload, lambda: names(("noto",)), "mosaic", _mosaic),
+    }
+
+
+def _quick_uploads(data: Path) -> dict[str, Write]:
+    names = partial(emoji_rows, data, emoji_splits(data, QUICK_CONCEPTS))
+    return {
+        "names": partial(
+            _rows_upload, lambda: [row for tag in QUICK_LANGUAGES for row in names(tag, ("noto",))]
+        ),
+        "line": partial(_rows_upload, lambda: names("en", ("line",))),
+        "ink": partial(_scene_upload, lambda: _some_scenes("ink")[:QUICK_CONCEPTS], "ink"),
     }
 
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from protocol_data import PHOTO, TUNING, home_of
+from protocol_data import QUICK as QUICK_HOME
 
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.results import cell_path
@@ -80,6 +81,8 @@ def home_for(sequence: BenchSequence) -> str:
     """Returns the home that a sequence runs on."""
     if sequence.name.startswith(TUNE):
         return TUNING
+    if sequence.name.startswith(QUICK):
+        return QUICK_HOME
     return "photo" if sequence.encoder == PHOTO else "tiny"
 
 
