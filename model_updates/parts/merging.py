@@ -1,8 +1,15 @@
-"""Averages of whole checkpoints, and going back to one."""
+"""Averages of whole checkpoints, going back to one, and what many differ from one by.
+
+What follows holds for parameters, by name. The temperature is a parameter in log space and is averaged there. A token
+table may have grown: only rows that both have are averaged, later ones keep their value. Running statistics are no
+parameters: the mean of two networks' statistics is that of no network, so they are counted anew
+(`parts.merging_towers`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +42,101 @@ def return_to(model: nn.Module, base: nn.Module) -> list[str]:
             if there is None or there.shape != now.shape:
                 left.append(name)
     return left
+
+
+def interpolated(old: Mapping[str, Tensor], new: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+    """Returns ``(1 - share) * old + share * new``, exact at 0 and 1 (WiSE-FT, CVPR 2022, 3)."""
+    return {
+        name: with_rows_of(torch.lerp(old[name], now[: len(old[name])] if now.ndim else now, share), now)
+        if name in old and is_start_of(old[name], now)
+        else now.clone()
+        for name, now in new.items()
+    }
+
+
+def task_vector(base: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Returns ``tau = trained - base`` of all that the base has (Ilharco et al., ICLR 2023)."""
+    return {
+        name: (now[: len(base[name])] if now.ndim else now) - base[name]
+        for name, now in trained.items()
+        if name in base and is_start_of(base[name], now)
+    }
+
+
+def added(
+    base: Mapping[str, Tensor], vector: Mapping[str, Tensor], trained: Mapping[str, Tensor], scale: float
+) -> dict[str, Tensor]:
+    """Returns ``base + scale * vector``; what the vector does not cover is as it was trained."""
+    return {
+        name: with_rows_of(base[name] + scale * vector[name], now) if name in vector else now.clone()
+        for name, now in trained.items()
+    }
+
+
+def trimmed(vector: Mapping[str, Tensor], keep: float) -> dict[str, Tensor]:
+    """Returns a task vector with all but its largest entries set to 0: a share of all of them, over all parameters."""
+    sizes = torch.cat([value.abs().flatten() for value in vector.values()])
+    kept = max(1, round(keep * len(sizes)))
+    smallest = sizes.kthvalue(len(sizes) - kept + 1).values
+    return {name: torch.where(value.abs() >= smallest, value, 0.0) for name, value in vector.items()}
+
+
+@dataclass(frozen=True)
+class SignSums:
+    """What TIES needs of all trimmed task vectors so far: their sums and counts by sign, and not the vectors.
+
+    Attributes:
+        up: the sum of the positive entries.
+        down: that of the negative ones.
+        ups: how many were positive, int16.
+        downs: how many were negative.
+    """
+
+    up: Mapping[str, Tensor]
+    down: Mapping[str, Tensor]
+    ups: Mapping[str, Tensor]
+    downs: Mapping[str, Tensor]
+
+    @classmethod
+    def none(cls, like: Mapping[str, Tensor]) -> SignSums:
+        """Returns the sums of no vector at all."""
+        zero = {name: torch.zeros_like(value) for name, value in like.items()}
+        none = {name: torch.zeros_like(value, dtype=torch.int16) for name, value in like.items()}
+        return cls(zero, zero, none, none)
+
+    def to(self, device: torch.device) -> SignSums:
+        """Returns the sums on a device."""
+        parts = (self.up, self.down, self.ups, self.downs)
+        return SignSums(*({name: value.to(device) for name, value in part.items()} for part in parts))
+
+    def with_one_more(self, vector: Mapping[str, Tensor]) -> SignSums:
+        """Returns the sums with another trimmed task vector in them."""
+        return SignSums(
+            {name: self.up[name] + value.clamp(min=0) for name, value in vector.items()},
+            {name: self.down[name] + value.clamp(max=0) for name, value in vector.items()},
+            {name: self.ups[name] + (value > 0).to(torch.int16) for name, value in vector.items()},
+            {name: self.downs[name] + (value < 0).to(torch.int16) for name, value in vector.items()},
+        )
+
+    def merged(self) -> dict[str, Tensor]:
+        """Returns the mean of the entries that have the elected sign, that of their sum.
+
+        Where the sum is 0 the sign is that of the majority of all entries (TIES, NeurIPS 2023).
+        """
+        signs = {name: (self.up[name] + self.down[name]).sign() for name in self.up}
+        majority = torch.stack([value.sum() for value in signs.values()]).sum().sign()
+        merged = {}
+        for name, value in signs.items():
+            elected = torch.where(value == 0, majority, value)
+            up = self.up[name] / self.ups[name].clamp(min=1)
+            down = self.down[name] / self.downs[name].clamp(min=1)
+            merged[name] = torch.where(elected > 0, up, torch.where(elected < 0, down, 0.0))
+        return merged
+
+
+def with_rows_of(value: Tensor, longer: Tensor) -> Tensor:
+    """Returns a value followed by the rows that a longer tensor has beyond it."""
+    return value if value.shape == longer.shape else torch.cat([value, longer[len(value) :]])
 
 
 def is_start_of(there: Tensor, now: Tensor) -> bool:

@@ -1,16 +1,16 @@
 """Experience replay: a strategy that keeps some of the pairs it was taught and is taught them again.
 
-Idea: after each update keep a uniform random sample of all pairs seen so far; in later updates they are trained on like
-the chunk's own, under the same loss. ``with_er`` gives any strategy such a memory and calls it ``<name>+er``.
+Idea: after each update keep a uniform random sample of all pairs seen so far; in later updates they are trained on
+like the chunk's own, under the same loss. ``with_er`` gives any strategy such a memory and calls it ``<name>+er``.
 
-Formula: item number n of the stream, counted from 0, is kept while there is room, else it replaces slot r, drawn
-from 0..n, when r is below the size: every pair has been kept with the same probability at any time. Source: reservoir
+Formula: item number n of the stream, counted from 0, is kept while there is room, else it replaces slot r, drawn from
+0..n, when r is below the size: every pair has been kept with the same probability at any time. Source: reservoir
 sampling (Vitter, 1985) as the ER of CTP's library (ICCV 2023) and of IncCLIP (ECCV 2022, 3.1: at the end of a step,
 10 % of the data). As there, the memory joins the epoch (``replay=joined``); ``beside`` is CLL-CLIP's way (AAAI 2024):
 every batch of the chunk is followed by as many pairs from the memory.
 
-Where we differ: a pair is offered once, at the end of its update, and not in every epoch, so that a long training is no
-longer stream. Without ``memory_size`` the memory grows with the stream: every chunk gives the same share.
+Where we differ: a pair is offered once, at the end of its update, and not in every epoch, so that a long training is
+no longer stream. Without ``memory_size`` the memory grows with the stream: every chunk gives the same share.
 
 Carried between updates: the pairs and how many were seen, beside what the strategy itself carries.
 """

@@ -10,6 +10,7 @@ from model_updates.strategies.ctp import Ctp
 from model_updates.strategies.der import Der
 from model_updates.strategies.dkr import Dkr
 from model_updates.strategies.domain_adapters import DomainAdapters
+from model_updates.strategies.ema_merge import EmaMerge
 from model_updates.strategies.er import Er
 from model_updates.strategies.evergreen import Evergreen
 from model_updates.strategies.ewc import Ewc
@@ -28,12 +29,17 @@ from model_updates.strategies.p_tuning import PTuning
 from model_updates.strategies.rwalk import Rwalk
 from model_updates.strategies.si import Si
 from model_updates.strategies.table_joint import TableJoint
+from model_updates.strategies.task_arithmetic import TaskArithmetic
 from model_updates.strategies.teir import Teir
+from model_updates.strategies.tic import Tic
+from model_updates.strategies.ties import Ties
+from model_updates.strategies.wise_ft import WiseFt
 from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import Strategy
 
 FinetuneEr = with_er(Finetune)
 WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora)]
+ModXEr = with_er(ModX)
 
 STRATEGIES: dict[str, type[Strategy]] = {
     Finetune.name: Finetune,
@@ -54,7 +60,13 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Oewc.name: Oewc,
     Er.name: Er,
     FinetuneEr.name: FinetuneEr,
+    ModXEr.name: ModXEr,
     Joint.name: Joint,
+    Tic.name: Tic,
+    WiseFt.name: WiseFt,
+    EmaMerge.name: EmaMerge,
+    TaskArithmetic.name: TaskArithmetic,
+    Ties.name: Ties,
     Der.name: Der,
     TableJoint.name: TableJoint,
     Mla.name: Mla,

@@ -8,8 +8,8 @@ Formula: finetune's loss over the union of the chunks. Source: the "JointT" of C
 line of versions started from (``start=base``); ``warm`` goes on from the live one, which costs fewer epochs for the
 same result and is then an upper bound with a history.
 
-Where we differ: only what both encoders have starts anew. Rows that the token table has gained keep what they are, and
-inserts stay; the notes say so. Kept between updates: nothing but the catalog's pairs.
+Where we differ: only what both encoders have starts anew. Rows that the token table has gained keep what they are,
+and inserts stay; the notes say so. Kept between updates: nothing but the catalog's pairs.
 """
 
 from __future__ import annotations

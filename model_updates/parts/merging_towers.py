@@ -1,0 +1,96 @@
+"""Two towers that train as finetune does and release other weights: an average, or a sum of task vectors.
+
+Validation sees what would be released, after every epoch (`deployed`). Running statistics of batch norms are counted
+anew on the chunk wherever merged weights are put in.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from model_updates.encoder import Encoder
+from model_updates.families import Family
+from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategy import Epochs, UpdateContext
+
+
+class MergingTowers(TwoTowers):
+    """Base of the strategies that merge at the end of an update."""
+
+    family = Family.MERGING
+
+    @abstractmethod
+    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Returns what would be released if the update ended with these parameters."""
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter train."""
+        super().before_update(context)
+        self._seed = context.seed
+
+    def before_epoch(self, epoch: int, batches: Epochs) -> None:
+        """Remembers the batches, for counting running statistics anew."""
+        self._batches = batches
+
+    @contextmanager
+    def deployed(self) -> Iterator[None]:
+        """Puts the merged weights in while the block runs."""
+        model = self._encoder.model
+        trained = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        self._release(self._batches)
+        try:
+            yield
+        finally:
+            model.load_state_dict(trained)
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Merges."""
+        self._release(batches)
+        self._encoder.forget_fingerprints()
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Returns the parameters as they are now, by name."""
+        return values_of(self._encoder.model)
+
+    def _release(self, batches: Epochs) -> None:
+        put(self._encoder.model, self.merged(self.parameters()))
+        count_statistics(self._encoder, batches, self._seed)
+
+
+def values_of(model: nn.Module) -> dict[str, Tensor]:
+    """Returns a model's parameters without gradients, by name."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def put(model: nn.Module, values: Mapping[str, Tensor]) -> None:
+    """Gives parameters new values, in place."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(values[name])
+
+
+def count_statistics(encoder: Encoder, batches: Epochs, seed: int) -> None:
+    """Counts the running statistics of batch norms anew, as plain means over one epoch; of other models none."""
+    norms = [module for module in encoder.model.modules() if isinstance(module, _BatchNorm)]
+    if not norms:
+        return
+    momenta = [norm.momentum for norm in norms]
+    encoder.train(False)
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # a mean over all batches, not a moving one
+        norm.train()
+    with torch.no_grad():
+        for batch in batches.epoch(seed):
+            if batch.images is not None:
+                encoder.forward_images(batch.images, batch.domains)
+            encoder.forward_tokens(batch.tokens, batch.languages)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+    encoder.train(False)

@@ -1,0 +1,146 @@
+"""TiC-CLIP's cumulative training: go on from the last encoder, on the new chunk and a buffer of all before it.
+
+Idea: data come in time steps, and training anew on everything at every step costs more each time. Going on from the
+last weights, with a fresh optimizer and the same schedule each time, on old data and new, is nearly as good for about
+2.5 times less; when old data cannot all be kept, a buffer of fixed size holds some of each step.
+
+Formula: finetune's loss over the chunk and the buffer. Which pairs of T earlier chunks a buffer of M holds: ``all``
+of them; ``equal``: M/T of each; ``exp``: M/2 of the newest, half of the rest of the one before, and so on, the oldest
+taking what is left. Source: Garg et al., ICLR 2024 (Cumulative-All, -Equal, -Exp); betas .9 and .98, eps 1e-6, decay
+.2 as its released parameters. A step has a fixed compute: the longer the epoch, the fewer of them
+(``fixed_compute``).
+
+Where we differ: rate and epochs follow the encoder's size, as for finetune; every step warms up, though the authors'
+scripts do not where their settings do. A chunk smaller than its part leaves the rest unused.
+
+Carried between updates: the buffer and how many pairs of it are of which chunk; with ``all`` nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
+from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.parts.replaying import MemoryOptions, Replaying
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.strategy import Replay, Schedule, State, UpdateContext
+
+CHUNKS = "chunks"
+BUFFERS = ("all", "equal", "exp")
+
+
+@dataclass(frozen=True)
+class TicOptions(MemoryOptions, TwoTowerOptions):
+    """Adds the buffer to the options of two towers.
+
+    Attributes:
+        weight_decay: on matrices (released parameters: 0.2).
+        buffer: "all" pairs of earlier chunks, "equal" parts of each, or "exp": half for the newest, and so on.
+        fixed_compute: make fewer epochs when the buffer makes them longer, so that each update costs what its chunk
+            alone would; at least one.
+    """
+
+    weight_decay: float = 0.2
+    buffer: str = "equal"
+    fixed_compute: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.buffer not in BUFFERS:
+            raise BadStrategyOption(f"buffer is one of {', '.join(BUFFERS)}, got {self.buffer!r}")
+
+
+class Tic(Replaying, TwoTowers):
+    """Cumulative training with a buffer."""
+
+    name = "tic"
+    summary = (
+        "Goes on training both towers on the chunk and a buffer of every chunk before it, at the cost of one."
+    )
+    paper = "TiC-CLIP, ICLR 2024"
+    family = Family.MEMORY
+    keeps = "a buffer of pairs of every chunk"
+    overhead = "none: fewer epochs for longer ones"
+    Options = TicOptions
+    replay = Replay.JOINED
+    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6, "fixed_compute": False}
+    options: TicOptions
+
+    def __init__(self, options: TicOptions | None = None) -> None:
+        super().__init__(options)
+        self._sizes: list[int] = []
+        self._longer = 1.0
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the buffer, or the pairs of all earlier chunks."""
+        if self.options.buffer != "all":
+            return super().memory(context)
+        own = set(context.pairs)
+        return [pair for pair in context.open_earlier() if pair not in own]
+
+    def take(self, data: UpdateData) -> None:
+        """Learns how much longer an epoch is by the buffer."""
+        super().take(data)
+        own, again = len(data.train), len(data.memory)
+        if self.replay is Replay.BESIDE:
+            again = round(own * min(1.0, again / self.options.batch_size))
+        self._longer = (own + again) / own
+
+    def choose(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the next buffer: what it had of each chunk, cut to the chunk's part, and a part of this one."""
+        if self.options.buffer == "all":
+            return ()
+        parts = quotas(
+            self.options.buffer, self.capacity(self._seen + len(context.pairs)), len(self._sizes) + 1
+        )
+        starts = [sum(self._sizes[:n]) for n in range(len(self._sizes))]
+        held = [
+            self._kept[start : start + min(size, part)]
+            for start, size, part in zip(starts, self._sizes, parts, strict=False)
+        ]
+        # In a random order, so that any beginning of it is a random sample.
+        fresh = random.Random(f"{context.seed}:{self._seen}").sample(
+            list(context.pairs), min(parts[-1], len(context.pairs))
+        )
+        self._sizes = [len(pairs) for pairs in (*held, fresh)]
+        return [pair for pairs in (*held, fresh) for pair in pairs]
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns finetune's schedule with the released moments, and as many epochs as the compute allows."""
+        made = replace(super().schedule(encoder), betas=(0.9, 0.98), eps=1e-6)
+        if not self.options.fixed_compute:
+            return made
+        return replace(made, epochs=max(1, round(made.epochs / self._longer)))
+
+    def notes(self) -> list[str]:
+        """Says what the buffer holds."""
+        if self.options.buffer == "all":
+            return ["All pairs of earlier chunks were learned again."]
+        return super().notes()
+
+    def carried(self) -> State:
+        """Returns the buffer and the sizes of its parts."""
+        kept = super().carried()
+        return State(kept.tensors, {**kept.facts, CHUNKS: self._sizes}, kept.update) if self._seen else kept
+
+    def carry(self, state: State) -> None:
+        """Takes them."""
+        super().carry(state)
+        self._sizes = [int(size) for size in state.facts[CHUNKS]]
+
+
+def quotas(buffer: str, size: int, chunks: int) -> list[int]:
+    """Returns how many pairs of each chunk, the oldest first, a buffer of this size holds."""
+    if buffer == "equal":
+        part, rest = divmod(size, chunks)
+        return [part + (n < rest) for n in range(chunks)]
+    parts: list[int] = []
+    for left in range(chunks, 0, -1):
+        remaining = size - sum(parts)
+        parts.append(remaining if left == 1 else (remaining + 1) // 2)
+    return parts[::-1]

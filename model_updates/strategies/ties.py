@@ -1,0 +1,114 @@
+"""TIES: task vectors that are trimmed, and merged only where they agree in sign.
+
+Idea: most of what an update changes does not matter, and where two updates pull in opposite directions their mean
+serves neither. So keep the largest changes of each, elect a sign for every weight, and average the changes that have
+it.
+
+Formula: of ``tau_i = theta_i - theta_0`` the largest 20 % are kept, by size over the whole vector; the sign of a
+weight is that of the sum of its changes, where that is 0 the majority's; ``theta = theta_0 + scale * mean of the
+changes with that sign``. Source: Yadav et al., NeurIPS 2023, scale 1, as in mammoth's library. Every update trains
+from the base.
+
+Where we differ: sums and counts by sign are kept instead of all vectors, which gives the same result and does not
+grow. Running statistics are counted anew; rows that the base's table lacks keep what was trained. What another
+strategy moved in the towers since the base gets lost, so do not alternate it with one that trains them.
+
+Carried between updates: the sums of positive and of negative changes and how many there were of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from torch import Tensor
+
+from model_updates.errors import BadStrategyOption
+from model_updates.parts.merging import SignSums, added, return_to, task_vector, trimmed
+from model_updates.parts.merging_towers import MergingTowers, values_of
+from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.strategy import Epochs, State, UpdateContext
+
+PARTS = tuple(field.name for field in fields(SignSums))
+
+
+@dataclass(frozen=True)
+class TiesOptions(TwoTowerOptions):
+    """Adds the merge to the options of two towers.
+
+    Attributes:
+        keep: share of a task vector's entries that is kept (paper: 0.2).
+        scale: of the merged vector (paper: 1).
+    """
+
+    keep: float = 0.2
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.keep <= 1 or not 0 < self.scale <= 2:
+            raise BadStrategyOption(
+                f"keep is above 0 and at most 1, scale above 0 and at most 2, got {self.keep} and {self.scale}"
+            )
+
+
+class Ties(MergingTowers):
+    """The base plus the changes that agree."""
+
+    name = "ties"
+    summary = (
+        "Trains each chunk from the base encoder and releases the base plus the large changes that agree."
+    )
+    paper = "TIES-Merging, NeurIPS 2023"
+    keeps = "sums and counts of the changes by sign, three times the encoder"
+    Options = TiesOptions
+    options: TiesOptions
+
+    def __init__(self, options: TiesOptions | None = None) -> None:
+        super().__init__(options)
+        self._sums: SignSums | None = None
+        self._updates = 0
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Goes back to the base, and lets every parameter train."""
+        super().before_update(context)
+        base = context.open_anchor().model
+        return_to(context.encoder.model, base)
+        self._base = values_of(base)
+
+    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the base with the merged change added."""
+        return added(self._base, self._summed(trained).merged(), trained, self.options.scale)
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Adds this update's change to the sums, and merges."""
+        sums = self._summed(self.parameters())
+        super().after_update(context, batches)
+        self._sums, self._base = sums, {}
+        self._updates += 1
+
+    def notes(self) -> list[str]:
+        """Says how many changes were merged."""
+        return [f"The changes of {self._updates} updates are merged into the base."]
+
+    def carried(self) -> State:
+        """Returns sums and counts."""
+        if self._sums is None:
+            return State()
+        sums = {part: getattr(self._sums, part) for part in PARTS}
+        tensors = {f"{part}/{name}": value for part, values in sums.items() for name, value in values.items()}
+        return State(tensors, {"updates": self._updates})
+
+    def carry(self, state: State) -> None:
+        """Takes them."""
+        parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
+        for key, value in state.tensors.items():
+            part, _, name = key.partition("/")
+            parts[part][name] = value.clone()
+        self._sums, self._updates = SignSums(**parts), int(state.facts["updates"])
+
+    def _summed(self, trained: Mapping[str, Tensor]) -> SignSums:
+        change = trimmed(task_vector(self._base, trained), self.options.keep)
+        if self._sums is None:
+            return SignSums.none(change).with_one_more(change)
+        return self._sums.to(self._encoder.device).with_one_more(change)

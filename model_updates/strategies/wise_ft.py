@@ -1,0 +1,68 @@
+"""WiSE-FT: fine-tuning, and then back half of the way.
+
+Idea: fine-tuned weights and those before are connected by a line on which both tasks are done nearly as well as at
+their own end. So train as finetune does, and release a point between. It costs nothing, and it is the control that
+every method with a partial merge (C-CLIP) has to beat.
+
+Formula: ``theta = (1 - alpha) * theta_ref + alpha * theta_t`` for every parameter. Source: Wortsman et al., CVPR
+2022, section 3; alpha .5 without validation, as there. The reference is the encoder before the update (``previous``),
+or the one that the line of versions started from (``base``), as in the paper.
+
+Where we differ: running statistics are counted anew, not averaged; rows that the reference's table lacks keep what
+was trained. The epoch is chosen on the weights that the merge will leave. Kept between updates: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from model_updates.errors import BadStrategyOption
+from model_updates.parts.merging import interpolated
+from model_updates.parts.merging_towers import MergingTowers, values_of
+from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.strategy import UpdateContext
+
+
+@dataclass(frozen=True)
+class WiseFtOptions(TwoTowerOptions):
+    """Adds the merge to the options of two towers.
+
+    Attributes:
+        alpha: how far to go from the reference to the trained weights (paper: 0.5); 1 is finetune.
+        reference: "previous": the encoder before this update; "base": the one that the line of versions started from.
+    """
+
+    alpha: float = 0.5
+    reference: str = "previous"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.alpha <= 1:
+            raise BadStrategyOption(f"alpha is from 0 to 1, got {self.alpha}")
+        if self.reference not in {"previous", "base"}:
+            raise BadStrategyOption(f"reference is 'previous' or 'base', got {self.reference!r}")
+
+
+class WiseFt(MergingTowers):
+    """Fine-tuning with an interpolated release."""
+
+    name = "wise-ft"
+    summary = (
+        "Fine-tunes both towers and releases the mean of old and new weights; forgets about half as much."
+    )
+    paper = "WiSE-FT, CVPR 2022"
+    Options = WiseFtOptions
+    options: WiseFtOptions
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter train; remembers where to go back to."""
+        super().before_update(context)
+        of_base = self.options.reference == "base"
+        self._reference = values_of((context.open_anchor() if of_base else context.open_previous()).model)
+
+    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the point between."""
+        return interpolated(self._reference, trained, self.options.alpha)
