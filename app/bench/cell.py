@@ -6,23 +6,23 @@ import json
 import resource
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from app.bench.material import Lesson, Material, material_of
+from app.bench.material import HELD_OUT, Lesson, Material, material_of
 from app.bench.matrix import Looked, look_up
+from app.bench.overlay import Overlay
 from app.bench.sequence import BenchSequence, Compared
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
 from app.workspace import Workspace
-from model_updates import zero_shot
+from model_updates import drift, zero_shot
 from model_updates.batches import gather
+from model_updates.batches import sampled as sampled_pairs
 from model_updates.encoder import Encoder
-from model_updates.features import FeatureCache, Rows
+from model_updates.features import FeatureCache
 from model_updates.opening import base_languages, drawn_anew, open_encoder
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair, UpdateData
@@ -33,6 +33,8 @@ from model_updates.strategy import State, Strategy, UpdateContext
 from model_updates.trainer import TrainingReport, run_update
 
 LIVE = "live"
+DRIFT_PAIRS = 400
+DRIFTS = ("sam_pictures", "sam_texts", "ram_pictures", "ram_texts", "imam_text_to_image")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class StepRecord:
         refused: why the strategy had nothing to do; "" when it ran.
         validation: score of the kept epoch, percent; None without validation pairs.
         notes: the strategy's own.
+        drift: mean angles in degrees between the encoders before and after, on held-out pairs known before (see
+            `model_updates.drift`); empty where there were none.
     """
 
     name: str
@@ -62,6 +66,7 @@ class StepRecord:
     refused: str = ""
     validation: float | None = None
     notes: tuple[str, ...] = ()
+    drift: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -102,36 +107,6 @@ class CellResult:
     probe: tuple[float, ...] = ()
 
 
-class Overlay:
-    """A feature cache that reads a home's and keeps its own in memory: a benchmark leaves no features behind."""
-
-    def __init__(self, below: FeatureCache) -> None:
-        self._below = below
-        self._own: dict[tuple[str, str, str], Rows] = {}
-
-    def get(
-        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
-    ) -> tuple[Rows, NDArray[np.bool_]]:
-        """Returns the known rows (m, dim) in the order asked, and a mask (n,) saying which were known."""
-        own = [self._own.get((fingerprint, kind, name)) for name in content_ids]
-        missing = [name for name, row in zip(content_ids, own, strict=True) if row is None]
-        kept, found = self._below.get(fingerprint, kind, missing, dim)
-        below = iter(kept)
-        known = iter(found.tolist())
-        rows = [row if row is not None else (next(below) if next(known) else None) for row in own]
-        mask = np.asarray([row is not None for row in rows], dtype=np.bool_)
-        chosen = [row for row in rows if row is not None]
-        return (np.stack(chosen) if chosen else np.empty((0, dim), dtype=np.float32)), mask
-
-    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows, /) -> None:
-        """Keeps rows (n, dim) in memory."""
-        self._own |= {(fingerprint, kind, name): row for name, row in zip(content_ids, rows, strict=True)}
-
-    def forget_but(self, fingerprints: set[str]) -> None:
-        """Drops rows under other fingerprints: those of encoders that are gone."""
-        self._own = {key: row for key, row in self._own.items() if key[0] in fingerprints}
-
-
 def run_cell(
     workspace: Workspace, sequence: BenchSequence, compared: Compared, seed: int, *, threads: int = 1
 ) -> CellResult:
@@ -160,7 +135,9 @@ def run_cell(
     looked, probed = [look(0)], _probed(workspace, line.encoder, material, cache)
     steps = []
     for number, lesson in enumerate(material.lessons, start=1):
-        steps.append(_teach(workspace, sequence, compared, lesson, line, material, cache, seed))
+        before = line.encoder
+        record = _teach(workspace, sequence, compared, lesson, line, material, cache, seed)
+        steps.append(replace(record, drift=_drift(workspace, before, line.encoder, material, number, cache)))
         looked.append(look(number))
         probed += _probed(workspace, line.encoder, material, cache)
         cache.forget_but(
@@ -175,6 +152,30 @@ def _probed(workspace: Workspace, encoder: Encoder, material: Material, cache: F
     if material.probe is None:
         return []
     return [round(zero_shot.measure(encoder, material.probe, workspace.load_image, cache).accuracy, 2)]
+
+
+def _drift(
+    workspace: Workspace,
+    before: Encoder,
+    after: Encoder,
+    material: Material,
+    number: int,
+    cache: FeatureCache,
+) -> dict[str, float]:
+    """Returns how far a step has turned what was known before it, mean angles in degrees."""
+    known = [one for one in material.slices if one.kind == HELD_OUT and one.since < number and not one.unseen]
+    pairs = [
+        TrainingPair(image_id, text, one.key.language, one.key.domain)
+        for one in known
+        for image_id, text in one.captions
+    ]
+    chosen = sampled_pairs(pairs, DRIFT_PAIRS)
+    if before is after or len(chosen) < 2:
+        return {}
+    sides = [drift.embedded(encoder, chosen, workspace.load_image, cache) for encoder in (before, after)]
+    found = drift.drift(*sides)
+    means = {name: getattr(found, name).mean for name in DRIFTS}
+    return {name: round(mean, 3) for name, mean in means.items() if mean is not None}
 
 
 def _start(workspace: Workspace, sequence: BenchSequence, seed: int) -> Line:
