@@ -32,11 +32,12 @@ from tests.model_updates.tiny import DOMAIN, context_for, data_for, draw, tiny_e
 # What each term is for, by its name. One that teaches may be anything; one that holds an encoder where it was must be
 # zero, or have no gradient (cross-entropy forms), while the encoder is as it was.
 TEACHES = frozenset({"contrastive", "contrast", "cross-modal", "cross-lingual", "keys", "replay"})
-HOLDS = frozenset({"consolidation", "cross-topology", "same-topology"})
+HOLDS = frozenset({"consolidation", "cross-topology", "same-topology", "distillation", "stay"})
 # Terms of a strategy that hold and yet are not at rest, with the reason.
 NOT_AT_REST = {
     ("c-clip", "consolidation"): "a contrast with the old features through a fresh projector",
     ("ctp", "momentum"): "a contrast with the slow model's features and those in the queue",
+    ("dkr", "distillation"): "teaches the rows that neither the old nor the new model has right",
     ("afec", "active-forgetting"): "draws towards a model that learns the new chunk freely",
 }
 
