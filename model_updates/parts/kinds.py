@@ -6,6 +6,7 @@ from model_updates.inserts import Insert
 from model_updates.parts.feature_head import FeatureHead
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
+from model_updates.parts.queried_prefixes import CodaPrompts, DualPrompts
 from model_updates.parts.router import LdaRouter
 from model_updates.parts.text_inserts import TextBottlenecks, TextLowRank, TextPrefixes
 
@@ -15,6 +16,8 @@ KINDS: dict[str, type[Insert]] = {
     TextPrompts.kind: TextPrompts,
     LowRank.kind: LowRank,
     LdaRouter.kind: LdaRouter,
+    DualPrompts.kind: DualPrompts,
+    CodaPrompts.kind: CodaPrompts,
     TextBottlenecks.kind: TextBottlenecks,
     TextLowRank.kind: TextLowRank,
     TextPrefixes.kind: TextPrefixes,

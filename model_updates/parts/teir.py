@@ -159,7 +159,7 @@ def _page(kind: type[SharedTableTeaching]) -> str:
 
 def _also(keeps: str) -> str:
     seen = "how often each token was seen"
-    return seen if keeps == "nothing" else f"{keeps}; {seen}"
+    return seen if keeps.startswith("nothing") else f"{keeps}; {seen}"
 
 
 def _rows_of(vocabulary: Vocabulary, pairs: Sequence[TrainingPair]) -> Tensor:

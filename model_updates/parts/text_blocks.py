@@ -56,26 +56,26 @@ def width_of(block: nn.Module) -> int:
     return width
 
 
-class PrefixedAttention(nn.Module):
+Prefix = tuple[Tensor, Tensor]
+"""Keys and values, (p, width) the same for all texts or (n, p, width)."""
+
+
+class PrefixedAttention:
     """Self-attention that sees keys and values which are no tokens, before all tokens and from every position.
 
     open_clip has no padding mask, so nothing is masked but what the causal mask masks: the mask gains a column of zeros
     on its left for each prefix.
+
+    Args:
+        attention: whose projections are used; batch first.
+        prefixes: what it sees beside the tokens.
     """
 
-    def __init__(self, attention: nn.MultiheadAttention, keys: Tensor, values: Tensor) -> None:
-        """Stands before an attention for one forward.
+    def __init__(self, attention: nn.MultiheadAttention, prefixes: Sequence[Prefix]) -> None:
+        self.attention = attention
+        self.prefixes = tuple(prefixes)
 
-        Args:
-            attention: whose projections are used; batch first.
-            keys: (p, width) the same for all texts, or (n, p, width).
-            values: as keys.
-        """
-        super().__init__()
-        self._attention = [attention]  # in a list: it is not a submodule of this one
-        self._prefix = keys, values
-
-    def forward(
+    def __call__(
         self,
         query: Tensor,
         _key: Tensor,
@@ -84,39 +84,49 @@ class PrefixedAttention(nn.Module):
         attn_mask: Tensor | None = None,
     ) -> tuple[Tensor, None]:
         """Attends from (n, length, width) hidden states to themselves and to the prefixes."""
-        (attention,) = self._attention
+        attention = self.attention
         count, length, width = query.shape
         projected = functional.linear(query, attention.in_proj_weight, attention.in_proj_bias)
-        asked, *seen = torch.split(projected, width, dim=-1)
-        longer = [
-            torch.cat([prefix.to(rows.dtype).expand(count, -1, -1), rows], dim=1)
-            for prefix, rows in zip(self._prefix, seen, strict=True)
-        ]
-        mask = None if attn_mask is None else functional.pad(attn_mask, (self._prefix[0].shape[-2], 0))
+        asked, keys, values = torch.split(projected, width, dim=-1)
+        for more_keys, more_values in self.prefixes:
+            keys = torch.cat([more_keys.to(keys.dtype).expand(count, -1, -1), keys], dim=1)
+            values = torch.cat([more_values.to(values.dtype).expand(count, -1, -1), values], dim=1)
+        mask = None if attn_mask is None else functional.pad(attn_mask, (keys.shape[1] - length, 0))
         split = (count, -1, attention.num_heads, width // attention.num_heads)
-        asked, keys, values = (rows.view(split).transpose(1, 2) for rows in (asked, *longer))
+        asked, keys, values = (rows.view(split).transpose(1, 2) for rows in (asked, keys, values))
         out = functional.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
-        out = out.transpose(1, 2).reshape(count, length, width)
-        return attention.out_proj(out), None
+        return attention.out_proj(out.transpose(1, 2).reshape(count, length, width)), None
 
 
 @contextmanager
-def prefixed(blocks: Sequence[nn.Module], prefixes: Sequence[tuple[Tensor, Tensor] | None]) -> Iterator[None]:
+def prefixed(blocks: Sequence[nn.Module], prefixes: Sequence[Prefix | None]) -> Iterator[None]:
     """Gives the attention of some blocks keys and values of its own while the block of code runs.
 
     Args:
-        blocks: of the tower.
-        prefixes: keys and values for each of them, see `PrefixedAttention`; None leaves a block as it is.
+        blocks: of the tower; what an insert around this one put before them stays there, too.
+        prefixes: for each of them, see `PrefixedAttention`; None leaves a block as it is.
     """
-    originals = [block._modules["attn"] for block in blocks]
-    try:
+    with ExitStack() as stack:
         for block, prefix in zip(blocks, prefixes, strict=True):
             if prefix is not None:
-                block._modules["attn"] = PrefixedAttention(block.attn, *prefix)  # type: ignore[arg-type]
+                stack.enter_context(_instead(block.attn, prefix))  # type: ignore[arg-type]
+        yield
+
+
+@contextmanager
+def _instead(attention: nn.MultiheadAttention, prefix: Prefix) -> Iterator[None]:
+    # The module stays where it is, so that whoever looks for its weights finds them; only how it runs is another.
+    own = attention.__dict__
+    before = own.get("forward")
+    earlier = before.prefixes if isinstance(before, PrefixedAttention) else ()
+    own["forward"] = PrefixedAttention(attention, (*earlier, prefix))
+    try:
         yield
     finally:
-        for block, original in zip(blocks, originals, strict=True):
-            block._modules["attn"] = original
+        if before is None:
+            del own["forward"]
+        else:
+            own["forward"] = before
 
 
 @contextmanager

@@ -6,10 +6,12 @@ from model_updates.parts.teir import with_teir
 from model_updates.strategies.afec import Afec
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
+from model_updates.strategies.coda_prompt import CodaPrompt
 from model_updates.strategies.ctp import Ctp
 from model_updates.strategies.der import Der
 from model_updates.strategies.dkr import Dkr
 from model_updates.strategies.domain_adapters import DomainAdapters
+from model_updates.strategies.dual_prompt import DualPrompt
 from model_updates.strategies.ema_merge import EmaMerge
 from model_updates.strategies.er import Er
 from model_updates.strategies.evergreen import Evergreen
@@ -40,6 +42,7 @@ from model_updates.strategy import Strategy
 FinetuneEr = with_er(Finetune)
 WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora)]
 ModXEr = with_er(ModX)
+WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora, DualPrompt, CodaPrompt)]
 
 STRATEGIES: dict[str, type[Strategy]] = {
     Finetune.name: Finetune,
@@ -72,6 +75,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Mla.name: Mla,
     PTuning.name: PTuning,
     LanguageLora.name: LanguageLora,
+    DualPrompt.name: DualPrompt,
+    CodaPrompt.name: CodaPrompt,
     **{kind.name: kind for kind in WITH_TEIR},
     L2p.name: L2p,
     DomainAdapters.name: DomainAdapters,
