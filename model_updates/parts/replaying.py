@@ -136,7 +136,7 @@ def with_er(kind: type[Strategy]) -> type[Strategy]:
         "summary": f"As {kind.name}, and trains again on a random sample of the pairs of earlier chunks.",
         "paper": "; ".join(filter(None, [kind.paper, "ER as in CTP (ICCV 2023) and IncCLIP (ECCV 2022)"])),
         "keeps": "a sample of the pairs"
-        if kind.keeps == "nothing"
+        if kind.keeps.startswith("nothing")
         else f"{kind.keeps}; a sample of the pairs",
         "overhead": longer if kind.overhead == "none" else f"{kind.overhead}; {longer}",
         "replay": Replay.JOINED,

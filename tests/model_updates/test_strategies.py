@@ -64,9 +64,13 @@ def test_it_says_what_it_is_where_it_belongs_and_what_it_costs(name: str) -> Non
 
 
 @every_strategy
-def test_what_it_says_that_it_keeps_it_carries(name: str) -> None:
-    carried = first_update(name).strategy.carried()
-    assert bool(carried.tensors or carried.facts) != STRATEGIES[name].keeps.startswith("nothing")
+def test_what_it_says_that_it_keeps_it_carries_or_takes_from_the_catalog(name: str) -> None:
+    first, says_nothing = first_update(name), STRATEGIES[name].keeps.startswith("nothing")
+    carried, strategy = first.strategy.carried(), made(name)
+    if carried.tensors or carried.facts:
+        assert not says_nothing
+    elif not says_nothing:
+        assert strategy.memory(second_context(first.after.copy()))
 
 
 @every_strategy
