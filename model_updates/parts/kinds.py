@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model_updates.inserts import Insert
+from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
 from model_updates.parts.feature_head import FeatureHead
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
@@ -14,6 +15,8 @@ KINDS: dict[str, type[Insert]] = {
     FeatureHead.kind: FeatureHead,
     ImagePrompts.kind: ImagePrompts,
     TextPrompts.kind: TextPrompts,
+    DeepImagePrompts.kind: DeepImagePrompts,
+    DeepTextPrompts.kind: DeepTextPrompts,
     LowRank.kind: LowRank,
     LdaRouter.kind: LdaRouter,
     DualPrompts.kind: DualPrompts,

@@ -122,14 +122,27 @@ class TextPrompts(PromptPool):
         """Runs the body for the query, and again with the prompts; what no longer fits is cut before the end token."""
         with torch.no_grad():
             query = run(embedded, ends)
-        positions: Tensor = model.positional_embedding  # type: ignore[assignment]
-        room = len(positions) - self.added
-        last = ends.clamp(max=room - 1)
-        rows = torch.arange(len(embedded), device=embedded.device)
-        words = embedded[:, :room].clone()
-        words[rows, last] = embedded[rows, ends]
-        prompts = self.tokens(query).to(embedded.dtype)
-        return run(torch.cat([words[:, :1], prompts, words[:, 1:]], dim=1), last + self.added)
+        return run(*behind_start(model, embedded, ends, self.tokens(query)))
+
+
+def behind_start(model: nn.Module, embedded: Tensor, ends: Tensor, prompts: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns embedded texts with prompts behind the start token, and where they end now.
+
+    What no longer fits is cut before the end token.
+
+    Args:
+        model: whose context is the limit.
+        embedded: (n, length, width) embedded tokens.
+        ends: (n,) int64 position of each text's last token.
+        prompts: (n, added, width).
+    """
+    positions: Tensor = model.positional_embedding  # type: ignore[assignment]
+    room = len(positions) - prompts.shape[1]
+    last = ends.clamp(max=room - 1)
+    rows = torch.arange(len(embedded), device=embedded.device)
+    words = embedded[:, :room].clone()
+    words[rows, last] = embedded[rows, ends]
+    return torch.cat([words[:, :1], prompts.to(embedded.dtype), words[:, 1:]], dim=1), last + prompts.shape[1]
 
 
 @contextmanager

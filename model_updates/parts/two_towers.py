@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
-from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
-from model_updates.pairs import Batch
-from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.losses import LARGEST_LOG_SCALE
+from model_updates.parts.contrasting import Contrasting
+from model_updates.strategy import ParameterGroup, Schedule, UpdateContext, check_run
 from model_updates.towers import is_small
 
 
@@ -39,21 +38,11 @@ class TwoTowerOptions:
         check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
 
 
-class TwoTowers(Strategy):
+class TwoTowers(Contrasting):
     """Base of the strategies that train every parameter."""
 
     Options = TwoTowerOptions
     options: TwoTowerOptions
-
-    @property
-    def touches_image(self) -> bool:
-        """Always: the image tower trains."""
-        return True
-
-    @property
-    def touches_text(self) -> bool:
-        """Always: the text tower trains."""
-        return True
 
     def before_update(self, context: UpdateContext) -> None:
         """Lets every parameter of the model train; inserts of routes stay as they are."""
@@ -73,42 +62,6 @@ class TwoTowers(Strategy):
             weight_decay=self.options.weight_decay,
             decay="cosine",
         )
-
-    def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term."""
-        return {"contrastive": self.contrastive(batch)}
-
-    def contrastive(self, batch: Batch, encoder: Encoder | None = None) -> Tensor:
-        """Returns the contrastive loss of the batch under both towers as they are now, or under another encoder's."""
-        if encoder is None or encoder is self._encoder:
-            return self.contrast(*self.unit_features(batch), batch)
-        own, self._encoder = self._encoder, encoder
-        try:
-            return self.contrast(*self.unit_features(batch), batch)
-        finally:
-            self._encoder = own
-
-    def unit_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns the (b, dim) unit image and text features of the batch under both towers as they are now."""
-        image, text = self.raw_features(batch)
-        return normalize(image, dim=-1), normalize(text, dim=-1)
-
-    def raw_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns the (b, dim) float32 image and text features of the batch, not normalised."""
-        if batch.images is None:
-            raise ValueError(f"{self.name} trains the image tower and needs pictures in its batches")
-        image = self._encoder.forward_images(batch.images, batch.domains).float()
-        return image, self._encoder.forward_tokens(batch.tokens, batch.languages).float()
-
-    def contrast(self, image: Tensor, text: Tensor, batch: Batch) -> Tensor:
-        """Returns the contrastive loss of (b, dim) unit features of the batch, under the model's temperature."""
-        return multi_positive_info_nce(image @ text.T, self.scale, batch.image_index, batch.image_index)
-
-    @property
-    def scale(self) -> Tensor:
-        """The model's inverse temperature."""
-        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
-        return scale.exp()
 
     def after_step(self) -> None:
         """Keeps the temperature in CLIP's range."""

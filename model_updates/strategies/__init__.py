@@ -7,6 +7,7 @@ from model_updates.strategies.afec import Afec
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
 from model_updates.strategies.coda_prompt import CodaPrompt
+from model_updates.strategies.cpe_clip import CpeClip
 from model_updates.strategies.ctp import Ctp
 from model_updates.strategies.der import Der
 from model_updates.strategies.dkr import Dkr
@@ -79,6 +80,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     CodaPrompt.name: CodaPrompt,
     **{kind.name: kind for kind in WITH_TEIR},
     L2p.name: L2p,
+    CpeClip.name: CpeClip,
     DomainAdapters.name: DomainAdapters,
     NewWords.name: NewWords,
     Evergreen.name: Evergreen,

@@ -19,17 +19,15 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption, ForeignTokenizer
+from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.inserts import ENCODER
-from model_updates.losses import multi_positive_info_nce
 from model_updates.pairs import Batch
+from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
-from model_updates.prospect import Prospect
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext, check_run
 from model_updates.towers import is_small
 
 
@@ -64,7 +62,7 @@ class L2pOptions:
             )
 
 
-class L2p(Strategy):
+class L2p(FrozenTowers):
     """Learning to prompt, in both towers."""
 
     name = "l2p"
@@ -78,37 +76,14 @@ class L2p(Strategy):
     quick = {"epochs": 2, "batch_size": 8, "pool": 6, "length": 1, "top": 2}
     options: L2pOptions
 
-    @property
-    def touches_image(self) -> bool:
-        """Always: every picture reads the pool."""
-        return True
-
-    @property
-    def touches_text(self) -> bool:
-        """Always: every text reads the pool."""
-        return True
-
-    def fits(self, prospect: Prospect) -> str | None:
-        """Refuses towers that take no prompts."""
-        if prospect.encoder.vocabulary is None:
-            return _foreign(prospect.encoder)
-        try:
-            self._built(prospect.encoder.model)
-        except BadStrategyOption as error:
-            return str(error)
-        return None
-
     def before_update(self, context: UpdateContext) -> None:
         """Freezes the towers and puts the pools in, or goes on with those of earlier updates."""
+        super().before_update(context)
         encoder = context.encoder
-        if encoder.vocabulary is None:
-            raise ForeignTokenizer(_foreign(encoder))
-        self._encoder = encoder
-        encoder.model.requires_grad_(False)
-        self._pools: list[PromptPool] = [i for i in encoder.inserts if isinstance(i, PromptPool)]
+        self._pools = [insert for insert in encoder.inserts if isinstance(insert, PromptPool)]
         if not self._pools:
             generator = torch.Generator().manual_seed(context.seed)
-            self._pools = self._built(encoder.model)
+            self._pools = self.built(encoder.model)
             for pool in self._pools:
                 pool.draw(generator)
             encoder.inserts.extend(self._pools)
@@ -116,7 +91,8 @@ class L2p(Strategy):
             pool.requires_grad_(True)
         encoder.forget_fingerprints()
 
-    def _built(self, model: nn.Module) -> list[PromptPool]:
+    def built(self, model: nn.Module) -> list[PromptPool]:
+        """Returns new pools for both towers."""
         config = {"size": self.options.pool, "length": self.options.length, "top": self.options.top}
         return [ImagePrompts.build(ENCODER, config, model), TextPrompts.build(ENCODER, config, model)]
 
@@ -136,14 +112,9 @@ class L2p(Strategy):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive term and the pull of keys towards queries."""
-        if batch.images is None:
-            raise ValueError("l2p puts prompts into the image tower and needs pictures in its batches")
-        image = normalize(self._encoder.forward_images(batch.images, batch.domains).float(), dim=-1)
-        text = normalize(self._encoder.forward_tokens(batch.tokens, batch.languages).float(), dim=-1)
-        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
-        contrast = multi_positive_info_nce(image @ text.T, scale.exp(), batch.image_index, batch.image_index)
+        terms = super().terms(batch)
         pulls = torch.stack([pool.pull for pool in self._pools]).sum()
-        return {"contrastive": contrast, "keys": -self.options.pull * pulls}
+        return terms | {"keys": -self.options.pull * pulls}
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Lets go of the last batch."""
@@ -153,10 +124,3 @@ class L2p(Strategy):
     def notes(self) -> list[str]:
         """Says how large the pools are."""
         return [f"{len(pool.keys)} prompts in the {pool.tower} tower." for pool in self._pools]
-
-
-def _foreign(encoder: Encoder) -> str:
-    return (
-        f"the text tower of {encoder.architecture} brings a tokenizer of its own, and l2p puts prompts among embedded "
-        "words. Use finetune or c-clip, or an encoder with CLIP's own text tower"
-    )

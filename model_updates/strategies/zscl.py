@@ -30,11 +30,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax, normalize
+from torch.nn.functional import normalize
 
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
-from model_updates.losses import kl_rows, multi_positive_info_nce
+from model_updates.losses import kl_rows
 from model_updates.pairs import Batch, UpdateData
 from model_updates.parts.importance import quadratic_penalty
 from model_updates.parts.reference_data import Taught, chosen_reference
@@ -136,16 +136,12 @@ class Zscl(TwoTowers):
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the smoothed contrastive term, the distillation and the distance to the weights before."""
         image, text = self.unit_features(batch)
-        terms = {"contrastive": self._smoothed(image @ text.T, batch)}
+        smoothing = self.options.label_smoothing
+        terms = {"contrastive": self.contrast(image, text, batch, smoothing=smoothing)}
         if self._taught is not None:
             terms["distillation"] = self.options.distillation * self._distilled(self._taught)
         moved = quadratic_penalty(self._now, self._start, self._ones)
         return terms | {"stay": self.options.stay * moved}
-
-    def _smoothed(self, similarities: Tensor, batch: Batch) -> Tensor:
-        share, index = self.options.label_smoothing, batch.image_index
-        sharp = multi_positive_info_nce(similarities, self.scale, index, index)
-        return (1 - share) * sharp + share * even_cross_entropy(self.scale * similarities)
 
     def _distilled(self, taught: Taught) -> Tensor:
         step = 0 if self._average is None else self._average.steps
@@ -191,9 +187,3 @@ class Zscl(TwoTowers):
         """Takes the average back."""
         if self._average is not None:
             self._average.restore(progress)
-
-
-def even_cross_entropy(logits: Tensor) -> Tensor:
-    """Returns the cross-entropy of rows and of columns against even targets, averaged: what smooths labels."""
-    rows, columns = log_softmax(logits, dim=1).mean(), log_softmax(logits, dim=0).mean()
-    return -(rows + columns) / 2

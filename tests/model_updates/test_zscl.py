@@ -14,9 +14,10 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
+from model_updates.parts.contrasting import even_cross_entropy
 from model_updates.parts.reference_data import Taught, chosen_reference
 from model_updates.parts.weight_average import WeightAverage
-from model_updates.strategies.zscl import Zscl, even_cross_entropy
+from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import UpdateContext
 from model_updates.trainer import run_update
 from tests.model_updates.tiny import (

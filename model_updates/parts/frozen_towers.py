@@ -1,0 +1,55 @@
+"""Both towers frozen; what learns are modules in them that every input reads: l2p, cpe-clip and moe-adapters.
+
+The modules are inserts of the encoder. An encoder whose text tower brings a tokenizer of its own takes none: it is not
+run on embedded words.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from torch import nn
+
+from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption, ForeignTokenizer
+from model_updates.inserts import Insert
+from model_updates.parts.contrasting import Contrasting
+from model_updates.prospect import Prospect
+from model_updates.strategy import UpdateContext
+
+
+class FrozenTowers(Contrasting):
+    """Base of the strategies that put one module into each tower."""
+
+    @abstractmethod
+    def built(self, model: nn.Module) -> Sequence[Insert]:
+        """Returns new modules for a model, image tower first.
+
+        Raises:
+            BadStrategyOption: a tower takes none.
+        """
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses towers that take no modules."""
+        if prospect.encoder.vocabulary is None:
+            return self._foreign(prospect.encoder)
+        try:
+            self.built(prospect.encoder.model)
+        except BadStrategyOption as error:
+            return str(error)
+        return None
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Freezes the towers."""
+        encoder = context.encoder
+        if encoder.vocabulary is None:
+            raise ForeignTokenizer(self._foreign(encoder))
+        self._encoder = encoder
+        encoder.model.requires_grad_(False)
+
+    def _foreign(self, encoder: Encoder) -> str:
+        return (
+            f"the text tower of {encoder.architecture} brings a tokenizer of its own, and {self.name} puts modules "
+            "around embedded words. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+        )
