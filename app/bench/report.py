@@ -1,14 +1,21 @@
-"""The report of a benchmark."""
+"""The report of a benchmark: a page, the same as plain values, a Markdown table for docs and one for a terminal."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.bench.results import read_cell
-from app.bench.sequence import BenchSequence
+from app import messages
+from app.bench.comparison import Measure
+from app.bench.figures import MAIN
+from app.bench.findings import Findings, command_of, findings_of
+from app.bench.page import page_of
+from app.bench.results import Cell, read_cell
+from app.bench.sequence import BenchSequence, step_name
+from app.bench.tables import MEGABYTE, change, figure, markdown_of
 
 
 @dataclass(frozen=True)
@@ -23,11 +30,101 @@ class Written:
 
     html: Path
     document: dict[str, Any]
-    table: str
+    table: Any
 
 
 def write_report(folder: Path, sequence: BenchSequence, paths: Sequence[Path]) -> Written:
-    """Writes the report of the cells that are there."""
-    cells = [cell for path in paths if (cell := read_cell(path)) is not None]
-    lines = [f"{cell.strategy} {cell.seed} {len(cell.slices)}" for cell in cells]
-    return Written(folder / f"{sequence.name}.html", {"cells": len(cells)}, "\n".join(lines))
+    """Writes the report of the cells that are there: `NAME.html`, `NAME.json` and `NAME.md` in a folder.
+
+    Cells of another version of the sequence are left out, and the report says so.
+    """
+    cells, left_out = _read(sequence, paths)
+    there = {(cell.strategy, cell.seed) for cell in cells}
+    not_run = [
+        f"{one.label}, seed {seed}"
+        for one in sequence.strategies
+        for seed in sequence.seeds
+        if (one.label, seed) not in there
+    ]
+    findings = findings_of(
+        sequence.name,
+        cells,
+        about=sequence.about,
+        command=command_of(sequence),
+        left_out=left_out,
+        not_run=not_run,
+    )
+    document = findings.to_json()
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / f"{sequence.name}.html"
+    page.write_text(page_of(findings, facts_of(findings, sequence)), encoding="utf-8")
+    text = json.dumps(document, ensure_ascii=False, indent=1)
+    (folder / f"{sequence.name}.json").write_text(text + "\n", encoding="utf-8")
+    (folder / f"{sequence.name}.md").write_text(markdown_of(findings), encoding="utf-8")
+    return Written(page, document, terminal_table(findings))
+
+
+def _read(sequence: BenchSequence, paths: Sequence[Path]) -> tuple[list[Cell], list[str]]:
+    """Returns the cells of the sequence as it is now, and the names of those of another version."""
+    wanted = {one.label: sequence.digest(one) for one in sequence.strategies}
+    cells, left_out = [], []
+    for path in paths:
+        cell = read_cell(path)
+        if cell is None:
+            continue
+        if cell.digest == wanted.get(cell.strategy):
+            cells.append(cell)
+        else:
+            left_out.append(f"{cell.strategy}, seed {cell.seed}")
+    return cells, left_out
+
+
+def facts_of(findings: Findings, sequence: BenchSequence) -> list[tuple[str, str]]:
+    """Returns what the head of a page says was run, name and Markdown text."""
+    steps = [step_name(sequence.filled(step)) for step in sequence.steps]
+    base = "nothing"
+    if sequence.base is not None:
+        base = step_name(sequence.filled(sequence.base))
+    facts = [
+        ("encoder", sequence.encoder + (", weights drawn anew by each seed" if sequence.scratch else "")),
+        ("known before", base),
+        ("steps", f"{len(steps)}: {', '.join(steps)}"),
+        ("seeds", ", ".join(map(str, findings.seeds)) or "none yet"),
+        ("orders, seed by seed", ", ".join(sequence.orders)),
+        (
+            "gallery",
+            "grows with the steps" if sequence.gallery == "growing" else "all pictures from the start",
+        ),
+        ("epochs", str(sequence.epochs) if sequence.epochs else "each strategy its own"),
+    ]
+    given = {label: own[0].options for label, own in findings.cells.items() if own[0].options}
+    if given:
+        said = "; ".join(f"{label}: {_options(options)}" for label, options in given.items())
+        facts.append(("options given", said))
+    return [*facts, ("made", findings.made_on), ("command", f"`{findings.command}`")]
+
+
+def terminal_table(findings: Findings) -> Any:
+    """Returns the figures that fit a terminal: recall, forgetting and cost of each strategy."""
+    header = (
+        "strategy",
+        "trained R@1",
+        "not told",
+        "held-out R@1",
+        "forgetting",
+        "training, s",
+        "stored, MB",
+    )
+    names = (MAIN, "trained/searched/r1", "held-out/told/r1", "trained/told/forgetting")
+    main = Measure(*MAIN.split("/"))
+    rows = []
+    for label, figures in findings.figures.items():
+        cost = (figure(figures["training_seconds"], digits=0), figure(figures["stored_bytes"], MEGABYTE, 2))
+        told = [figure(figures.get(name)) for name in names]
+        rows.append((label, *told, *cost, change(findings.differences.get(label, {}).get(main))))
+    title = f"{findings.sequence}: average at the end, percent; mean over {len(findings.seeds)} seeds"
+    return messages.table((*header, f"R@1 less {findings.reference}"), rows, title=title)
+
+
+def _options(options: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options.items())

@@ -1,0 +1,240 @@
+"""The drawings of a benchmark's report: inline SVG that takes its colours from the page, light or dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from app.bench.figures import Curves
+
+WIDE = 330
+"""Of a small drawing, in pixels: what a telephone shows."""
+_LETTER = 6.6
+"""Of a letter in the drawings' small type, in pixels, about."""
+_SHADES = 20
+_MOST_LABEL = 17
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A recall matrix.
+
+    Attributes:
+        names: of the slices, in the order they were taught.
+        rows: for each, a recall after every step, percent; None before it was known.
+        highest: what the darkest shade stands for.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[float | None]]
+    highest: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A strategy in a plane of cost and recall."""
+
+    label: str
+    seconds: float
+    recall: float
+
+
+def heatmap(heat: Heat, said: str) -> str:
+    """Draws a matrix, slices down and steps across; numbers stand in it where there is room."""
+    steps = len(heat.rows[0])
+    names = [_short(name, _MOST_LABEL) for name in heat.names]
+    left = max(map(len, names)) * _LETTER + 6
+    wide = min(40.0, (WIDE - left) / steps)
+    tall = max(11.0, min(22.0, wide))
+    top = 16
+    parts = [_text(left - 5, top + (n + 0.5) * tall + 3.5, name, "end") for n, name in enumerate(names)]
+    every = max(1, math.ceil(18 / wide))
+    parts += [
+        _text(left + (step + 0.5) * wide, top - 5, str(step), "middle") for step in range(0, steps, every)
+    ]
+    cells = [
+        (left + step * wide, top + row * tall, value)
+        for row, values in enumerate(heat.rows)
+        for step, value in enumerate(values)
+        if value is not None
+    ]
+    parts += _shaded(cells, wide, tall, heat.highest)
+    if wide >= 22:
+        for x, y, value in cells:
+            is_dark = value > 0.55 * heat.highest
+            number = f"{value:.0f}"
+            parts.append(_text(x + wide / 2, y + tall / 2 + 3.5, number, "middle", "on" if is_dark else "in"))
+    return _svg(WIDE, top + tall * len(names) + 4, parts, said)
+
+
+def _shaded(
+    cells: Iterable[tuple[float, float, float]], wide: float, tall: float, highest: float
+) -> Iterator[str]:
+    """One path for each shade: a matrix of a thousand cells stays small."""
+    by_shade: dict[int, list[str]] = {}
+    for x, y, value in cells:
+        shade = round(_SHADES * min(1.0, value / highest)) if highest else 0
+        by_shade.setdefault(shade, []).append(f"M{x:.1f} {y + tall / 2:.1f}h{wide - 0.6:.1f}")
+    for shade, squares in sorted(by_shade.items()):
+        opacity = 0.05 + 0.95 * shade / _SHADES
+        yield (
+            f'<path class="cells" stroke-width="{tall - 0.6:.1f}" stroke-opacity="{opacity:.2f}" '
+            f'd="{"".join(squares)}"/>'
+        )
+
+
+_TALL, _LEFT, _BOTTOM, _TOP, _RIGHT = 168, 26, 20, 6, 8
+"""Of a drawing of curves: its height and the margins of its plot."""
+
+
+def backdrop(name: str, all_of_them: Sequence[Curves], highest: float) -> str:
+    """Returns everybody's averages in grey, once for the page, for `curves` to stand before."""
+    steps = max(1, max(len(one.average) for one in all_of_them) - 1)
+    lines = "".join(_line(one.average, "other", steps, highest) for one in all_of_them)
+    return f'<svg width="0" height="0" aria-hidden="true"><defs><g id="{name}">{lines}</g></defs></svg>'
+
+
+def curves(own: Curves, behind: str, highest: float, said: str) -> str:
+    """Draws one strategy's curves before a backdrop, which is called by its name."""
+    steps = max(1, len(own.average) - 1)
+    parts = list(_percent_axis(highest, _LEFT, WIDE - _RIGHT, _TOP, _TALL - _BOTTOM))
+    every = max(1, math.ceil(steps / 12))
+    parts += [
+        _text(_LEFT + step * (WIDE - _LEFT - _RIGHT) / steps, _TALL - 5, str(step), "middle")
+        for step in range(0, steps + 1, every)
+    ]
+    parts.append(f'<use href="#{behind}"/>')
+    parts += [_line(own.first, "first", steps, highest), _line(own.average, "own", steps, highest)]
+    return _svg(WIDE, _TALL, parts, said)
+
+
+def _line(values: Sequence[float | None], kind: str, steps: int, highest: float) -> str:
+    """A line through the steps that have a value; a dot where there is one alone."""
+    points = [
+        (
+            _LEFT + step * (WIDE - _LEFT - _RIGHT) / steps,
+            _up(value, highest, _TOP, _TALL - _BOTTOM),
+        )
+        for step, value in enumerate(values)
+        if value is not None
+    ]
+    if len(points) == 1:
+        (x, y), *_ = points
+        return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>'
+    drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline class="{kind}" points="{drawn}"/>'
+
+
+def scatter(points: Sequence[Point], width: int, said: str) -> str:
+    """Draws recall over the logarithm of training seconds; what costs nothing stands left of the axis."""
+    height, left, bottom, top, right = 380 if width > WIDE else 420, 30, 34, 10, 10
+    none = 44
+    highest = max(10.0, math.ceil(max(point.recall for point in points) / 10) * 10)
+    paid = [point.seconds for point in points if point.seconds > 0]
+    low, high = (math.log10(min(paid)), math.log10(max(paid))) if paid else (0.0, 1.0)
+    low, high = low - 0.1, max(high, low + 0.5) + 0.1
+    parts = list(_percent_axis(highest, left, width - right, top, height - bottom))
+
+    def across(seconds: float) -> float:
+        if seconds <= 0:
+            return left + none / 2
+        start = left + none
+        return start + (math.log10(seconds) - low) / (high - low) * (width - right - start)
+
+    for mark in _log_marks(low, high):
+        parts.append(_text(across(mark), height - bottom + 14, f"{mark:g}", "middle"))
+    parts.append(_text(left + none / 2, height - bottom + 14, "none", "middle"))
+    parts.append(_text(width - right, height - 4, "seconds of training, all steps", "end"))
+    placed = [
+        (across(point.seconds), _up(point.recall, highest, top, height - bottom), _short(point.label, 26))
+        for point in points
+    ]
+    parts += _labelled(placed, (left, width - right, top, height - bottom))
+    parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y, _ in placed]
+    return _svg(width, height, parts, said)
+
+
+def _labelled(
+    placed: Sequence[tuple[float, float, str]], frame: tuple[float, float, float, float]
+) -> Iterator[str]:
+    """Writes each label beside its point where nothing else is, further up or down if it must be."""
+    left, right, top, bottom = frame
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in placed]
+    shifts = [sign * 12.0 * n for n in range(14) for sign in ((1, -1) if n else (1,))]
+    for x, y, label in sorted(placed, key=lambda one: one[1]):
+        wide = len(label) * _LETTER
+        for shift in shifts:
+            for start in (x + 8, x - 8 - wide):
+                box = (start, y + shift - 6, start + wide, y + shift + 6)
+                inside = left <= box[0] and box[2] <= right and top <= box[1] and box[3] <= bottom
+                if inside and not any(_overlap(box, other) for other in taken):
+                    taken.append(box)
+                    if shift:
+                        end = start - 2 if start > x else start + wide + 2
+                        yield f'<path class="lead" d="M{x:.1f} {y:.1f}L{end:.1f} {y + shift:.1f}"/>'
+                    yield _text(start, y + shift + 3.5, label, "start")
+                    break
+            else:
+                continue
+            break
+
+
+def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def bars(angles: Mapping[str, float], highest: float, said: str) -> str:
+    """Draws degrees as bars under one another; the longest possible stands for the highest."""
+    left, tall = 8 + _LETTER * max(map(len, angles)), 16
+    parts = []
+    for number, (name, degrees) in enumerate(angles.items()):
+        y, wide = number * tall, (WIDE - left - 40) * degrees / (highest or 1.0)
+        parts.append(_text(left - 5, y + 11.5, name, "end"))
+        parts.append(
+            f'<rect class="fill" x="{left:.1f}" y="{y + 2}" width="{wide:.1f}" height="{tall - 4}"/>'
+        )
+        parts.append(_text(left + wide + 4, y + 11.5, f"{degrees:.1f}°", "start"))
+    return _svg(WIDE, tall * len(angles), parts, said)
+
+
+def _percent_axis(highest: float, left: float, right: float, top: float, bottom: float) -> Iterator[str]:
+    step = next(step for step in (5, 10, 20, 25, 50) if highest / step <= 5)
+    value = 0.0
+    while value <= highest:
+        y = _up(value, highest, top, bottom)
+        yield f'<path class="grid" d="M{left} {y:.1f}H{right}"/>'
+        yield _text(left - 4, y + 3.5, f"{value:g}", "end")
+        value += step
+
+
+def _log_marks(low: float, high: float) -> list[float]:
+    wanted = (1, 2, 5) if high - low < 1.2 else (1, 3) if high - low < 2.5 else (1,)
+    found = [
+        digit * 10.0**power
+        for power in range(math.floor(low), math.ceil(high) + 1)
+        for digit in wanted
+        if low <= math.log10(digit * 10.0**power) <= high
+    ]
+    return found or [10.0**low]
+
+
+def _up(value: float, highest: float, top: float, bottom: float) -> float:
+    return bottom - (bottom - top) * value / highest
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+    named = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
+
+
+def _svg(width: float, height: float, parts: Iterable[str], said: str) -> str:
+    return (
+        f'<svg role="img" aria-label="{escape(said)}" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}">{"".join(parts)}</svg>'
+    )

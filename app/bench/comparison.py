@@ -1,0 +1,255 @@
+"""Whether one strategy does better than another, or the difference could be chance.
+
+Both answered the same queries with the same seeds, so what is compared is the difference in each query, not two
+averages. An interval is a two-way bootstrap: each draw takes seeds with replacement and things with replacement, a
+thing's captions in all slices and languages together and the same ones for every seed, because two captions of one
+thing are no more evidence than one. Draws of S seeds vary less than seeds do, by the factor (S-1)/S, which matters for
+three: their deviations are widened by its inverse. With one seed only things are drawn, and the interval says nothing
+of other seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.bench.figures import figures_of
+from app.bench.results import Cell, SliceRun
+from app.errors import AppError
+from model_updates.gate.bootstrap import Bootstrap
+
+DRAWS = 2000
+LEVEL = 0.95
+ZERO = "not distinguishable"
+FEWEST_SEEDS = 3
+FIGURES = ("r1", "r10", "bwt")
+"""What is known of every query, so that two strategies can be paired by it."""
+
+FloatArray = NDArray[np.float64]
+# Quantiles 97.5 % of Student's t by degrees of freedom, for figures that are known per seed alone.
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+
+class NotComparable(AppError):
+    """Two cells did not answer the same queries."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What two strategies are compared by.
+
+    Attributes:
+        kind: "trained", "held-out" or "unseen".
+        view: "told" or "searched".
+        figure: one of `FIGURES`.
+    """
+
+    kind: str
+    view: str
+    figure: str
+
+    @property
+    def name(self) -> str:
+        """As `figures_of` calls it."""
+        return f"{self.kind}/{self.view}/{self.figure}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One strategy's figure less another's, in points.
+
+    Attributes:
+        mean: over seeds.
+        low: of the 95 % interval.
+        high: of the 95 % interval.
+        seeds: that both were run with.
+        things: that were drawn; 0 where the interval is over seeds alone.
+    """
+
+    mean: float
+    low: float
+    high: float
+    seeds: tuple[int, ...]
+    things: int
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def words(self) -> str:
+        """Higher, lower, or that it cannot be told."""
+        if not self.is_clear:
+            return ZERO
+        return "higher" if self.low > 0 else "lower"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns plain values."""
+        return {
+            "mean": round(self.mean, 3),
+            "low": round(self.low, 3) if math.isfinite(self.low) else None,
+            "high": round(self.high, 3) if math.isfinite(self.high) else None,
+            "seeds": list(self.seeds),
+            "things": self.things,
+            "words": self.words,
+        }
+
+
+Counts = NDArray[np.int64]
+_Slice = tuple[Counts, FloatArray, FloatArray]
+"""Of one slice with one seed: its things, what each gained in all, and how many queries ask for it."""
+
+
+def difference(
+    ours: Sequence[Cell], theirs: Sequence[Cell], measure: Measure, *, draws: int = DRAWS
+) -> Difference | None:
+    """Returns ours less theirs, paired per query and per seed; None where no seed or no slice is common.
+
+    Raises:
+        NotComparable: the two answered other queries.
+    """
+    other = {cell.seed: cell for cell in theirs}
+    both = [cell for cell in ours if cell.seed in other]
+    named = _things(both)
+    pairs = {
+        cell.seed: _paired(cell, other[cell.seed], measure, things)
+        for cell, things in zip(both, named, strict=True)
+    }
+    pairs = {seed: slices for seed, slices in pairs.items() if slices}
+    if not pairs:
+        return None
+    things = np.unique(np.concatenate([own for slices in pairs.values() for own, _, _ in slices]))
+    weights = _drawn(len(things), draws)
+    rows = [_resampled(slices, things, weights) for slices in pairs.values()]
+    means = (np.stack([row.means for row in rows]) * _seed_weights(len(rows), draws)).sum(axis=0)
+    whole = Bootstrap(100 * float(np.mean([row.difference for row in rows])), 100 * means)
+    return Difference(whole.difference, *whole.interval(LEVEL), tuple(sorted(pairs)), len(things))
+
+
+def seed_difference(ours: Sequence[Cell], theirs: Sequence[Cell], figure: str) -> Difference | None:
+    """Returns ours less theirs of a figure that is known per seed alone, with Student's interval over seeds.
+
+    Two seeds say next to nothing of their spread, and one nothing; the interval is the whole line then.
+    """
+    other = {cell.seed: figures_of(cell) for cell in theirs}
+    gained = {
+        cell.seed: found[figure] - other[cell.seed][figure]
+        for cell in ours
+        if figure in other.get(cell.seed, {}) and figure in (found := figures_of(cell))
+    }
+    if not gained:
+        return None
+    values = np.asarray(list(gained.values()))
+    half = math.inf
+    if len(values) >= FEWEST_SEEDS:
+        quantile = _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1]
+        half = quantile * float(values.std(ddof=1)) / math.sqrt(len(values))
+    mean = float(values.mean())
+    return Difference(mean, mean - half, mean + half, tuple(sorted(gained)), 0)
+
+
+def _paired(ours: Cell, theirs: Cell, measure: Measure, named: Counts) -> list[_Slice]:
+    mine, other = _measured(ours, measure), _measured(theirs, measure)
+    if mine.keys() != other.keys():
+        raise NotComparable(
+            f"{ours.strategy} and {theirs.strategy}, seed {ours.seed} of {ours.sequence}, were not asked the same "
+            f"captions ({len(mine.keys() & other.keys())} of {len(mine)} and {len(other)} slices agree). Run both "
+            "again with the same sequence and the same home."
+        )
+    slices = []
+    for digest, run in mine.items():
+        if not np.array_equal(run.clusters, other[digest].clusters):
+            raise NotComparable(
+                f"{ours.strategy} and {theirs.strategy}, seed {ours.seed} of {ours.sequence}, count the things of "
+                f"{run.language} {run.domain} differently. Run both again with the same home."
+            )
+        gained = _scores(run, measure) - _scores(other[digest], measure)
+        things, place = np.unique(run.clusters, return_inverse=True)
+        sizes = np.bincount(place).astype(np.float64)
+        sums = np.bincount(place, weights=gained).astype(np.float64)
+        slices.append((named[things], sums, sizes))
+    return slices
+
+
+def _measured(cell: Cell, measure: Measure) -> Mapping[str, SliceRun]:
+    """Returns the slices that a measure is about, by their digests."""
+    last = len(cell.steps)
+    return {
+        run.digest: run
+        for run in cell.slices
+        if (run.unseen if measure.kind == "unseen" else run.kind == measure.kind and not run.unseen)
+        and (measure.figure != "bwt" or run.since < last)
+    }
+
+
+def _scores(run: SliceRun, measure: Measure) -> FloatArray:
+    view = measure.view
+    if measure.figure == "bwt":
+        return run.last[view].astype(np.float64) - run.learned[view].astype(np.float64)
+    bits = run.last if measure.figure == "r1" else run.last_ten
+    return bits[view].astype(np.float64)
+
+
+def _things(cells: Sequence[Cell]) -> list[Counts]:
+    """Returns for each cell a number for each of its clusters that means the same thing in every one.
+
+    Clusters are numbered within a cell, but the same captions have the same digest in every cell: a thing is known by
+    its first place in the first slice that all of them share.
+    """
+    shared = set.intersection(*({run.digest for run in cell.slices} for cell in cells)) if cells else set()
+    starts: dict[str, int] = {}
+    end, numbered = 0, []
+    for cell in cells:
+        named = np.full(1 + max(int(run.clusters.max()) for run in cell.slices), -1)
+        for run in sorted(cell.slices, key=lambda run: (run.digest not in shared, run.digest)):
+            if run.digest not in starts:
+                starts[run.digest], end = end, end + len(run.clusters)
+            things, places = np.unique(run.clusters, return_index=True)
+            is_new = named[things] < 0
+            named[things[is_new]] = starts[run.digest] + places[is_new]
+        numbered.append(named)
+    return numbered
+
+
+def _resampled(slices: Sequence[_Slice], things: Counts, weights: FloatArray) -> Bootstrap:
+    """Returns one seed's mean over slices, and the same in every draw of things; fractions."""
+    together: dict[bytes, tuple[FloatArray, FloatArray, int]] = {}
+    for own, sums, sizes in slices:
+        row = np.zeros((2, len(things)))
+        row[:, np.searchsorted(things, own)] = sums, sizes
+        gained, asked, count = together.get(row[1].tobytes(), (np.zeros(len(things)), row[1], 0))
+        together[row[1].tobytes()] = (gained + row[0], asked, count + 1)
+    # Slices that ask for the same things have the same denominators, so that their sum is drawn instead of each.
+    gained, asked = (np.stack([found[part] for found in together.values()]) for part in (0, 1))
+    counts = np.asarray([count for _, _, count in together.values()], dtype=np.float64)
+    sums, sizes = gained @ weights, asked @ weights
+    # A draw may miss every thing of a small slice; that slice is then no part of its mean.
+    with_queries = sizes > 0
+    rates = np.divide(sums, sizes, out=np.zeros_like(sums), where=with_queries)
+    means = rates.sum(axis=0) / np.maximum(counts @ with_queries, 1)
+    return Bootstrap(float((gained.sum(axis=1) / asked.sum(axis=1)).sum() / counts.sum()), means)
+
+
+@lru_cache(maxsize=8)
+def _drawn(things: int, draws: int) -> FloatArray:
+    """Returns how often each draw takes each thing, (things, draws); the same every time."""
+    taken = (
+        np.random.default_rng(0).integers(things, size=(draws, things)) + things * np.arange(draws)[:, None]
+    )
+    counts = np.bincount(taken.ravel(), minlength=things * draws).reshape(draws, things)
+    return np.ascontiguousarray(counts.T, dtype=np.float64)
+
+
+def _seed_weights(seeds: int, draws: int) -> FloatArray:
+    """Returns the weight of each seed in each draw, (seeds, draws); a draw's add up to 1."""
+    if seeds == 1:
+        return np.ones((1, draws))
+    counts = np.random.default_rng(1).multinomial(seeds, np.full(seeds, 1 / seeds), size=draws).T / seeds
+    return np.asarray(1 / seeds + math.sqrt(seeds / (seeds - 1)) * (counts - 1 / seeds), dtype=np.float64)

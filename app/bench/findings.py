@@ -1,0 +1,171 @@
+"""What a set of cells says: figures of each strategy over seeds, and how they differ from a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.bench.comparison import FIGURES, LEVEL, Difference, Measure, difference
+from app.bench.figures import MAIN, Spread, by_strategy, over_seeds
+from app.bench.matrix import VIEWS
+from app.bench.results import Cell
+from app.bench.sequence import BenchSequence
+from model_updates.references import REFERENCES
+
+DEFAULT = "evergreen"
+GROUPS = ("trained", "held-out", "unseen")
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What the cells of one sequence say.
+
+    Attributes:
+        sequence: its name.
+        about: one sentence, or "".
+        command: that runs it.
+        cells: by strategy, the best first, each strategy's by seed.
+        figures: by strategy and figure, over seeds.
+        reference: what the others are compared with; "" without a cell.
+        differences: of every other strategy from it, by strategy and measure.
+        left_out: of cells that are of another version of the sequence, their strategies and seeds.
+        not_run: cells that the sequence asks for and that are not there, the same way.
+    """
+
+    sequence: str
+    about: str
+    command: str
+    cells: Mapping[str, Sequence[Cell]]
+    figures: Mapping[str, Mapping[str, Spread]]
+    reference: str
+    differences: Mapping[str, Mapping[Measure, Difference]]
+    left_out: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
+
+    @property
+    def made_on(self) -> str:
+        """One sentence on machine, versions and days."""
+        made = [cell.made for own in self.cells.values() for cell in own]
+        if not made:
+            return "No cell has been run."
+        days = sorted({one["date"] for one in made})
+        machines = sorted(
+            {
+                f"{one['machine']}, {one['cores']} CPU cores, {one['threads']} torch threads, "
+                f"Python {one['python']}, torch {one['torch']}"
+                for one in made
+            }
+        )
+        when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+        return f"Measured on {'; '.join(machines)}; {when}."
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of all cells."""
+        return tuple(sorted({cell.seed for own in self.cells.values() for cell in own}))
+
+    @property
+    def has_base(self) -> bool:
+        """Whether the encoder knew slices before the first step that count in averages."""
+        return any(
+            run.since == 0 and not run.unseen
+            for own in self.cells.values()
+            for cell in own
+            for run in cell.slices
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns plain values."""
+        return {
+            "sequence": self.sequence,
+            "about": self.about,
+            "command": self.command,
+            "made_on": self.made_on,
+            "seeds": list(self.seeds),
+            "base_in_averages": self.has_base,
+            "strategies": [
+                {
+                    "label": label,
+                    "options": dict(own[0].options),
+                    "figures": {name: spread.to_json() for name, spread in self.figures[label].items()},
+                }
+                for label, own in self.cells.items()
+            ],
+            "reference": self.reference,
+            "level": LEVEL,
+            "differences": [
+                {"strategy": label, "measure": measure.name, **found.to_json()}
+                for label, row in self.differences.items()
+                for measure, found in row.items()
+            ],
+            "left_out": list(self.left_out),
+            "not_run": list(self.not_run),
+        }
+
+
+def findings_of(
+    name: str,
+    cells: Iterable[Cell],
+    *,
+    about: str = "",
+    command: str = "",
+    left_out: Sequence[str] = (),
+    not_run: Sequence[str] = (),
+) -> Findings:
+    """Returns what cells of one sequence say.
+
+    Args:
+        name: of the sequence.
+        cells: finished, of any strategies and seeds.
+        about: one sentence on it.
+        command: that runs it.
+        left_out: what to say of cells that are not among them.
+        not_run: what to say is missing.
+    """
+    groups = by_strategy(cells)
+    figures = {label: over_seeds(own) for label, own in groups.items()}
+    best_first = sorted(groups, key=lambda label: -_main(figures[label]))
+    reference = _reference(best_first)
+    return Findings(
+        name,
+        about,
+        command,
+        {label: groups[label] for label in best_first},
+        {label: figures[label] for label in best_first},
+        reference,
+        {label: _differences(groups[label], groups[reference]) for label in best_first if label != reference},
+        tuple(left_out),
+        tuple(not_run),
+    )
+
+
+def command_of(sequence: BenchSequence) -> str:
+    """Returns the command that runs a sequence, as far as the sequence knows it."""
+    named = [step.chunks[0] for step in sequence.steps if step.chunks]
+    if sequence.name == "own":
+        return "python -m app bench " + " ".join(f"--chunk {name}" for name in named)
+    return f"python -m app bench {sequence.name}.toml"
+
+
+def _main(figures: Mapping[str, Spread]) -> float:
+    return figures[MAIN].mean if MAIN in figures else -1.0
+
+
+def _reference(best_first: Sequence[str]) -> str:
+    if DEFAULT in best_first:
+        return DEFAULT
+    learned = [label for label in best_first if label not in REFERENCES]
+    return next(iter([*learned, *best_first]), "")
+
+
+def _differences(ours: Sequence[Cell], reference: Sequence[Cell]) -> dict[Measure, Difference]:
+    measures = [
+        Measure(kind, view, figure)
+        for kind in GROUPS
+        for view in VIEWS
+        for figure in FIGURES
+        if kind != "unseen" or figure != "bwt"
+    ]
+    found = {measure: difference(ours, reference, measure) for measure in measures}
+    return {measure: said for measure, said in found.items() if said is not None}

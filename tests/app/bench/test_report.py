@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from app import messages
+from app.bench.report import write_report
+from app.bench.results import cell_path, write_cell
+from app.bench.sequence import BenchSequence, Compared
+from tests.app.bench.cells import cell_for, slice_run, step
+
+EVIL = "<script>alert('&')</script>"
+
+
+@pytest.fixture
+def sequence() -> BenchSequence:
+    return BenchSequence.model_validate(
+        {
+            "name": "made-up",
+            "about": "Two *languages* one after another.",
+            "seeds": 2,
+            "steps": [{"name": "one"}, {"name": "two"}],
+            "strategies": [{"name": "finetune"}, {"name": "evergreen", "options": {"pool": EVIL}}],
+        }
+    )
+
+
+def _write(folder: Path, sequence: BenchSequence, compared: Compared, seed: int, right: int) -> Path:
+    bits = [1] * right + [0] * (8 - right)
+    learned = slice_run([90, right * 12.5], language=EVIL, learned=[1] * 8, last=bits)
+    slices = [learned, slice_run([50], language="fr", since=2, last=[1, 0] * 4)]
+    path = cell_path(folder, sequence.name, compared.label, seed)
+    write_cell(path, cell_for(sequence, compared, seed, slices))
+    return path
+
+
+def _written(folder: Path, sequence: BenchSequence) -> list[Path]:
+    return [
+        _write(folder, sequence, compared, seed, right)
+        for compared, right in zip(sequence.strategies, (2, 8), strict=True)
+        for seed in sequence.seeds
+    ]
+
+
+class _Tags(HTMLParser):
+    """Counts what a browser would see."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in {"src", "href"}]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_stands_alone_and_escapes_what_is_said_in_labels(
+    tmp_path: Path, sequence: BenchSequence
+) -> None:
+    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    seen = _Tags(written.html.read_text(encoding="utf-8"))
+    assert "script" not in seen.tags
+    assert all(load.startswith("#") for load in seen.loads)
+    assert f"evergreen,pool={EVIL}" in seen.text
+    assert seen.tags.count("svg") > 4
+
+
+def test_the_document_has_figures_differences_and_their_words(
+    tmp_path: Path, sequence: BenchSequence
+) -> None:
+    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    document = json.loads((tmp_path / "made-up.json").read_text(encoding="utf-8"))
+    assert document == json.loads(json.dumps(written.document))
+    best, other = document["strategies"]
+    assert best["label"].startswith("evergreen")
+    assert other["figures"]["trained/told/r1"] == {
+        "mean": 37.5,
+        "half_range": 0.0,
+        "by_seed": {"0": 37.5, "1": 37.5},
+    }
+    first = next(found for found in document["differences"] if found["measure"] == "trained/told/bwt")
+    assert (first["strategy"], first["mean"], first["words"]) == ("finetune", -75.0, "lower")
+    assert document["not_run"] == document["left_out"] == []
+
+
+def test_markdown_and_terminal_show_the_same_figures(
+    tmp_path: Path, sequence: BenchSequence, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    text = (tmp_path / "made-up.md").read_text(encoding="utf-8")
+    assert "| finetune | 37.5 | 37.5 |" in text
+    assert "python -m app bench made-up.toml" in text
+    messages.console().print(written.table)
+    assert "37.5" in capsys.readouterr().out
+
+
+def test_cells_of_another_version_are_left_out_and_missing_ones_named(
+    tmp_path: Path, sequence: BenchSequence
+) -> None:
+    paths = _written(tmp_path, sequence)
+    paths[0].unlink()
+    changed = sequence.model_copy(update={"epochs": 7})
+    paths[1] = _write(tmp_path, changed, sequence.strategies[0], 1, 2)
+    written = write_report(tmp_path, sequence, paths)
+    assert written.document["left_out"] == ["finetune, seed 1"]
+    assert written.document["not_run"] == ["finetune, seed 0", "finetune, seed 1"]
+    assert [one["label"] for one in written.document["strategies"]] == [sequence.strategies[1].label]
+    assert "Left out, since they are of another version" in written.html.read_text(encoding="utf-8")
+
+
+def test_a_report_without_a_cell_says_so(tmp_path: Path, sequence: BenchSequence) -> None:
+    written = write_report(tmp_path, sequence, [tmp_path / "nothing.json"])
+    assert "No cell has been run." in written.html.read_text(encoding="utf-8")
+    assert written.document["strategies"] == []
+
+
+def test_one_seed_draws_things_alone_and_says_so(tmp_path: Path, sequence: BenchSequence) -> None:
+    single = sequence.model_copy(update={"seeds": (0,)})
+    write_report(tmp_path, single, _written(tmp_path, single))
+    assert "things alone, since there is one seed" in (tmp_path / "made-up.md").read_text(encoding="utf-8")
+
+
+def test_drift_is_drawn_where_there_is_any(tmp_path: Path, sequence: BenchSequence) -> None:
+    paths = _written(tmp_path, sequence)
+    written = write_report(tmp_path, sequence, paths)
+    assert "<h2>Drift</h2>" not in written.html.read_text(encoding="utf-8")
+    compared = sequence.strategies[0]
+    turned = cell_for(sequence, compared, 0, [slice_run([50, 40], last=[1, 0])])
+    drifted = [step("one"), step("two", drift={"ram_texts": 12.0})]
+    write_cell(paths[0], type(turned)(**{**vars(turned), "steps": tuple(drifted)}))
+    written = write_report(tmp_path, sequence, paths[:1])
+    assert "RAM texts" in written.html.read_text(encoding="utf-8")
