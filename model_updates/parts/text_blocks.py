@@ -91,7 +91,9 @@ class PrefixedAttention:
         for more_keys, more_values in self.prefixes:
             keys = torch.cat([more_keys.to(keys.dtype).expand(count, -1, -1), keys], dim=1)
             values = torch.cat([more_values.to(values.dtype).expand(count, -1, -1), values], dim=1)
-        mask = None if attn_mask is None else functional.pad(attn_mask, (keys.shape[1] - length, 0))
+        mask = None
+        if attn_mask is not None:
+            mask = functional.pad(attn_mask, (keys.shape[1] - length, 0)).to(asked.dtype)
         split = (count, -1, attention.num_heads, width // attention.num_heads)
         asked, keys, values = (rows.view(split).transpose(1, 2) for rows in (asked, keys, values))
         out = functional.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)

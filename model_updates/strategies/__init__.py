@@ -41,7 +41,6 @@ from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import Strategy
 
 FinetuneEr = with_er(Finetune)
-WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora)]
 ModXEr = with_er(ModX)
 WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora, DualPrompt, CodaPrompt)]
 
