@@ -11,6 +11,7 @@
     ├── StrategyMisfit        a strategy has nothing to do with a chunk, or cannot work on the encoder
     ├── BadStrategyOption     an option the strategy does not have, or a value it cannot take
     ├── NothingToLearn        no training pair is left for the strategy
+    ├── NoFusion              an encoder has no fusion encoder that could re-rank
     ├── TeacherMoved          a strategy changed an encoder that it may only look at
     ├── TrainingDiverged      a loss or a gradient stopped being finite
     └── VersionDamaged        a version folder whose files do not match its manifest
@@ -51,6 +52,10 @@ class BadStrategyOption(ModelUpdateError):
 
 class NothingToLearn(ModelUpdateError):
     """Raised when an update has no training pair that its strategy can use."""
+
+
+class NoFusion(ModelUpdateError):
+    """Raised when an encoder has no fusion encoder, or one that learned with other towers."""
 
 
 class TeacherMoved(ModelUpdateError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model_updates.fusion.encoder import FusionEncoder
 from model_updates.inserts import Insert
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
 from model_updates.parts.feature_head import FeatureHead
@@ -24,4 +25,5 @@ KINDS: dict[str, type[Insert]] = {
     TextBottlenecks.kind: TextBottlenecks,
     TextLowRank.kind: TextLowRank,
     TextPrefixes.kind: TextPrefixes,
+    FusionEncoder.kind: FusionEncoder,
 }

@@ -17,7 +17,6 @@ from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.losses import soft_cross_entropy
-from model_updates.pairs import Batch
 
 MODEL = "momentum."
 QUEUE = "queue."
@@ -57,15 +56,6 @@ class MomentumModel:
             statistics = dict(current.named_buffers())
             for name, value in self.encoder.model.named_buffers():
                 value.copy_(statistics[name])
-
-    def unit_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns the (b, dim) unit image and text features of a batch with pictures, without gradients."""
-        if batch.images is None:
-            raise ValueError("a momentum model needs pictures in its batches")
-        with torch.no_grad():
-            image = self.encoder.forward_images(batch.images, batch.domains).float()
-            text = self.encoder.forward_tokens(batch.tokens, batch.languages).float()
-        return normalize(image, dim=-1), normalize(text, dim=-1)
 
     def progress(self) -> dict[str, Tensor]:
         """Returns its tensors."""

@@ -43,6 +43,7 @@ from model_updates.strategy import Strategy
 FinetuneEr = with_er(Finetune)
 ModXEr = with_er(ModX)
 WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora, DualPrompt, CodaPrompt)]
+CtpEr = with_er(Ctp)
 
 STRATEGIES: dict[str, type[Strategy]] = {
     Finetune.name: Finetune,
@@ -51,6 +52,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     LanguageTables.name: LanguageTables,
     CClip.name: CClip,
     Ctp.name: Ctp,
+    CtpEr.name: CtpEr,
     Ewc.name: Ewc,
     Si.name: Si,
     Mas.name: Mas,

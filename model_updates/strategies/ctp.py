@@ -22,6 +22,10 @@ nor are two captions of one picture in a batch. The model's temperature is set t
 its cosines go by it. Rates and epochs are those of all our two-tower strategies, as the paper's are its baselines'
 (1e-4 from ImageNet and BERT weights, 5 epochs). The old model's features are the cached ones: there is no augmentation.
 
+With ``fusion=yes`` the paper's other half learns too: a fusion encoder over words and patches guesses hidden words
+(L_mlm, and L^c_mlm from the slow model, eq. 2 and 5) and tells pairs from others; see `model_updates.fusion`. It moves
+the towers with it, stays in the encoder beside them, and search can re-rank its first hits by it.
+
 Carried between updates: the queue. The slow model starts anew from the encoder before each update.
 """
 
@@ -33,15 +37,23 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
+from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
+from model_updates.fusion.encoder import towers_digest
+from model_updates.fusion.teaching import FusionTeaching
+from model_updates.fusion.tokens import Read, no_tokens, read_pairs
 from model_updates.pairs import Batch
 from model_updates.parts.momentum_contrast import NOBODY, FeatureQueue, MomentumModel, queue_contrast
 from model_updates.parts.topology import cross_modal_topology, same_modal_topology
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.prospect import Prospect
 from model_updates.strategy import Epochs, ParameterGroup, State, UpdateContext
+from model_updates.towers import is_scale, is_small
 
+Pair = tuple[Tensor, Tensor]
 SHARES_OF_OLD = {"both": 0.5, "previous": 1.0, "current": 0.0}
 
 
@@ -60,7 +72,10 @@ class CtpOptions(TwoTowerOptions):
         suppress_diagonal: leave a row's similarity to itself out of the latter.
         from_scratch: the encoder of the first update knows nothing yet: no topology there, and a slow model that
             follows the current one at `first_momentum`.
-        first_momentum: of that update (paper's code: 0.995).
+        first_momentum: of that update (paper's code: 0.995), and of a fusion encoder's first.
+        fusion: also teach a fusion encoder, which search can re-rank with; about three times the work.
+        fusion_layers: of a new one; 0 means 6 as in the paper, 2 for small encoders.
+        fusion_rate: learning-rate factor of the fusion encoder, which starts from nothing.
     """
 
     temperature: float = 0.07
@@ -73,6 +88,9 @@ class CtpOptions(TwoTowerOptions):
     suppress_diagonal: bool = True
     from_scratch: bool = False
     first_momentum: float = 0.995
+    fusion: bool = False
+    fusion_layers: int = 0
+    fusion_rate: float = 5.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +108,11 @@ class CtpOptions(TwoTowerOptions):
         if not all(0 <= weight < math.inf for weight in weights):
             raise BadStrategyOption(
                 f"momentum_contrast, cross_topology and same_topology are weights, 0 for none, got {weights}"
+            )
+        if self.fusion_layers < 0 or not 0 <= self.fusion_rate < math.inf:
+            raise BadStrategyOption(
+                "fusion_layers is a number of layers, 0 for the default, and fusion_rate is not negative; got "
+                f"{self.fusion_layers} and {self.fusion_rate}"
             )
 
 
@@ -116,24 +139,36 @@ class Ctp(TwoTowers):
         self._queue: FeatureQueue | None = None
         self._slow: MomentumModel | None = None
         self._fresh: tuple[Tensor, Tensor, Tensor] | None = None
+        self._fusion: FusionTeaching | None = None
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses towers whose tokens a fusion encoder cannot read, where one is asked for."""
+        return no_tokens(prospect.encoder) if self.options.fusion else None
 
     def before_update(self, context: UpdateContext) -> None:
-        """Fixes the temperature, starts the slow model and takes up the queue."""
+        """Fixes the temperature, starts the slow model, takes up the queue, and puts a fusion encoder in."""
         super().before_update(context)
         options, encoder = self.options, context.encoder
         for name, parameter in encoder.model.named_parameters():
-            if name in {"logit_scale", "logit_bias"}:
+            if is_scale(name):
                 parameter.requires_grad_(False)
-                parameter.fill_(-math.log(options.temperature) if name == "logit_scale" else 0.0)
+        encoder.model.logit_scale.fill_(-math.log(options.temperature))  # type: ignore[operator]
         self._preserves = not (options.from_scratch and context.update_number == 1)
-        self._slow = self._queue = None
+        moves = (options.momentum, SHARES_OF_OLD[options.follows])
+        if not self._preserves:
+            moves = (options.first_momentum, 0.0)
+        self._slow = self._queue = self._fusion = None
         if options.momentum_contrast:
-            self._slow = MomentumModel(
-                context.open_previous(),
-                momentum=options.momentum if self._preserves else options.first_momentum,
-                share_of_old=SHARES_OF_OLD[options.follows] if self._preserves else 0.0,
-            )
+            self._slow = MomentumModel(context.open_previous(), momentum=moves[0], share_of_old=moves[1])
             self._queue = self._first_queue(encoder.dim, context.seed).to(encoder.device)
+        if options.fusion:
+            self._fusion = FusionTeaching.begin(
+                encoder,
+                layers=options.fusion_layers or (2 if is_small(encoder.dim) else 6),
+                seed=context.seed,
+                slow=moves if options.momentum_contrast else None,
+                first=options.first_momentum,
+            )
 
     def _first_queue(self, dim: int, seed: int) -> FeatureQueue:
         kept = self._carried_queue
@@ -144,36 +179,52 @@ class Ctp(TwoTowers):
         )
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns those of two towers without the temperature, which is fixed."""
+        """Returns those of two towers without the temperature, which is fixed, and the fusion encoder's."""
         groups = super().parameter_groups()
         for group in groups:
             group.parameters = [parameter for parameter in group.parameters if parameter.requires_grad]
+        if self._fusion is not None:
+            own, rate = list(self._fusion.fusion.parameters()), self.options.fusion_rate
+            groups.append(ParameterGroup([p for p in own if p.ndim >= 2], rate))
+            groups.append(ParameterGroup([p for p in own if p.ndim < 2], rate, weight_decay=0.0))
         return groups
 
     def prepare_batch(self, batch: Batch) -> Batch:
         """Moves the slow model, before the forward pass."""
         if self._slow is not None:
             self._slow.step(self._encoder.model)
+        if self._fusion is not None and self._fusion.slow is not None:
+            self._fusion.slow.step(self._fusion.fusion)
         return batch
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrast of the batch, that with the slow model, and both topology terms."""
-        options, scale = self.options, 1 / self.options.temperature
-        image, text = new = self.unit_features(batch)
-        terms = {"contrastive": self.contrast(image, text, batch)}
+        """Returns the contrast of the batch, that with the slow model, both topology terms, and the fusion's."""
+        scale, with_tokens = 1 / self.options.temperature, self._fusion is not None
+        images, texts = read_pairs(self._encoder, batch, tokens=with_tokens)
+        new = _unit(images, texts)
+        terms = {"contrastive": self.contrast(*new, batch)}
+        slow: tuple[Encoder, Read] | None = None
         if self._slow is not None and self._queue is not None:
-            slow = self._slow.unit_features(batch)
-            momentum = queue_contrast(new, slow, self._queue, batch.image_index, scale)
-            terms["momentum"] = options.momentum_contrast * momentum
-            self._fresh = (*slow, batch.image_index)
-        if not self._preserves or batch.text_features is None:
-            return terms
-        old = batch.image_features, batch.text_features
+            with torch.no_grad():
+                slow_images, slow_texts = read_pairs(self._slow.encoder, batch, tokens=with_tokens)
+            slow, keys = (self._slow.encoder, slow_images), _unit(slow_images, slow_texts)
+            momentum = queue_contrast(new, keys, self._queue, batch.image_index, scale)
+            terms["momentum"] = self.options.momentum_contrast * momentum
+            self._fresh = (*keys, batch.image_index)
+        if self._preserves and batch.text_features is not None:
+            terms |= self._topology(new, (batch.image_features, batch.text_features), batch.image_index)
+        if self._fusion is not None:
+            terms |= self._fusion.terms(batch, images, texts, slow, scale)
+        return terms
+
+    def _topology(self, new: Pair, old: Pair, image_index: Tensor) -> dict[str, Tensor]:
+        options, scale = self.options, 1 / self.options.temperature
+        terms = {}
         if options.cross_topology:
             terms["cross-topology"] = options.cross_topology * cross_modal_topology(new, old, scale)
         if options.same_topology:
             same = same_modal_topology(
-                new, old, scale, image_index=batch.image_index, suppress=options.suppress_diagonal
+                new, old, scale, image_index=image_index, suppress=options.suppress_diagonal
             )
             terms["same-topology"] = options.same_topology * same
         return terms
@@ -189,19 +240,32 @@ class Ctp(TwoTowers):
         """Keeps the queue, and drops the slow model."""
         if self._queue is not None and self.options.queue:
             self._carried_queue = self._queue.to(torch.device("cpu"))
-        self._slow = self._queue = self._fresh = None
+        if self._fusion is not None:
+            self._fusion.fusion.config["towers"] = towers_digest(context.encoder)
+        self._slow = self._queue = self._fresh = self._fusion = None
+
+    def notes(self) -> list[str]:
+        """Says that search can re-rank."""
+        if not self.options.fusion:
+            return []
+        return ["A fusion encoder learned beside the towers; searches can ask to be re-ranked by it."]
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the slow model and the queue."""
+        """Returns the slow model, with its fusion encoder, and the queue."""
         if self._slow is None or self._queue is None:
             return {}
-        return self._slow.progress() | self._queue.progress()
+        slow = (
+            self._fusion.slow.progress() if self._fusion is not None and self._fusion.slow is not None else {}
+        )
+        return self._slow.progress() | self._queue.progress() | slow
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
         """Takes them back."""
         if self._slow is not None and self._queue is not None:
             self._slow.load_progress(progress)
             self._queue.load_progress(progress)
+            if self._fusion is not None and self._fusion.slow is not None:
+                self._fusion.slow.load_progress(progress)
 
     def carried(self) -> State:
         """Returns the queue."""
@@ -215,3 +279,7 @@ class Ctp(TwoTowers):
         images, texts = (state.tensors[name].clone() for name in ("images", "texts"))
         nobody = torch.full((len(images),), NOBODY)
         self._carried_queue = FeatureQueue(images, texts, nobody, int(state.facts["pointer"]))
+
+
+def _unit(images: Read, texts: Read) -> Pair:
+    return normalize(images.features, dim=-1), normalize(texts.features, dim=-1)

@@ -295,3 +295,17 @@ def test_a_strategy_object_can_run_two_updates() -> None:
 def test_unusable_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(BadStrategyOption, match=words):
         Ctp(CtpOptions(**options))
+
+
+def test_with_a_memory_old_pairs_join_the_epoch_and_the_queue_is_carried_beside_them() -> None:
+    encoder, first = tiny_encoder(), make_strategy("ctp+er", memory_size=6)
+    teach(encoder, first, toy_pairs("en"))
+    kept = first.carried()
+    assert kept.tensors["images"].shape == (12, 24)
+    assert len(kept.facts["memory"]["pairs"]) == 6
+    second = make_strategy("ctp+er", memory_size=6, epochs=1)
+    second.carry(kept)
+    teach(encoder, second, toy_pairs())
+    # 16 pairs of the chunk and 6 kept ones went through the queue of 12, which stood at 32 % 12.
+    assert second.carried().facts["pointer"] == (32 + 22) % 12
+    assert second.carried().facts["memory"]["seen"] == 32
