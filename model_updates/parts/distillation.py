@@ -1,4 +1,4 @@
-"""Fine-tuning that compares what the towers say of a batch with what they said before the update: lwf, mod-x and dkr.
+"""Fine-tuning that compares what the towers say of a batch with what they said before the update.
 
 The old features are cached: they are those of the encoder before the update, in eval mode, so that a teacher costs one
 pass over the chunk and not one a step. Similarities are cosines, pictures by texts; every divergence is the forward
@@ -15,10 +15,12 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
 from model_updates.errors import BadStrategyOption
+from model_updates.losses import kl_rows
 from model_updates.pairs import Batch
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 
 REDUCTIONS = ("scaled", "sum", "mean")
+FEATURE_TEMPERATURE = 0.07
 PAPER_BATCH = 280
 """Mod-X's: its weight of 20 is on a sum over so many rows."""
 
@@ -131,3 +133,15 @@ def reduced(rows: Tensor, reduction: str) -> Tensor:
 def same_picture(batch: Batch) -> Tensor:
     """Returns (b, b) bool: which texts show which picture of a batch."""
     return batch.image_index[:, None] == batch.image_index[None, :]
+
+
+def feature_divergence(new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor]) -> Tensor:
+    """Returns the mean over both towers of KL(old || new) of raw features as logits, the mean over rows.
+
+    The form of CTP's library (ICCV 2023), under its fixed temperature.
+    """
+    parts = [
+        kl_rows(before / FEATURE_TEMPERATURE, now / FEATURE_TEMPERATURE)
+        for before, now in zip(old, new, strict=True)
+    ]
+    return torch.stack(parts).mean()

@@ -10,7 +10,8 @@ sampling (Vitter, 1985) as the ER of CTP's library (ICCV 2023) and of IncCLIP (E
 every batch of the chunk is followed by as many pairs from the memory.
 
 Where we differ: a pair is offered once, at the end of its update, and not in every epoch, so that a long training is
-no longer stream. Without ``memory_size`` the memory grows with the stream: every chunk gives the same share.
+no longer stream. Without ``memory_size`` the memory grows with the stream: every chunk gives the same share. Where
+other strategies taught the chunks before, the memory starts as a sample of theirs.
 
 Carried between updates: the pairs and how many were seen, beside what the strategy itself carries.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, make_dataclass
+from dataclasses import asdict, dataclass, make_dataclass, replace
 from typing import Any, cast
 
 from model_updates.errors import BadStrategyOption
@@ -87,7 +88,12 @@ class Replaying(Strategy):
         return [*kept, *_sampled(context.pairs, wanted, draw)]
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns the pairs kept from earlier updates."""
+        """Returns the pairs kept from earlier updates; in its first one, a choice of what others taught before."""
+        if not self._seen:
+            own = set(context.pairs)
+            earlier = [pair for pair in context.open_earlier() if pair not in own]
+            self._kept = tuple(self.choose(replace(context, pairs=earlier))) if earlier else ()
+            self._seen = len(earlier)
         return (*super().memory(context), *self._kept)
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:

@@ -6,6 +6,7 @@ from model_updates.parts.teir import with_teir
 from model_updates.strategies.afec import Afec
 from model_updates.strategies.c_clip import CClip
 from model_updates.strategies.cll_clip import CllClip
+from model_updates.strategies.co2l import Co2l
 from model_updates.strategies.coda_prompt import CodaPrompt
 from model_updates.strategies.cpe_clip import CpeClip
 from model_updates.strategies.ctp import Ctp
@@ -18,7 +19,10 @@ from model_updates.strategies.er import Er
 from model_updates.strategies.evergreen import Evergreen
 from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
+from model_updates.strategies.geodl import Geodl
+from model_updates.strategies.icarl import Icarl
 from model_updates.strategies.joint import Joint
+from model_updates.strategies.kmeans import Kmeans
 from model_updates.strategies.l2p import L2p
 from model_updates.strategies.language_lora import LanguageLora
 from model_updates.strategies.language_tables import LanguageTables
@@ -26,6 +30,7 @@ from model_updates.strategies.lwf import Lwf
 from model_updates.strategies.mas import Mas
 from model_updates.strategies.mla import Mla
 from model_updates.strategies.mod_x import ModX
+from model_updates.strategies.mof import Mof
 from model_updates.strategies.new_words import NewWords
 from model_updates.strategies.oewc import Oewc
 from model_updates.strategies.p_tuning import PTuning
@@ -36,6 +41,7 @@ from model_updates.strategies.task_arithmetic import TaskArithmetic
 from model_updates.strategies.teir import Teir
 from model_updates.strategies.tic import Tic
 from model_updates.strategies.ties import Ties
+from model_updates.strategies.ucir import Ucir
 from model_updates.strategies.wise_ft import WiseFt
 from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import Strategy
@@ -67,6 +73,12 @@ STRATEGIES: dict[str, type[Strategy]] = {
     FinetuneEr.name: FinetuneEr,
     ModXEr.name: ModXEr,
     Joint.name: Joint,
+    Mof.name: Mof,
+    Kmeans.name: Kmeans,
+    Icarl.name: Icarl,
+    Ucir.name: Ucir,
+    Geodl.name: Geodl,
+    Co2l.name: Co2l,
     Tic.name: Tic,
     WiseFt.name: WiseFt,
     EmaMerge.name: EmaMerge,

@@ -18,19 +18,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch
-from model_updates.parts.distillation import Distilled, sides
+from model_updates.parts.distillation import Distilled, feature_divergence, sides
 from model_updates.parts.two_towers import TwoTowerOptions
 from model_updates.strategy import UpdateContext
 
 MODES = ("contrastive", "feature_logits")
-FEATURE_TEMPERATURE = 0.07
 
 
 @dataclass(frozen=True)
@@ -87,12 +85,3 @@ class Lwf(Distilled):
         now = self.scale * seen.similarities / temperature
         both = (kl_rows(before, now) + kl_rows(before.T, now.T)) / 2
         return self.options.weight * temperature**2 * both
-
-
-def feature_divergence(new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor]) -> Tensor:
-    """Returns the mean over both towers of KL(old || new) of features as logits, the mean over rows."""
-    parts = [
-        kl_rows(before / FEATURE_TEMPERATURE, now / FEATURE_TEMPERATURE)
-        for before, now in zip(old, new, strict=True)
-    ]
-    return torch.stack(parts).mean()

@@ -26,11 +26,11 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair, UpdateData
-from model_updates.parts.replaying import MemoryOptions, Replaying
+from model_updates.parts.chunked_memory import ChunkedMemory
+from model_updates.parts.replaying import MemoryOptions
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import Replay, Schedule, State, UpdateContext
+from model_updates.strategy import Replay, Schedule, UpdateContext
 
-CHUNKS = "chunks"
 BUFFERS = ("all", "equal", "exp")
 
 
@@ -55,7 +55,7 @@ class TicOptions(MemoryOptions, TwoTowerOptions):
             raise BadStrategyOption(f"buffer is one of {', '.join(BUFFERS)}, got {self.buffer!r}")
 
 
-class Tic(Replaying, TwoTowers):
+class Tic(ChunkedMemory, TwoTowers):
     """Cumulative training with a buffer."""
 
     name = "tic"
@@ -73,7 +73,6 @@ class Tic(Replaying, TwoTowers):
 
     def __init__(self, options: TicOptions | None = None) -> None:
         super().__init__(options)
-        self._sizes: list[int] = []
         self._longer = 1.0
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
@@ -92,23 +91,17 @@ class Tic(Replaying, TwoTowers):
         self._longer = (own + again) / own
 
     def choose(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns the next buffer: what it had of each chunk, cut to the chunk's part, and a part of this one."""
-        if self.options.buffer == "all":
-            return ()
-        parts = quotas(
-            self.options.buffer, self.capacity(self._seen + len(context.pairs)), len(self._sizes) + 1
-        )
-        starts = [sum(self._sizes[:n]) for n in range(len(self._sizes))]
-        held = [
-            self._kept[start : start + min(size, part)]
-            for start, size, part in zip(starts, self._sizes, parts, strict=False)
-        ]
-        # In a random order, so that any beginning of it is a random sample.
-        fresh = random.Random(f"{context.seed}:{self._seen}").sample(
-            list(context.pairs), min(parts[-1], len(context.pairs))
-        )
-        self._sizes = [len(pairs) for pairs in (*held, fresh)]
-        return [pair for pairs in (*held, fresh) for pair in pairs]
+        """Returns the next buffer; where all is learned again, none is needed."""
+        return () if self.options.buffer == "all" else super().choose(context)
+
+    def parts(self, taught: Sequence[int], size: int) -> list[int]:
+        """Returns equal parts, or halves of what the newer chunks leave."""
+        return quotas(self.options.buffer, size, len(taught))
+
+    def ranked(self, context: UpdateContext, count: int) -> Sequence[TrainingPair]:
+        """Returns a random part in a random order, so that any beginning of it is a random sample."""
+        draw = random.Random(f"{context.seed}:{self._seen}")
+        return draw.sample(list(context.pairs), min(count, len(context.pairs)))
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns finetune's schedule with the released moments, and as many epochs as the compute allows."""
@@ -122,16 +115,6 @@ class Tic(Replaying, TwoTowers):
         if self.options.buffer == "all":
             return ["All pairs of earlier chunks were learned again."]
         return super().notes()
-
-    def carried(self) -> State:
-        """Returns the buffer and the sizes of its parts."""
-        kept = super().carried()
-        return State(kept.tensors, {**kept.facts, CHUNKS: self._sizes}, kept.update) if self._seen else kept
-
-    def carry(self, state: State) -> None:
-        """Takes them."""
-        super().carry(state)
-        self._sizes = [int(size) for size in state.facts[CHUNKS]]
 
 
 def quotas(buffer: str, size: int, chunks: int) -> list[int]:

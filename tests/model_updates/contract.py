@@ -37,6 +37,7 @@ HOLDS = frozenset({"consolidation", "cross-topology", "same-topology", "distilla
 NOT_AT_REST = {
     ("c-clip", "consolidation"): "a contrast with the old features through a fresh projector",
     ("ctp", "momentum"): "a contrast with the slow model's features and those in the queue",
+    ("co2l", "distillation"): "the old distribution of neighbours is the sharper one",
     ("dkr", "distillation"): "teaches the rows that neither the old nor the new model has right",
     ("afec", "active-forgetting"): "draws towards a model that learns the new chunk freely",
 }

@@ -12,10 +12,15 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
-from model_updates.parts.distillation import Distilled, reduced, right_rows, row_divergence
+from model_updates.parts.distillation import (
+    Distilled,
+    feature_divergence,
+    reduced,
+    right_rows,
+    row_divergence,
+)
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.dkr import rectified_divergence
-from model_updates.strategies.lwf import feature_divergence
 from model_updates.strategies.mod_x import right_row_divergence
 from tests.model_updates.tiny import (
     DOMAIN,

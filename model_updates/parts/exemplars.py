@@ -1,0 +1,145 @@
+"""Exemplars: which pairs of a chunk stand best for all of it.
+
+A pair's feature is the direction of its unit image and text feature together, under the encoder that the update
+leaves. *Herding* (Welling, 2009; iCaRL, CVPR 2017) takes pairs one by one so that the mean of those taken follows the
+mean of all. *k-means* takes the pair nearest to each centre. Both hold parts of chunks in the ratio of the chunks'
+sizes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from model_updates.encoder import IMAGE_BATCH, Encoder
+from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.parts.chunked_memory import ChunkedMemory
+from model_updates.strategy import UpdateContext
+
+KMEANS_ITERATIONS = 100
+HERDING_TRIES = 1_000
+"""More picks than wanted, for picks of the same pair again; what is then lacking comes in the order of closeness."""
+
+
+class Exemplars(ChunkedMemory):
+    """Mixin of the strategies that keep the pairs that stand best for their chunk."""
+
+    _load: Callable[[str], Image.Image] | None = None
+
+    @abstractmethod
+    def order(self, features: Tensor, count: int, seed: int) -> list[int]:
+        """Returns the positions of so many of the unit features (n, dim), best first."""
+
+    def take(self, data: UpdateData) -> None:
+        """Remembers where pictures come from."""
+        super().take(data)
+        self._load = data.load_image
+
+    def parts(self, taught: Sequence[int], size: int) -> list[int]:
+        """Returns parts in the ratio of the chunks' sizes."""
+        return proportional(taught, size)
+
+    def ranked(self, context: UpdateContext, count: int) -> Sequence[TrainingPair]:
+        """Returns the exemplars of an update's pairs."""
+        load = self._load or context.load_image
+        if load is None:
+            raise ValueError(f"{self.name} chooses by pictures and was given nothing to load them with")
+        features = pair_features(context.encoder, context.pairs, load)
+        places = self.order(features, min(count, len(features)), context.seed)
+        return [context.pairs[place] for place in places]
+
+
+def proportional(counts: Sequence[int], size: int) -> list[int]:
+    """Returns parts of a size in the ratio of counts, none larger than its count, that sum up to it or to all.
+
+    What the whole parts leave goes to those with the largest remainders, the earlier first.
+    """
+    total = sum(counts)
+    if size >= total:
+        return list(counts)
+    parts = [count * size // total for count in counts]
+    by_remainder = sorted(range(len(counts)), key=lambda n: -(counts[n] * size % total))
+    for place in by_remainder[: size - sum(parts)]:
+        parts[place] += 1
+    return parts
+
+
+def herding_order(features: Tensor, count: int) -> list[int]:
+    """Returns the positions of so many exemplars in the order in which herding takes them.
+
+    ``w <- mu``; again and again: take the largest ``w . x``, ``w <- w + mu - x``. A pair that is picked again moves w
+    and is not taken twice.
+
+    Args:
+        features: (n, dim) unit rows.
+        count: at most n.
+    """
+    rows = features.double()
+    mean = rows.mean(dim=0)
+    direction = mean.clone()
+    taken: dict[int, None] = {}
+    for _ in range(count + HERDING_TRIES):
+        if len(taken) == count:
+            break
+        best = int((rows @ direction).argmax())
+        taken.setdefault(best)
+        direction = direction + mean - rows[best]
+    left = [place for place in (rows @ direction).argsort(descending=True).tolist() if place not in taken]
+    return [*taken, *left[: count - len(taken)]]
+
+
+def kmeans_order(features: Tensor, count: int, seed: int) -> list[int]:
+    """Returns for each of so many centres the nearest pair that no other has, those of the largest clusters first.
+
+    Args:
+        features: (n, dim) unit rows.
+        count: of centres, at most n.
+        seed: of the pairs that the centres start from.
+    """
+    if not count:
+        return []
+    rows = features.double()
+    start = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:count]
+    centres, nearest = rows[start], torch.full((len(rows),), -1)
+    for _ in range(KMEANS_ITERATIONS):
+        before, nearest = nearest, torch.cdist(rows, centres).argmin(dim=1)
+        if torch.equal(before, nearest):
+            break
+        sizes = torch.bincount(nearest, minlength=count)
+        sums = torch.zeros_like(centres).index_add_(0, nearest, rows)
+        centres = torch.where(sizes[:, None] > 0, sums / sizes.clamp(min=1)[:, None], centres)
+    distances = torch.cdist(centres, rows)
+    taken: list[int] = []
+    for centre in torch.bincount(nearest, minlength=count).argsort(descending=True, stable=True).tolist():
+        taken.append(int(distances[centre].argmin()))
+        distances[:, taken[-1]] = torch.inf
+    return taken
+
+
+def pair_features(
+    encoder: Encoder, pairs: Sequence[TrainingPair], load: Callable[[str], Image.Image]
+) -> Tensor:
+    """Returns (n, dim) unit rows: the direction of unit image and text feature together."""
+    features = torch.zeros(len(pairs), encoder.dim)
+    for language in sorted({pair.language for pair in pairs}):
+        mine = [n for n, pair in enumerate(pairs) if pair.language == language]
+        texts = encoder.encode_texts([pairs[n].text for n in mine], language)
+        features[mine] += torch.from_numpy(texts)
+    for domain in sorted({pair.domain for pair in pairs}):
+        mine = [n for n, pair in enumerate(pairs) if pair.domain == domain]
+        places = {image_id: k for k, image_id in enumerate(dict.fromkeys(pairs[n].image_id for n in mine))}
+        ids = list(places)
+        rows = np.concatenate(
+            [
+                encoder.encode_images([load(image_id) for image_id in ids[at : at + IMAGE_BATCH]], domain)
+                for at in range(0, len(ids), IMAGE_BATCH)
+            ]
+        )
+        features[mine] += torch.from_numpy(rows[[places[pairs[n].image_id] for n in mine]])
+    return normalize(features, dim=-1)

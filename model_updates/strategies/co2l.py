@@ -1,0 +1,108 @@
+"""Co2L: replay, with each feature's neighbours in the batch held to what they were.
+
+Idea: which inputs are alike is what a representation knows; let every row of a batch have the same neighbours, in the
+same proportions, as it had under the old towers.
+
+Formula: per tower ``mean_i -sum_j p_old(j | i; tau 0.01) ln p_new(j | i; tau 0.2)``, p the softmax of a row's cosines
+to all others of the batch; both towers added, weight 1, beside the contrastive loss over chunk and memory. Source:
+the instance-wise relation distillation of Cha et al., ICCV 2021; on two towers as compared with in IncCLIP (ECCV
+2022), which says no more of it than that the classifier's loss is the contrastive one.
+
+Where we differ: nowhere in the term. Its two temperatures make the old distribution the sharper one, so that towers
+that have not moved do pay, and move: this asks for more than staying. Only with equal temperatures is it at rest
+there.
+
+Carried between updates: a sample of the pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax, normalize
+
+from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
+from model_updates.pairs import Batch
+from model_updates.parts.distillation import same_picture
+from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
+from model_updates.strategy import Replay
+
+LEFT_OUT = (
+    -1e4
+)  # a logit that no softmax sees, and that no gradient makes NaN where a row has no neighbour at all
+
+
+@dataclass(frozen=True)
+class Co2lOptions(OldFeatureOptions):
+    """Adds the temperatures to the options of memory and teacher.
+
+    Attributes:
+        old_temperature: of the distribution under the old towers (paper: 0.01).
+        new_temperature: of that in training (paper: 0.2).
+    """
+
+    old_temperature: float = 0.01
+    new_temperature: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.old_temperature <= 0 or self.new_temperature <= 0:
+            raise BadStrategyOption(
+                f"temperatures are above 0, got {self.old_temperature} and {self.new_temperature}"
+            )
+
+
+class Co2l(OldFeatures):
+    """Instance-wise relation distillation."""
+
+    name = "co2l"
+    summary = "Replays old pairs, and keeps which inputs of a batch are alike, in each tower."
+    paper = "Cha et al., ICCV 2021, as compared with in IncCLIP (ECCV 2022)"
+    family = Family.MEMORY
+    keeps = "a sample of the pairs"
+    overhead = "epochs longer by the memory, and a pass of the old towers"
+    Options = Co2lOptions
+    replay = Replay.JOINED
+    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
+    options: Co2lOptions
+
+    def kept_close(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        """Returns the cross-entropy of neighbours, both towers' added."""
+        options = self.options
+        alone = torch.eye(len(batch.row), dtype=torch.bool, device=new[0].device)
+        parts = [
+            relation_distillation(
+                now,
+                before,
+                equal,
+                new_temperature=options.new_temperature,
+                old_temperature=options.old_temperature,
+            )
+            for now, before, equal in zip(new, old, (same_picture(batch), alone), strict=True)
+        ]
+        return torch.stack(parts).sum()
+
+
+def relation_distillation(
+    new: Tensor, old: Tensor, equal: Tensor, *, new_temperature: float, old_temperature: float
+) -> Tensor:
+    """Returns the mean over rows of the cross-entropy of old against new similarities to the other rows.
+
+    Args:
+        new: (b, d) features in training.
+        old: (b, d) features before; no gradient flows into them.
+        equal: (b, b) bool, rows of the same input, which are no neighbours: each to itself, and pairs of one picture.
+        new_temperature: divides the new cosines.
+        old_temperature: divides the old ones.
+    """
+
+    def row_logits(features: Tensor, temperature: float) -> Tensor:
+        unit = normalize(features, dim=-1)
+        return (unit @ unit.T / temperature).masked_fill(equal, LEFT_OUT)
+
+    before = log_softmax(row_logits(old.detach(), old_temperature), dim=1)
+    now = log_softmax(row_logits(new, new_temperature), dim=1)
+    return -(before.exp() * now).masked_fill(equal, 0.0).sum(dim=1).mean()

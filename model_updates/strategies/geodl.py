@@ -1,0 +1,59 @@
+"""GeoDL: replay, with each feature held to the old one along the geodesic between old and new subspace.
+
+Idea: between the subspace of the old features and that of the new ones there is a shortest path; features should look
+alike from anywhere on it, not only at its ends.
+
+Formula: per tower ``mean_i 1 - z_i^T G z'_i / sqrt(z_i^T G z_i * z'_i^T G z'_i)``, z the old and z' the new feature,
+G the geodesic flow kernel of `parts.geodesic`, without a gradient; both towers added, times ``weight * sqrt(n_old /
+n_new)`` as in `ucir`. Source: Simon et al., CVPR 2021; on two towers with a replayed memory as compared with in
+IncCLIP (ECCV 2022), which says no more of it than that the classifier's loss is the contrastive one.
+
+Where we differ: subspaces and angles by an exact singular value decomposition, with all of the complement, where the
+reference approximates inverses and keeps 60 columns of it; the centred batch spans min(b, d) - 2 directions, as
+there. What the base knows counts as a chunk like the first.
+
+Carried between updates: a sample of the pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from model_updates.families import Family
+from model_updates.pairs import Batch
+from model_updates.parts.geodesic import geodesic_loss
+from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
+from model_updates.strategy import Replay
+
+
+@dataclass(frozen=True)
+class GeodlOptions(OldFeatureOptions):
+    """Sets the weight to UCIR's.
+
+    Attributes:
+        weight: of the term where as much is old as new; otherwise times the root of old pairs over new ones.
+    """
+
+    weight: float = 5.0
+
+
+class Geodl(OldFeatures):
+    """Distillation along the geodesic."""
+
+    name = "geodl"
+    summary = "Replays old pairs, and keeps features alike along the path between old and new subspace."
+    paper = "Simon et al., CVPR 2021, as compared with in IncCLIP (ECCV 2022)"
+    family = Family.MEMORY
+    keeps = "a sample of the pairs"
+    overhead = "epochs longer by the memory, and two decompositions a tower in each step"
+    Options = GeodlOptions
+    replay = Replay.JOINED
+    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
+    follows_sizes = True
+    options: GeodlOptions
+
+    def kept_close(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        """Returns the distance along the geodesic, both towers' added."""
+        return geodesic_loss(new[0], old[0]) + geodesic_loss(new[1], old[1])

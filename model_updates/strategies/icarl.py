@@ -1,0 +1,55 @@
+"""iCaRL on two towers: a memory chosen by herding, and the old encoder as a teacher.
+
+Idea: replay the pairs around which the earlier chunks lie, and let every pair, old or new, look to the new towers as
+it did to the old ones.
+
+Formula: ``L = L_contrastive + weight / 2 * (KL(sm(u_old / tau) || sm(u / tau)) + the same of v)`` over the chunk and
+the memory, raw projected coordinates as logits, tau 0.07, the mean over rows; the memory as `mof` chooses it. Source:
+Rebuffi et al., CVPR 2017, as in CTP's library (ICCV 2023): no nearest-mean classifier, for there are no classes.
+
+Where we differ: as `mof`, of which this is all but the second term. In the first update of a line the base is the
+teacher, too; ``from_scratch`` leaves that out where the base was never trained.
+
+Carried between updates: the pairs in their order, and how many are of which chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from model_updates.families import Family
+from model_updates.pairs import Batch
+from model_updates.parts.distillation import feature_divergence
+from model_updates.parts.exemplars import Exemplars, herding_order
+from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
+from model_updates.strategy import Replay
+
+
+@dataclass(frozen=True)
+class IcarlOptions(OldFeatureOptions):
+    """The options of the memory, the teacher and two towers."""
+
+
+class Icarl(Exemplars, OldFeatures):
+    """Herded exemplars and distilled features."""
+
+    name = "icarl"
+    summary = "Replays herded pairs of earlier chunks, and keeps each feature close to what it was."
+    paper = "Rebuffi et al., CVPR 2017, as compared with in CTP (ICCV 2023)"
+    family = Family.MEMORY
+    keeps = "pairs, chosen by herding"
+    overhead = "epochs longer by the memory, and a pass of the old towers (CTP: 5.3 h against 3.4 h)"
+    Options = IcarlOptions
+    replay = Replay.JOINED
+    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
+    options: IcarlOptions
+
+    def order(self, features: Tensor, count: int, seed: int) -> list[int]:
+        """Returns the exemplars in herding's order."""
+        return herding_order(features, count)
+
+    def kept_close(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        """Returns the divergence of coordinates."""
+        return feature_divergence(new, old)
