@@ -82,6 +82,9 @@ def save(
     tensors |= {f"strategy.{k}": v for k, v in strategy.items()}
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{k}": torch.as_tensor(v) for k, v in values.items()}
+    for index, group in enumerate(optimizer.param_groups):
+        if "step" in group:  # where LAMB counts; AdamW counts with the moments
+            tensors[f"steps.{index}"] = torch.as_tensor(group["step"])
     tensors["random.cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
@@ -106,12 +109,15 @@ class Loaded:
     kept: Kept
     strategy: dict[str, Tensor]
     optimizer: dict[int, dict[str, Tensor]]
+    steps: dict[str, Tensor]
     random: dict[str, Tensor]
 
     def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Puts the moments back; hyper-parameters stay as the caller made them."""
+        """Puts moments and counts back; hyper-parameters stay as the caller made them."""
         state: dict[str, Any] = optimizer.state_dict()
         state["state"] = self.optimizer
+        for index, step in self.steps.items():
+            state["param_groups"][int(index)]["step"] = step
         optimizer.load_state_dict(state)
 
     def restore_random(self, device: torch.device) -> None:
@@ -150,7 +156,7 @@ def _progressed(values: dict[str, Any]) -> Progressed:
 
 def _sorted_out(progressed: Progressed, tensors: dict[str, Tensor]) -> Loaded:
     parts: dict[str, dict[str, Tensor]] = {
-        part: {} for part in ("weights", "kept", "kept_strategy", "strategy", "optimizer", "random")
+        part: {} for part in ("weights", "kept", "kept_strategy", "strategy", "optimizer", "steps", "random")
     }
     for key, value in tensors.items():
         part, _, name = key.partition(".")
@@ -161,5 +167,11 @@ def _sorted_out(progressed: Progressed, tensors: dict[str, Tensor]) -> Loaded:
         optimizer.setdefault(int(index), {})[moment] = value
     kept = Kept(parts["kept"], parts["kept_strategy"])
     return Loaded(
-        progressed, parts["weights"], kept, parts["strategy"], optimizer=optimizer, random=parts["random"]
+        progressed,
+        parts["weights"],
+        kept,
+        parts["strategy"],
+        optimizer=optimizer,
+        steps=parts["steps"],
+        random=parts["random"],
     )

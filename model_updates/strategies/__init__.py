@@ -21,6 +21,7 @@ from model_updates.strategies.ewc import Ewc
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategies.geodl import Geodl
 from model_updates.strategies.icarl import Icarl
+from model_updates.strategies.incclip import Incclip
 from model_updates.strategies.joint import Joint
 from model_updates.strategies.kmeans import Kmeans
 from model_updates.strategies.l2p import L2p
@@ -79,6 +80,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Ucir.name: Ucir,
     Geodl.name: Geodl,
     Co2l.name: Co2l,
+    Incclip.name: Incclip,
     Tic.name: Tic,
     WiseFt.name: WiseFt,
     EmaMerge.name: EmaMerge,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from timm.optim.lamb import Lamb
 
 from model_updates import checkpoint
 from model_updates.checkpoint import Progressed
@@ -62,6 +63,34 @@ def test_an_optimizer_goes_on_with_its_moments(tmp_path: Path) -> None:
     loaded.restore_optimizer(fresh)
     for parameter in layer.parameters():
         assert_same_state(fresh.state[parameter], optimizer.state[parameter])
+
+
+def test_a_count_of_steps_that_lamb_keeps_with_its_groups_goes_on_too(tmp_path: Path) -> None:
+    ends = []
+    for stop in (None, 2):
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(3, 2)
+        optimizer: torch.optim.Optimizer = Lamb(layer.parameters(), lr=0.1)
+        for step in range(4):
+            if step == stop:
+                checkpoint.save(
+                    tmp_path,
+                    Progressed(),
+                    owner="me",
+                    weights={},
+                    kept=checkpoint.Kept(),
+                    strategy={},
+                    optimizer=optimizer,
+                )
+                loaded = checkpoint.load(tmp_path, owner="me")
+                assert loaded is not None
+                optimizer = Lamb(layer.parameters(), lr=0.1)
+                loaded.restore_optimizer(optimizer)
+            layer.zero_grad()
+            layer(torch.tensor([[1.0, 2.0, -1.0]])).square().sum().backward()
+            optimizer.step()
+        ends.append(layer.state_dict())
+    assert_same_state(*ends)
 
 
 def test_there_is_none_at_first(tmp_path: Path) -> None:

@@ -1,0 +1,242 @@
+"""IncCLIP: replay beside generated hard negative texts, distilled similarities, and weights of bounded length.
+
+Idea: what a contrast learns depends on its negatives, and those of the past are gone. So make some: mixtures of old
+texts, moved until the old towers find them hard to tell from old pictures. They stand beside the batch's texts where
+pictures look for their text, in the loss and in what the old similarities are held to.
+
+Formula: with B pairs of chunk and memory and K pseudo texts, ``L = L_c + 5 L_d``. ``L_c``: half the cross-entropy of
+pictures over B + K texts, half that of the B real texts over pictures. ``L_d``: of the same distributions, half and
+half, ``KL(new || old)``, the new ones under the learned temperature, the old ones under 0.01. After each step every
+weight matrix longer than ``gamma`` times its length at the start is shortened to that. Source: Yan et al., ECCV 2022,
+eq. 1 to 10; LAMB, rate and decay 3e-3, 15 epochs.
+
+Where we differ: eq. 7 and 8 print KL(new || old), which ``kd_direction=forward`` turns round into usual distillation.
+``old_temperature=0`` is the old model's own, in trained CLIPs 0.01 as well. The paper tells neither band nor steps of
+the generation (`parts.pseudo_texts` measures and sets them) nor gamma: 2, for encoders that start from nothing, and
+no bound for others. Pseudo texts are made of the memory, so the first update of a line has none; it holds to the base
+all the same, unless ``from_scratch``. Small encoders take a larger rate.
+
+Carried between updates: a sample of the pairs. The lengths at the start are those of the encoder that the line of
+versions started from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax, normalize
+
+from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
+from model_updates.losses import soft_cross_entropy
+from model_updates.pairs import Batch, UpdateData
+from model_updates.parts.distillation import same_picture
+from model_updates.parts.norm_bound import hold_lengths, lengths
+from model_updates.parts.pseudo_texts import PseudoTextMaker, cannot_embed
+from model_updates.parts.replaying import MemoryOptions, Replaying
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.prospect import Prospect
+from model_updates.strategy import Replay, Schedule, UpdateContext
+from model_updates.towers import is_small
+
+DIRECTIONS = ("reverse", "forward")
+BOUNDS = ("auto", "yes", "no")
+PAPER_RATE, SMALL_RATE = 3e-3, 5e-3
+FEWEST_OLD = 2  # pairs that a pseudo text can be mixed of
+
+
+@dataclass(frozen=True)
+class IncclipOptions(MemoryOptions, TwoTowerOptions):
+    """Adds negatives, distillation and bound to the options of memory and two towers.
+
+    Attributes:
+        epochs: passes over chunk and memory (paper: 15).
+        weight_decay: on matrices (paper: 0.003).
+        negatives: make pseudo texts and stand them beside the batch's.
+        pseudo_texts: how many in each batch (paper: 256).
+        generation_steps: of gradient descent for each (the paper does not say).
+        generation_turn: mean change of a pseudo text's cosines in a step (the paper does not say).
+        distillation: weight of the distilled similarities (paper: 5); 0 leaves them out.
+        kd_direction: "reverse": KL(new || old) as printed; "forward": KL(old || new).
+        old_temperature: of the old similarities (paper: 0.01); 0 means the old model's own.
+        bound_norms: shorten weights that grow: "yes", "no", or "auto": with from_scratch alone.
+        norm_bound: gamma, how many times its length at the start a weight may have (the paper does not say).
+        from_scratch: the encoder that the line started from was never trained: nothing to hold to in the first update.
+    """
+
+    epochs: int = 15
+    weight_decay: float = 3e-3
+    negatives: bool = True
+    pseudo_texts: int = 256
+    generation_steps: int = 5
+    generation_turn: float = 0.02
+    distillation: float = 5.0
+    kd_direction: str = "reverse"
+    old_temperature: float = 0.0
+    bound_norms: str = "auto"
+    norm_bound: float = 2.0
+    from_scratch: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pseudo_texts < 1 or self.generation_steps < 0 or self.generation_turn <= 0:
+            raise BadStrategyOption(
+                "pseudo_texts is at least 1, generation_steps not negative and generation_turn above 0, "
+                f"got {self.pseudo_texts}, {self.generation_steps} and {self.generation_turn}"
+            )
+        if self.distillation < 0 or self.old_temperature < 0 or self.norm_bound <= 0:
+            raise BadStrategyOption(
+                "distillation and old_temperature are not negative and norm_bound is above 0, "
+                f"got {self.distillation}, {self.old_temperature} and {self.norm_bound}"
+            )
+        if self.kd_direction not in DIRECTIONS:
+            raise BadStrategyOption(f"kd_direction is 'reverse' or 'forward', got {self.kd_direction!r}")
+        if self.bound_norms not in BOUNDS:
+            raise BadStrategyOption(f"bound_norms is 'auto', 'yes' or 'no', got {self.bound_norms!r}")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a step compares: cosines of b pictures with b + k texts, the pseudo texts last.
+
+    Attributes:
+        now: (b, b + k) under the towers in training.
+        before: (b, b + k) under the old ones, without gradients.
+        same: (b, b) bool, which real texts show which picture.
+    """
+
+    now: Tensor
+    before: Tensor
+    same: Tensor
+
+
+class Incclip(Replaying, TwoTowers):
+    """Generative negative text replay."""
+
+    name = "incclip"
+    summary = "Replays old pairs and hard negative texts made of them, and keeps old similarities."
+    paper = "IncCLIP, ECCV 2022, eq. 1 to 10"
+    family = Family.MEMORY
+    keeps = "a sample of the pairs"
+    overhead = (
+        "epochs longer by the memory, and some passes of the text tower over 256 pseudo texts in each step"
+    )
+    Options = IncclipOptions
+    needs = frozenset({"text_features"})
+    replay = Replay.JOINED
+    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6, "pseudo_texts": 4, "generation_steps": 1}
+    options: IncclipOptions
+
+    def __init__(self, options: IncclipOptions | None = None) -> None:
+        super().__init__(options)
+        self._maker: PseudoTextMaker | None = None
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses an encoder that takes no embeddings, while negatives are wanted."""
+        reason = cannot_embed(prospect.encoder) if self.options.negatives else None
+        if reason is None:
+            return None
+        return f"{reason}, of which {self.name} makes its negative texts. Leave them out with negatives=no"
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter train; opens the teacher and measures the weights of the base."""
+        super().before_update(context)
+        options = self.options
+        first = context.update_number == 1 and not self._seen
+        self._holds = options.distillation > 0 and not (options.from_scratch and first)
+        self._old = context.open_previous()
+        self._old_scale = (
+            1 / options.old_temperature if options.old_temperature else float(self.scale.detach())
+        )
+        wanted = options.from_scratch if options.bound_norms == "auto" else options.bound_norms == "yes"
+        of_base = lengths(context.open_anchor().model) if wanted else {}
+        self._bounds = {name: options.norm_bound * length for name, length in of_base.items()}
+        self._weights = dict(context.encoder.model.named_parameters())
+
+    def take(self, data: UpdateData) -> None:
+        """Prepares the making of pseudo texts, where there is a memory to make them of."""
+        super().take(data)
+        enough = self.options.negatives and len(data.memory) >= FEWEST_OLD
+        self._maker = PseudoTextMaker(self._old, data.memory) if enough else None
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns the paper's LAMB; small encoders take a larger rate."""
+        rate = self.options.learning_rate or (SMALL_RATE if is_small(encoder.dim) else PAPER_RATE)
+        return replace(super().schedule(encoder), optimizer="lamb", learning_rate=rate)
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive term and, where there is something to hold to, the distillation."""
+        seen = self._seen_by_both(batch)
+        terms = {"contrastive": contrast_beside(seen.now, self.scale, seen.same)}
+        if self._holds:
+            kept = divergence(
+                self.scale * seen.now,
+                self._old_scale * seen.before,
+                real=len(seen.same),
+                direction=self.options.kd_direction,
+            )
+            terms["distillation"] = self.options.distillation * kept
+        return terms
+
+    def after_step(self) -> None:
+        """Keeps the temperature in CLIP's range, and weights within their lengths."""
+        super().after_step()
+        hold_lengths(self._weights, self._bounds)
+
+    def _seen_by_both(self, batch: Batch) -> Seen:
+        if batch.text_features is None:
+            raise ValueError(f"{self.name} compares with old text features and needs them in its batches")
+        image, text = self.raw_features(batch)
+        old_text = batch.text_features.float()
+        if self._maker is not None:
+            options = self.options
+            made = self._maker.make(
+                options.pseudo_texts,
+                options.batch_size,
+                steps=options.generation_steps,
+                turn=options.generation_turn,
+            )
+            text = torch.cat([text, made.features(self._encoder)])
+            with torch.no_grad():
+                old_text = torch.cat([old_text, made.features(self._old)])
+        return Seen(
+            normalize(image, dim=-1) @ normalize(text, dim=-1).T,
+            normalize(batch.image_features.float(), dim=-1) @ normalize(old_text, dim=-1).T,
+            same_picture(batch),
+        )
+
+
+def contrast_beside(cosines: Tensor, scale: Tensor | float, same: Tensor) -> Tensor:
+    """Returns InfoNCE whose pictures choose among real and pseudo texts, and whose real texts choose among pictures.
+
+    Args:
+        cosines: (b, b + k), the real texts first.
+        scale: the inverse temperature.
+        same: (b, b) bool, which real texts show which picture.
+    """
+    real = len(same)
+    right = torch.cat([same, same.new_zeros(real, cosines.shape[1] - real)], dim=1)
+    to_texts = soft_cross_entropy(scale * cosines, right)
+    return (to_texts + soft_cross_entropy(scale * cosines[:, :real].T, same.T)) / 2
+
+
+def divergence(now: Tensor, before: Tensor, *, real: int, direction: str) -> Tensor:
+    """Returns the KL between new and old choices of texts and of pictures, half and half, means over rows (eq. 7 to 9).
+
+    Args:
+        now: (b, b + k) new logits.
+        before: (b, b + k) old logits; no gradient flows into them.
+        real: b, how many columns are real texts: they alone choose among pictures.
+        direction: "reverse" for KL(new || old), "forward" for KL(old || new).
+    """
+    old = before.detach()
+    both = [(now, old), (now[:, :real].T, old[:, :real].T)]
+    parts = []
+    for ours, theirs in both:
+        new_log, old_log = log_softmax(ours, dim=1), log_softmax(theirs, dim=1)
+        first, second = (new_log, old_log) if direction == "reverse" else (old_log, new_log)
+        parts.append((first.exp() * (first - second)).sum(dim=1).mean())
+    return (parts[0] + parts[1]) / 2
