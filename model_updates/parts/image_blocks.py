@@ -18,7 +18,8 @@ def require_image_blocks(model: nn.Module) -> list[nn.Module]:
     """
     tower: Any = image_tower(model)
     blocks = list(getattr(getattr(tower, "transformer", None), "resblocks", ()))
-    if not blocks or not hasattr(tower, "class_embedding"):
+    known = getattr(getattr(tower, "transformer", None), "batch_first", False)
+    if not blocks or not known or not hasattr(tower, "class_embedding"):
         raise BadStrategyOption(
             f"modules go into the blocks of a vision transformer, and {type(tower).__name__} is none that we know; "
             "use finetune or ewc"

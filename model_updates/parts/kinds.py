@@ -5,6 +5,7 @@ from __future__ import annotations
 from model_updates.fusion.encoder import FusionEncoder
 from model_updates.inserts import Insert
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
+from model_updates.parts.experts import ImageExperts, TextExperts
 from model_updates.parts.feature_head import FeatureHead
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
@@ -18,6 +19,8 @@ KINDS: dict[str, type[Insert]] = {
     TextPrompts.kind: TextPrompts,
     DeepImagePrompts.kind: DeepImagePrompts,
     DeepTextPrompts.kind: DeepTextPrompts,
+    ImageExperts.kind: ImageExperts,
+    TextExperts.kind: TextExperts,
     LowRank.kind: LowRank,
     LdaRouter.kind: LdaRouter,
     DualPrompts.kind: DualPrompts,

@@ -31,6 +31,7 @@ from model_updates.strategies.lwf import Lwf
 from model_updates.strategies.mas import Mas
 from model_updates.strategies.mla import Mla
 from model_updates.strategies.mod_x import ModX
+from model_updates.strategies.moe_adapters import MoeAdapters
 from model_updates.strategies.mof import Mof
 from model_updates.strategies.new_words import NewWords
 from model_updates.strategies.oewc import Oewc
@@ -96,6 +97,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     **{kind.name: kind for kind in WITH_TEIR},
     L2p.name: L2p,
     CpeClip.name: CpeClip,
+    MoeAdapters.name: MoeAdapters,
     DomainAdapters.name: DomainAdapters,
     NewWords.name: NewWords,
     Evergreen.name: Evergreen,

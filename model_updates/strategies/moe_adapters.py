@@ -1,0 +1,216 @@
+"""MoE-Adapters: both towers frozen; a mixture of small experts in every block, and a router for each update.
+
+Idea: each update gets a router that mixes two of a pool of experts in every block. What it used most is frozen, so that
+later updates can read but not change it. What an input is like decides whose router reads it, and what is like nothing
+that was taught runs through the plain tower: zero-shot ability cannot be lost there.
+
+Formula: in `parts.experts`; ``L = L_contrastive`` with labels smoothed by 0.2; after an update the two most used
+experts of each block are frozen. 22 experts with bottleneck 64. Source: Yu et al., CVPR 2024, and the authors' code,
+which computes a term that balances the load and never adds it; nor do we.
+
+Where we differ. The authors send a whole batch to the update whose autoencoder rebuilds its AlexNet features best, and
+encode the class texts once for each router: a gallery would need one index for each, and a query all of them, which is
+the method's real cost in search. Ours chooses for each input alone, by its feature under the frozen tower, and in each
+tower by itself: one vector for each picture and one for each query. A text then may take another router than its
+picture, and costs a second run of the tower, as pictures do. Experts that are not frozen yet serve old routers, too,
+and what they give out moves with them; so the gallery is embedded again. The router of texts reads the end token:
+token 0 of a causal tower, which the authors read, is the same for all texts. An autoencoder's threshold is a quantile
+of its own held-out inputs in the place of a fixed 0.0655 and a reference on TinyImageNet. The temperature stays.
+
+Kept in the encoder: experts, routers and autoencoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from model_updates.batches import pad, sampled, tokenise
+from model_updates.encoder import IMAGE_BATCH, TEXT_BATCH, Encoder
+from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
+from model_updates.features import LoadImage
+from model_updates.inserts import ENCODER
+from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExperts
+from model_updates.parts.frozen_towers import FrozenTowers
+from model_updates.parts.selectors import selected
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext, check_run
+from model_updates.towers import image_trunk, is_small, text_body
+
+KNOWN_BY = 2_000
+"""Pairs that an autoencoder learns from: more would cost minutes and tell little more."""
+
+
+@dataclass(frozen=True)
+class MoeAdaptersOptions:
+    """Options of `moe-adapters`.
+
+    Attributes:
+        experts: in each block (22); two are frozen after every update.
+        bottleneck: inner width of an expert (64).
+        dropout: in an expert (0.1).
+        selector: hidden width of an autoencoder (100, for features of 9,216 numbers), at most a quarter of a
+            feature's length.
+        inside: share of an update's own inputs that its autoencoder should know; the others run plain.
+        label_smoothing: of the contrastive loss (0.2).
+        epochs: passes over the chunk.
+        batch_size: pairs per step.
+        learning_rate: of the peak; 0 means the default for the encoder's size (0.001 in the paper).
+    """
+
+    experts: int = 22
+    bottleneck: int = 64
+    dropout: float = 0.1
+    selector: int = 100
+    inside: float = 0.99
+    label_smoothing: float = 0.2
+    epochs: int = 10
+    batch_size: int = 128
+    learning_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_run(self.epochs, self.batch_size, self.learning_rate, 0.0)
+        if self.experts < CHOSEN or self.bottleneck < 1 or self.selector < 1:
+            raise BadStrategyOption(
+                f"experts are at least {CHOSEN}, bottleneck and selector at least 1; "
+                f"got {self.experts}, {self.bottleneck} and {self.selector}"
+            )
+        if not (0 <= self.dropout < 1 and 0 <= self.label_smoothing < 1 and 0 < self.inside <= 1):
+            raise BadStrategyOption(
+                "dropout and label_smoothing are from 0 to below 1 and inside above 0 and at most 1; "
+                f"got {self.dropout}, {self.label_smoothing} and {self.inside}"
+            )
+
+
+class MoeAdapters(FrozenTowers):
+    """A mixture of experts as adapters, routed by what an input is like."""
+
+    name = "moe-adapters"
+    summary = (
+        "Freezes both towers and mixes small experts in every block; each input takes two runs of a tower."
+    )
+    paper = "Yu et al., CVPR 2024"
+    family = Family.MODULES
+    trains = "experts in every block and a router"
+    keeps = "nothing: experts, routers and autoencoders are part of the encoder"
+    overhead = "two runs of each tower for every input, and an autoencoder for each update"
+    Options = MoeAdaptersOptions
+    quick = {"epochs": 2, "batch_size": 8, "experts": 4, "bottleneck": 4}
+    options: MoeAdaptersOptions
+
+    def __init__(self, options: MoeAdaptersOptions | None = None) -> None:
+        super().__init__(options)
+        self._known: dict[str, float] = {}
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Freezes the towers and adds a router to the experts, which are new or those of earlier updates."""
+        super().before_update(context)
+        encoder, self._seed = context.encoder, context.seed
+        self._experts = [insert for insert in encoder.inserts if isinstance(insert, Experts)]
+        if not self._experts:
+            generator = torch.Generator().manual_seed(context.seed)
+            self._experts = self.built(encoder.model)
+            for experts in self._experts:
+                experts.draw(generator)
+            encoder.inserts.extend(self._experts)
+        for experts in self._experts:
+            experts.begin()
+        encoder.forget_fingerprints()
+
+    def built(self, model: nn.Module) -> list[Experts]:
+        """Returns new experts for both towers."""
+        options = self.options
+        config = {
+            "experts": options.experts,
+            "bottleneck": options.bottleneck,
+            "dropout": options.dropout,
+            "routers": 0,
+            "hidden": options.selector,
+        }
+        return [ImageExperts.build(ENCODER, config, model), TextExperts.build(ENCODER, config, model)]
+
+    def take(self, data: UpdateData) -> None:
+        """Has the new autoencoders learn what the chunk's inputs are like, so that validation routes as search will."""
+        pairs = sampled(data.train.pairs, KNOWN_BY)
+        features = {
+            "image": _picture_features(self._encoder, pairs, data.load_image),
+            "text": _text_features(self._encoder, pairs),
+        }
+        for experts in self._experts:
+            rows = features[experts.tower]
+            newest = experts.newest_selector
+            newest.fit(rows, share=self.options.inside, seed=self._seed)
+            self._known[experts.tower] = _share_of_newest(experts, rows)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns experts and the new routers, which do not decay: decay would move frozen experts."""
+        trained = [parameter for experts in self._experts for parameter in experts.trained()]
+        return [ParameterGroup(trained, weight_decay=0.0)]
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns a cosine schedule; small encoders take a larger rate."""
+        return Schedule(
+            epochs=self.options.epochs,
+            batch_size=self.options.batch_size,
+            learning_rate=self.options.learning_rate or (1e-2 if is_small(encoder.dim) else 1e-3),
+            weight_decay=0.0,
+            decay="cosine",
+        )
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive term with smoothed labels."""
+        image, text = self.unit_features(batch)
+        smoothing = self.options.label_smoothing
+        return {"contrastive": self.contrast(image, text, batch, smoothing=smoothing)}
+
+    def after_backward(self) -> None:
+        """Leaves frozen experts alone."""
+        for experts in self._experts:
+            experts.hold_frozen()
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Freezes the experts that this update used most."""
+        for experts in self._experts:
+            experts.end()
+
+    def notes(self) -> list[str]:
+        """Says which router this update has, what it reads and how many experts are frozen."""
+        return [
+            f"Router {len(experts.gates)} of the {experts.tower} tower reads {100 * self._known[experts.tower]:.0f} % "
+            f"of the chunk; {int(experts.frozen.sum())} of {experts.frozen.numel()} experts are frozen."
+            for experts in self._experts
+        ]
+
+
+def _picture_features(encoder: Encoder, pairs: Sequence[TrainingPair], load_image: LoadImage) -> Tensor:
+    """Returns what the frozen image tower makes of the pairs' pictures, each once."""
+    ids = list(dict.fromkeys(pair.image_id for pair in pairs))
+    rows = []
+    with torch.no_grad():
+        for start in range(0, len(ids), IMAGE_BATCH):
+            some = [load_image(image_id) for image_id in ids[start : start + IMAGE_BATCH]]
+            rows.append(image_trunk(encoder.model, encoder.prepare_images(some).to(encoder.device)).float())
+    return torch.cat(rows)
+
+
+def _text_features(encoder: Encoder, pairs: Sequence[TrainingPair]) -> Tensor:
+    """Returns what the frozen text tower makes of the pairs' texts, each once."""
+    sequences = list(dict.fromkeys(map(tuple, tokenise(encoder, pairs))))
+    table: nn.Embedding = encoder.model.token_embedding  # type: ignore[assignment]
+    rows = []
+    with torch.no_grad():
+        for start in range(0, len(sequences), TEXT_BATCH):
+            some = sequences[start : start + TEXT_BATCH]
+            ends = torch.tensor([len(sequence) - 1 for sequence in some], device=encoder.device)
+            rows.append(text_body(encoder.model, table(pad(encoder, some).to(encoder.device)), ends).float())
+    return torch.cat(rows)
+
+
+def _share_of_newest(experts: Experts, features: Tensor) -> float:
+    with torch.no_grad():
+        read = selected(list(experts.selectors), features) == len(experts.selectors) - 1
+    return float(read.float().mean())
