@@ -123,11 +123,23 @@ def visibility(pictures: Tensor, batch: Known, old: Known, scale: Tensor | float
     return soft_cross_entropy(logits, right)
 
 
-def displacement(pictures: Tensor, old: Known, scale: Tensor | float) -> Tensor:
-    """Returns old text → its own old picture against the batch's new pictures; (b, dim) unit rows."""
+def displacement(
+    pictures: Tensor, old: Known, scale: Tensor | float, weights: Tensor | None = None
+) -> Tensor:
+    """Returns old text → its own old picture against the batch's new pictures; (b, dim) unit rows.
+
+    Args:
+        pictures: (b, dim) unit features of the batch's pictures, with gradients.
+        old: the pairs that nothing new may displace.
+        scale: the inverse temperature.
+        weights: (n,) how much each old pair counts; they add up to 1. None: all the same.
+    """
     own = (old.texts * old.pictures).sum(dim=1, keepdim=True)
     logits = scale * torch.cat([own, old.texts @ pictures.T], dim=1)
-    return cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
+    own_first = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
+    if weights is None:
+        return cross_entropy(logits, own_first)
+    return (weights * cross_entropy(logits, own_first, reduction="none")).sum()
 
 
 def still_found(old: Known) -> Known:

@@ -30,7 +30,7 @@ from model_updates.families import Family
 from model_updates.inserts import Insert, Router, domain
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.adapters import adapter_for, maps_features, settle
-from model_updates.parts.domain_memory import Earlier, even_sample, trunk_rows
+from model_updates.parts.domain_memory import Earlier, even_sample, even_weights, trunk_rows
 from model_updates.parts.domain_terms import (
     MOST_TEXTS,
     caption_numbers,
@@ -200,6 +200,9 @@ class DomainAdapters(Strategy):
         self._old = memory.rows(torch.tensor(others, dtype=torch.int64, device=device))
         # For deltas in a tower all old captions were measured to do well (docs/results/real-input.md), and stay.
         self._found = still_found(self._old) if maps_features(self._encoder) else self._old
+        self._weights = None
+        if self._found is self._old and others:
+            self._weights = even_weights([data.memory.pairs[n].domain for n in others]).to(device)
         self._earlier = Earlier(self._encoder, data, memory, own, pictures=self.reads_pictures)
         generator = torch.Generator().manual_seed(self._seed)
         some = torch.randperm(len(self._taught), generator=generator)[:MOST_TEXTS]
@@ -243,7 +246,7 @@ class DomainAdapters(Strategy):
         if len(self._found):
             given = self.options.displacement
             weight = usual.displacement if given == KIND_DEFAULT else given
-            terms["displacement"] = weight * displacement(pictures, self._found, scale)
+            terms["displacement"] = weight * displacement(pictures, self._found, scale, self._weights)
         return terms
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:

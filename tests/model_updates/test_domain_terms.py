@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from model_updates.losses import info_nce
-from model_updates.parts.domain_memory import even_sample
+from model_updates.parts.domain_memory import even_sample, even_weights
 from model_updates.parts.domain_terms import (
     Known,
     caption_numbers,
@@ -64,6 +64,15 @@ def test_visibility_counts_old_pictures_of_other_captions_alone() -> None:
         for row, right in zip(cosines, own, strict=True)
     ]
     assert float(visibility(pictures, NEW, OLD, SCALE)) == pytest.approx(sum(by_hand) / 2, rel=1e-5)
+
+
+def test_displacement_counts_each_domain_as_much_however_few_pairs_it_has() -> None:
+    weights = even_weights(["many", "many", "many", "few"])
+    assert weights.tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
+    old = joined([OLD, OLD, OLD.rows(torch.tensor([0]))])
+    each = torch.stack([displacement(rows(0), old.rows(torch.tensor([n])), SCALE) for n in range(5)])
+    told = torch.tensor([0.1, 0.2, 0.3, 0.0, 0.4])
+    assert float(displacement(rows(0), old, SCALE, told)) == pytest.approx(float((told * each).sum()))
 
 
 def test_displacement_falls_as_new_pictures_step_away_from_old_texts() -> None:
