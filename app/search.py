@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from app.languages import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, w
 from app.learning.gallery import require_sound
 from app.reading import read
 from app.releases.store import ReleaseRecord
+from app.reranking import FIRST, Reranker
 from app.workspace import Workspace
 from index.errors import IndexingError
 from index.generation import Generation
@@ -26,7 +27,7 @@ from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
-from model_updates.errors import ModelUpdateError
+from model_updates.errors import ModelUpdateError, NoFusion
 from model_updates.readings import NEIGHBOUR, background
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,12 @@ MOST_RESULTS = 500
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything one answer needs, of one release; `hidden`: pictures of its index that were withdrawn since."""
+    """Everything one answer needs, of one release.
+
+    Attributes:
+        hidden: pictures of its index that were withdrawn since.
+        reranker: of a release that has a fusion encoder.
+    """
 
     release: ReleaseRecord
     commit: int
@@ -45,6 +51,7 @@ class Snapshot:
     generation: Generation
     languages: tuple[str, ...]
     hidden: frozenset[str] = frozenset()
+    reranker: Reranker | None = None
 
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
@@ -65,7 +72,8 @@ class Snapshot:
         warm_up(learned, encoder.profiles)
         number = commit.number if record.id == commit.release else 0
         hidden = frozenset(generation.ids) - set(workspace.catalog.gallery_ids())
-        return cls(record, number, encoder, generation, learned, hidden)
+        reranker = Reranker.of(encoder, workspace.load_image, generation.routes)
+        return cls(record, number, encoder, generation, learned, hidden, reranker)
 
 
 @dataclass(frozen=True)
@@ -73,12 +81,14 @@ class Hit:
     """One picture found: cosine of query and picture, and its place from 1.
 
     Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
-    them (see `search_text`).
+    them (see `search_text`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
+    and scores need not fall.
     """
 
     image_id: str
     score: float
     rank: int
+    match: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,7 @@ class Answer:
     hits: tuple[Hit, ...]
     encode_seconds: float
     index_seconds: float
+    rerank_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,7 @@ def search_text(
     k: int = 20,
     allowed_ids: Collection[str] | None = None,
     longest: int = 500,
+    rerank: bool = False,
 ) -> Answer:
     """Finds the pictures nearest to a text.
 
@@ -135,9 +147,10 @@ def search_text(
         k: how many, clipped to 1 … 500.
         allowed_ids: only these pictures.
         longest: characters a query may have.
+        rerank: put the first 50 in the order that the release's fusion encoder gives them (see `app.reranking`).
 
     Raises:
-        BadQuery: empty, too long, or not a text.
+        BadQuery: empty, too long, or not a text; or the release cannot re-rank.
     """
     if len(query) > longest:
         raise BadQuery(f"The query has {len(query)} characters; at most {longest} are read. Shorten it.")
@@ -156,6 +169,7 @@ def search_text(
     if not np.isfinite(vectors).all():
         raise BadQuery("This query could not be encoded; try other words.")
     encoded = time.perf_counter()
+    shown, k = k, max(k, FIRST) if rerank else k
     depth = k if len(chosen) == 1 else max(k, NEIGHBOUR)
     if snapshot.hidden:
         allowed_ids = set(snapshot.generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
@@ -165,6 +179,9 @@ def search_text(
     # The likeliest reading's scores stay its cosines.
     scores = scores + (lowered - (taken_off - taken_off[0]))[:, None]
     hits = _fuse(scores, ids, k)
+    searched = time.perf_counter()
+    if rerank:
+        hits = _reranked(snapshot, text, chosen[0].language, hits)[:shown]
     return Answer(
         release=snapshot.release.id,
         commit=snapshot.commit,
@@ -174,7 +191,8 @@ def search_text(
         note=note,
         hits=hits,
         encode_seconds=encoded - started,
-        index_seconds=time.perf_counter() - encoded,
+        index_seconds=searched - encoded,
+        rerank_seconds=time.perf_counter() - searched,
     )
 
 
@@ -243,6 +261,24 @@ def _read_as(
     if unfamiliar(text, guesses, snapshot.encoder.profiles):
         notes.insert(0, f"This may be in none of the learned languages ({learned})")
     return chosen, guesses, "; ".join(notes)
+
+
+def _reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Puts the first hits in the order of cosines and matching together; the text is read in its likeliest language."""
+    first = hits[:FIRST]
+    try:
+        if snapshot.reranker is None:
+            raise NoFusion("it has no fusion encoder; `ctp` with fusion=yes teaches one")
+        odds = snapshot.reranker.log_odds(text, language, [hit.image_id for hit in first])
+    except NoFusion as error:
+        raise BadQuery(
+            f"Release {snapshot.release.id} cannot re-rank: {error}. Or search without."
+        ) from error
+    scale = snapshot.encoder.similarity_scale
+    together = [scale * hit.score + float(match) for hit, match in zip(first, odds, strict=True)]
+    order = sorted(range(len(first)), key=lambda n: (-together[n], first[n].rank))
+    moved = [replace(first[n], rank=rank, match=float(odds[n])) for rank, n in enumerate(order, start=1)]
+    return (*moved, *hits[FIRST:])
 
 
 def _fuse(

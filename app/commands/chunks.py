@@ -133,6 +133,9 @@ def search(
         str | None, typer.Option(help="Ask this release, not the live one.", show_default=False)
     ] = None,
     pin: Annotated[bool, typer.Option("--pin", help="Updates must keep the first answer.")] = False,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Let the release's fusion encoder order the first 50.")
+    ] = False,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -149,6 +152,7 @@ def search(
             language=language,
             k=k or settings.default_k,
             longest=settings.max_query_characters,
+            rerank=rerank,
         )
         lines = [
             line for line in (f"Release {answer.release}, read as {answer.language}.", answer.note) if line

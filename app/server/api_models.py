@@ -25,7 +25,7 @@ class Strict(BaseModel):
 
 
 class SearchRequest(Strict):
-    """`POST /v1/search`."""
+    """`POST /v1/search`; `rerank`: the first 50 hits in the order of the release's fusion encoder."""
 
     text: str
     language: str = Field(default="auto", max_length=40)
@@ -33,6 +33,7 @@ class SearchRequest(Strict):
     domains: list[Name] | None = Field(default=None, max_length=100)
     languages: list[Name] | None = Field(default=None, max_length=100)
     release: str | None = Field(default=None, max_length=80)
+    rerank: bool = False
 
 
 class CompareRequest(Strict):
@@ -89,11 +90,12 @@ class CaptionOut(BaseModel):
 
 
 class HitOut(BaseModel):
-    """One picture found; `score` is the cosine of query and picture."""
+    """One picture found; `score` is the cosine of query and picture, `match` the log-odds where hits were re-ranked."""
 
     id: str
     score: float
     rank: int
+    match: float | None = None
     domain: str | None
     captions: list[CaptionOut]
     thumb_url: str
@@ -105,6 +107,7 @@ class Timing(BaseModel):
 
     encode: float
     index: float
+    rerank: float = 0.0
 
 
 class SearchResponse(BaseModel):
@@ -129,12 +132,13 @@ def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:
         language=answer.language,
         detected=list(answer.detected),
         note=answer.note,
-        timing=Timing(encode=answer.encode_seconds, index=answer.index_seconds),
+        timing=Timing(encode=answer.encode_seconds, index=answer.index_seconds, rerank=answer.rerank_seconds),
         hits=[
             HitOut(
                 id=hit.image_id,
                 score=hit.score,
                 rank=hit.rank,
+                match=hit.match,
                 domain=record.domain if (record := found[hit.image_id].record) else None,
                 captions=[CaptionOut(language=c.language, text=c.text) for c in found[hit.image_id].captions],
                 thumb_url=f"/v1/images/{hit.image_id}/thumbnail",

@@ -42,6 +42,7 @@ def search(body: SearchRequest, state: State) -> SearchResponse:
         languages=body.languages,
         domains=body.domains,
         release=body.release,
+        rerank=body.rerank,
     )
     return _decorated(state, answer)
 

@@ -180,11 +180,12 @@ class Serving:
         languages: Collection[str] | None = None,
         domains: Collection[str] | None = None,
         release: str | None = None,
+        rerank: bool = False,
     ) -> Answer:
         """Searches; `languages` and `domains` keep only pictures captioned in, or belonging to, one of them.
 
         Raises:
-            BadQuery: the text is empty or too long, or the language is not learned.
+            BadQuery: the text is empty or too long, or the release cannot re-rank.
             TooBusy: too many queries are waiting.
         """
         snapshot = self.snapshot(release)
@@ -199,6 +200,7 @@ class Serving:
                 k=k or self.settings.default_k,
                 allowed_ids=allowed,
                 longest=self.settings.max_query_characters,
+                rerank=rerank,
             )
 
     def compare(

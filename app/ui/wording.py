@@ -57,7 +57,7 @@ def recall_badge(release: ReleaseRecord, language: str) -> str:
 
 def answer_line(answer: Answer) -> str:
     """Returns the line above the results: how many, read as which language, from which release, how fast."""
-    milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds)
+    milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds + answer.rerank_seconds)
     parts = [f"{len(answer.hits)} pictures", f"**{_reading(answer)}**", f"release `{answer.release}`"]
     line = " · ".join([*parts, f"{milliseconds:.0f} ms"])
     return f"{line}  \n{escaped(answer.note)}" if answer.note else line

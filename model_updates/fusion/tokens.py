@@ -7,6 +7,7 @@ the last map) for pictures, its causal and its `TextTransformer` for texts.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -188,9 +189,15 @@ def _as_tokens(output: Tensor) -> Tensor:
 
 @contextmanager
 def _captured(module: nn.Module) -> Iterator[list[Tensor]]:
-    """Collects what a module gives out while the block runs."""
+    """Collects what a module gives out in this thread while the block runs; a server has many threads."""
     given: list[Tensor] = []
-    hook = module.register_forward_hook(lambda _module, _inputs, output: given.append(output))
+    thread = threading.get_ident()
+
+    def collect(_module: nn.Module, _inputs: object, output: Tensor) -> None:
+        if threading.get_ident() == thread:
+            given.append(output)
+
+    hook = module.register_forward_hook(collect)
     try:
         yield given
     finally:

@@ -158,6 +158,7 @@ def test_without_a_home_every_verb_says_how_to_make_one(arguments: list[str], tm
 MISTAKES = [
     (["search", " "], 2, "BadQuery", "nothing to look for"),
     (["search", "x" * 501], 2, "BadQuery", "at most 500"),
+    (["search", "boat", "--rerank"], 2, "BadQuery", "cannot re-rank"),
     (["search", "boat", "--release", "r99"], 1, "UnknownRelease", "no release 'r99'"),
     (["compare", "r1", "r99", "boat"], 1, "UnknownRelease", "no release 'r99'"),
     (["drift", "r1", "r99"], 1, "UnknownRelease", "no release 'r99'"),

@@ -87,6 +87,7 @@ def test_filters_keep_only_what_fits(client: httpx.Client) -> None:
         ({"text": " \u3164 "}, 400, "bad_query"),
         ({"text": "x" * 501}, 400, "bad_query"),
         ({"text": "boat", "release": "r99"}, 404, "unknown_release"),
+        ({"text": "boat", "rerank": True}, 400, "bad_query"),
         ({"text": "boat", "kk": 3}, 422, "invalid_request"),
         ({"text": "boat", "k": 0}, 422, "invalid_request"),
         ({"text": 7}, 422, "invalid_request"),
