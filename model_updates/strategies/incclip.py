@@ -139,7 +139,7 @@ class Incclip(Replaying, TwoTowers):
         reason = cannot_embed(prospect.encoder) if self.options.negatives else None
         if reason is None:
             return None
-        return f"{reason}, of which {self.name} makes its negative texts. Leave them out with negatives=no"
+        return f"{reason}, of which {self.name} makes its negative texts. Use negatives=no to leave them out"
 
     def before_update(self, context: UpdateContext) -> None:
         """Lets every parameter train; opens the teacher and measures the weights of the base."""

@@ -239,7 +239,7 @@ def test_negatives_of_a_foreign_tower_are_refused_and_the_rest_works_without() -
     foreign.vocabulary = None
     facts = Prospect(foreign, frozenset({"en"}), frozenset({DOMAIN}), frozenset({"en"}), frozenset())
     assert (
-        "takes no embeddings, of which incclip makes its negative texts. Leave them out with negatives=no"
+        "takes no embeddings, of which incclip makes its negative texts. Use negatives=no to leave them out"
         in str(make_strategy("incclip").fits(facts))
     )
     assert make_strategy("incclip", negatives=False).fits(facts) is None
