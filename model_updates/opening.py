@@ -1,4 +1,4 @@
-"""Opens an encoder: an embedded one, or an open_clip architecture with a tag or a local safetensors file.
+"""Opens an encoder: an embedded one, an open_clip architecture with a tag or a local safetensors file, or a folder.
 
 `open_clip.create_model` does the building and, for tags, the downloading; the trained parameters of a local
 file are read by `safetensors` alone. Pickled files (.pt, .pth, .bin, .ckpt, .pkl) are refused: opening one
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -32,6 +32,7 @@ from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
 from model_updates.photo.model import NAME as PHOTO
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.preprocessing import Preprocessing
+from model_updates.sentence.folders import is_folder, open_folders
 from model_updates.towers import is_expandable, token_table
 from model_updates.vocabulary import Vocabulary
 
@@ -39,20 +40,35 @@ EMBEDDED = "perennial-tiny"
 CLIP_ROWS = 49408
 
 
-def open_encoder(model: str = EMBEDDED, pretrained: str | None = None) -> Encoder:
+def open_encoder(
+    model: str = EMBEDDED,
+    pretrained: str | None = None,
+    *,
+    texts: str | None = None,
+    languages: Sequence[str] = (),
+) -> Encoder:
     """Opens an encoder in eval mode on the CPU.
 
     Args:
-        model: an embedded encoder (`perennial-tiny`, `perennial-photo`), or any architecture of open_clip
-            such as `ViT-B-16`.
+        model: an embedded encoder (`perennial-tiny`, `perennial-photo`), any architecture of open_clip such as
+            `ViT-B-16`, or the path of a sentence-transformers folder with a CLIP model.
         pretrained: a pretrained tag of that architecture, or the path of a local ``.safetensors`` file; the
-            embedded encoders have their own weights and take none.
+            embedded encoders and folders have their own weights and take none.
+        texts: beside a folder for pictures, the path of the one for texts.
+        languages: that the text tower of a folder knows; the base language where none are named.
 
     Raises:
         UnknownModel: no such architecture or tag.
         UnsafeWeights: the file is in a pickled format.
         WeightsMismatch: the file does not fit the architecture.
     """
+    if is_folder(model) and pretrained is None:
+        return open_folders(Path(model), Path(texts) if texts else None, base_languages(model, languages))
+    if texts is not None or languages:
+        raise UnknownModel(
+            f"a text model and its languages go with a local sentence-transformers folder, and {model!r} is none; "
+            "name the folder of the image model"
+        )
     if model in EMBEDDED_ENCODERS:
         if pretrained is not None:
             raise UnknownModel(f"{model} brings its own weights and takes none; leave out {pretrained!r}")
@@ -108,8 +124,15 @@ def open_photo() -> Encoder:
     )
 
 
-def base_languages(model: str) -> tuple[str, ...]:
-    """Returns the languages that a base encoder knows before any update; the first reads texts of no language."""
+def base_languages(model: str, stated: Sequence[str] = ()) -> tuple[str, ...]:
+    """Returns the languages that a base encoder knows before any update; the first reads texts of no language.
+
+    Args:
+        model: as `open_encoder` takes it.
+        stated: of a model that does not say itself what it knows.
+    """
+    if stated:
+        return tuple(dict.fromkeys(stated))
     return PHOTO_LANGUAGES if model == PHOTO else (BASE_LANGUAGE,)
 
 

@@ -4,6 +4,7 @@
 
     weights.safetensors          every parameter, float32
     vocabulary.json              token tables (only for towers whose vocabulary is ours)
+    tokenizer.json               rules of a tokenizer that came from a local folder (sentence-transformers)
     languages.npz                what the captions of its languages look like (versions of before have none)
     strategy_state.safetensors   "<strategy>/<name>" tensors that the next update needs
     manifest.json                what it is, where it came from, size and sha256 of each file
@@ -26,18 +27,22 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from model_updates import language_profiles
-from model_updates.encoder import Encoder
+from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import VersionDamaged
 from model_updates.inserts import Insert, Owner
 from model_updates.opening import build_model, foreign_tokenizer, load_weights
 from model_updates.parts.kinds import KINDS
 from model_updates.preprocessing import Preprocessing
+from model_updates.sentence.folders import kept_tokenizer
+from model_updates.sentence.model import SentenceClip
+from model_updates.sentence.tokenizer import KeptTokenizer
 from model_updates.strategy import State
 from model_updates.towers import resize_token_table
 from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights.safetensors"
 VOCABULARY = "vocabulary.json"
+TOKENIZER = "tokenizer.json"
 PROFILES = "languages.npz"
 INSERTS = "inserts.safetensors"
 STATE = "state-{}.safetensors"
@@ -78,6 +83,9 @@ def write_version(
         text = json.dumps(encoder.vocabulary.to_json(), ensure_ascii=False)
         (folder / VOCABULARY).write_text(text, encoding="utf-8")
         names.append(VOCABULARY)
+    if isinstance(encoder.foreign_tokenizer, KeptTokenizer):
+        (folder / TOKENIZER).write_text(encoder.foreign_tokenizer.text, encoding="utf-8")
+        names.append(TOKENIZER)
     if encoder.profiles:
         (folder / PROFILES).write_bytes(language_profiles.to_bytes(encoder.profiles))
         names.append(PROFILES)
@@ -88,6 +96,7 @@ def write_version(
     manifest = {
         **facts,
         "architecture": encoder.architecture,
+        **({"blueprint": encoder.model.blueprint} if isinstance(encoder.model, SentenceClip) else {}),
         "preprocessing": asdict(encoder.preprocessing),
         "dim": encoder.dim,
         "image_fingerprint": encoder.image_fingerprint(),
@@ -120,7 +129,7 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
     profiles = {}
     if PROFILES in manifest["files"]:
         profiles = language_profiles.from_bytes((folder / PROFILES).read_bytes())
-    model = build_model(manifest["architecture"])
+    model = _built(manifest)
     if vocabulary is not None:
         _fit_table(model, vocabulary.size)
     load_weights(model, folder / WEIGHTS)
@@ -132,11 +141,23 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
         architecture=manifest["architecture"],
         preprocessing=Preprocessing(**values),
         vocabulary=vocabulary,
-        foreign_tokenizer=None if vocabulary else foreign_tokenizer(manifest["architecture"]),
+        foreign_tokenizer=None if vocabulary else _tokenizer(folder, manifest),
         inserts=read_inserts(folder, model),
         profiles=profiles,
     )
     return Version(encoder, manifest)
+
+
+def _built(manifest: Mapping[str, Any]) -> nn.Module:
+    if "blueprint" in manifest:
+        return SentenceClip(manifest["blueprint"]).eval()
+    return build_model(manifest["architecture"])
+
+
+def _tokenizer(folder: Path, manifest: Mapping[str, Any]) -> ForeignTokenizer:
+    if "blueprint" in manifest:
+        return kept_tokenizer((folder / TOKENIZER).read_text(encoding="utf-8"), manifest["blueprint"])
+    return foreign_tokenizer(manifest["architecture"])
 
 
 def load_state(folder: Path, strategy: str) -> State | None:

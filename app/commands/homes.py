@@ -20,12 +20,24 @@ _JOBS_SHOWN = 10
 
 def init(
     model: Annotated[
-        str, typer.Option(help="An embedded encoder or an open_clip architecture; `models` lists them.")
+        str,
+        typer.Option(
+            help="An embedded encoder or an open_clip architecture (`models` lists them), or the folder of a "
+            "sentence-transformers CLIP model."
+        ),
     ] = _DEFAULT_MODEL,
     pretrained: Annotated[
         str | None,
         typer.Option(help="For an architecture: a tag or a local .safetensors file.", show_default=False),
     ] = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(help="For a folder: that of the text model beside it.", show_default=False),
+    ] = None,
+    languages: Annotated[
+        str,
+        typer.Option(help="For a folder: what its text model knows, such as en,de,fr.", show_default=False),
+    ] = "",
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -35,7 +47,9 @@ def init(
     from model_updates.errors import UnknownModel
 
     try:
-        commit = initialise(settings, model=model, pretrained=pretrained)
+        commit = initialise(
+            settings, model=model, pretrained=pretrained, texts=texts, languages=_tags(languages)
+        )
     except UnknownModel as error:
         raise UnknownModel(f"{error}. `python -m app models` lists what there is") from error
     show(
@@ -44,6 +58,12 @@ def init(
         f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
         "Next: `python -m app ingest PICTURES`, then `python -m app search WORDS`.",
     )
+
+
+def _tags(languages: str) -> tuple[str, ...]:
+    from ingest.captions import normalise_language
+
+    return tuple(normalise_language(tag) for tag in languages.replace(" ", "").split(",") if tag)
 
 
 def models(
@@ -66,6 +86,8 @@ def models(
     if found.architectures:
         said += [
             "From a local file: `init --model ARCHITECTURE --pretrained weights.safetensors`, any of those below.",
+            "From sentence-transformers: `init --model FOLDER` with a CLIP model saved there; `--texts FOLDER "
+            "--languages en,de,…` for a text model of its own beside it.",
             "From a hub: `init --model ARCHITECTURE --pretrained TAG` downloads a tag's weights."
             if found.hub
             else "From a hub: not now, as none answers from here; a tag's weights could not be downloaded.",

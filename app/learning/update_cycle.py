@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,20 +52,32 @@ ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
 
 def initialise(
-    settings: Settings, *, model: str = "perennial-tiny", pretrained: str | None = None
+    settings: Settings,
+    *,
+    model: str = "perennial-tiny",
+    pretrained: str | None = None,
+    texts: str | None = None,
+    languages: Sequence[str] = (),
 ) -> CommitRecord:
     """Makes a home: the base encoder as its first version, drawn probe slices, an empty gallery, the first release.
+
+    Args:
+        settings: of the new home.
+        model: as `open_encoder` takes it, and so are the next three.
+        pretrained: a tag or a local file.
+        texts: a folder with a text model.
+        languages: that a folder's text model knows.
 
     Raises:
         UsageProblem: the home already has a release.
         UnknownModel, UnsafeWeights, WeightsMismatch: the encoder cannot be opened.
     """
-    encoder = open_encoder(model, pretrained)
+    encoder = open_encoder(model, pretrained, texts=texts, languages=languages)
     with Workspace.create(settings) as workspace, workspace.releases.updater_lock("making the home"):
         if workspace.releases.standing().highest:
             raise UsageProblem(f"{settings.home} already has releases; `python -m app status` shows them.")
         write_probes(workspace)
-        known = base_languages(model)
+        known = base_languages(model, languages)
         facts = _facts(workspace, strategy=None, languages=list(known), parent=None)
         version = _publish_version(workspace, encoder, facts, {})
         embedded = gallery.embed_gallery(workspace, encoder, previous=None)

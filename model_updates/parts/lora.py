@@ -1,4 +1,4 @@
-"""Low-rank adapters in the residual blocks of open_clip towers, through peft: insert, list, merge.
+"""Low-rank adapters in the residual blocks of the towers, through peft: insert, list, merge.
 
 ``W' = W + (alpha / r) * B A`` (Hu et al., ICLR 2022). open_clip fuses Q, K and V in ``nn.MultiheadAttention``, which
 reads its weights without calling a submodule: peft adapts that module as a whole (target ``attn``), never its
@@ -24,12 +24,16 @@ from torch import nn
 
 from model_updates.errors import BadStrategyOption
 
-# open_clip's own blocks, and those of timm towers (SigLIP).
+# open_clip's own blocks, those of timm towers (SigLIP), and transformers' layers (CLIP, DistilBERT, BERT and kin).
 _ATTENTION = r"attn|attn\.(qkv|proj)"
 _MLP = r"mlp\.(c_fc|c_proj|fc1|fc2)"
+_LAYER_ATTENTION = (
+    r"self_attn\.(q|k|v|out)_proj|attention\.((q|k|v|out)_lin|self\.(query|key|value)|output\.dense)"
+)
+_LAYER_MLP = r"mlp\.fc[12]|ffn\.lin[12]|intermediate\.dense|output\.dense"
 TARGETS = {
-    "qkvo+mlp": rf"(.*\.)?(res)?blocks\.\d+\.({_ATTENTION}|{_MLP})",
-    "mlp": rf"(.*\.)?(res)?blocks\.\d+\.({_MLP})",
+    "qkvo+mlp": rf"(.*\.)?((res)?blocks\.\d+\.({_ATTENTION}|{_MLP})|layers?\.\d+\.({_LAYER_ATTENTION}|{_LAYER_MLP}))",
+    "mlp": rf"(.*\.)?((res)?blocks\.\d+\.({_MLP})|layers?\.\d+\.({_LAYER_MLP}))",
 }
 ADAPTER = "default"
 # What lies outside the blocks and is no convolution.
@@ -46,7 +50,7 @@ def insert_lora(
     """Inserts adapters into a tower's residual blocks, in place; outputs are unchanged until they train.
 
     Args:
-        tower: an image or text tower with open_clip's or timm's residual blocks.
+        tower: an image or text tower with residual blocks of open_clip, timm or transformers.
         rank: inner size r of each adapter.
         alpha: numerator of the factor alpha / r on the adapter's output.
         dropout: on the adapter's input in training; fused attention has none.

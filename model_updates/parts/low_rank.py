@@ -21,10 +21,11 @@ from model_updates.errors import BadStrategyOption
 from model_updates.inserts import Insert, Owner, RunImages
 from model_updates.towers import image_tower
 
-# Attention and MLP of open_clip's own blocks, and of those of timm towers (SigLIP).
+# Attention and MLP of open_clip's own blocks, of those of timm towers (SigLIP), and of transformers' CLIP.
 _BLOCKS = re.compile(
-    r"(.*\.)?(res)?blocks\.\d+\."
+    r"(.*\.)?((res)?blocks\.\d+\."
     r"(attn\.(in_proj_weight|out_proj\.weight|qkv\.weight|proj\.weight)|mlp\.(c_fc|c_proj|fc1|fc2)\.weight)"
+    r"|layers\.\d+\.(self_attn\.(q|k|v|out)_proj|mlp\.fc[12])\.weight)"
 )
 FLOAT32, FLOAT16 = "float32", "float16"
 

@@ -29,6 +29,7 @@ from model_updates.gate.report import GateReport
 from tests.app import small_home
 from tests.app.gate_reports import HOSTILE, chunk_with_findings, findings, gate_report
 from tests.app.releases.publishing import damage
+from tests.model_updates.sentence_folders import both_folders
 
 VERBS = {
     *(
@@ -335,6 +336,16 @@ def test_one_method_is_shown_alone_and_an_unknown_one_is_refused() -> None:
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+def test_init_takes_folders_of_sentence_transformers_and_the_home_searches(tmp_path: Path) -> None:
+    images, texts = both_folders()
+    home = tmp_path / "home"
+    made = run("init", "--model", images, "--texts", texts, "--languages", "en, DE", "--json", home=home)
+    assert made.exit_code == 0, made.output
+    found = document("status", home=home)
+    assert found["live"]["languages"] == ["en", "de"]
+    assert document("search", "ein roter Kreis", "--language", "de", home=home)["hits"] == []
 
 
 @pytest.mark.usefixtures("offline")
