@@ -215,6 +215,8 @@ class Ctp(TwoTowers):
             terms |= self._topology(new, (batch.image_features, batch.text_features), batch.image_index)
         if self._fusion is not None:
             terms |= self._fusion.terms(batch, images, texts, slow, scale)
+        if "slow-words" in terms:
+            terms["slow-words"] = self.options.momentum_contrast * terms["slow-words"]
         return terms
 
     def _topology(self, new: Pair, old: Pair, image_index: Tensor) -> dict[str, Tensor]:

@@ -13,6 +13,8 @@ from PIL import Image
 
 from app import reranking
 from app.errors import BadQuery
+from app.learning import going_live, update_cycle
+from app.learning.outcomes import UpdateRequest
 from app.reranking import FIRST, Reranker
 from app.search import Snapshot, search_text
 from app.settings import load_settings
@@ -29,6 +31,25 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))
     with Workspace.open(settings) as opened:
         yield opened
+
+
+def test_what_an_update_teaches_goes_live_and_reranks_after_a_cold_start(workspace: Workspace) -> None:
+    _, before = going_live.live_release(workspace)
+    request = UpdateRequest(
+        chunk=workspace.catalog.chunks()[-1].id,
+        strategy="ctp",
+        options={"epochs": 1, "batch_size": 16, "fusion": True, "fusion_layers": 1},
+        by="test",
+    )
+    scratch = workspace.home.staging / "j"
+    outcome = update_cycle.update(workspace, request, scratch=scratch, progress=lambda _: None)
+    assert outcome.release is not None
+    going_live.promote(workspace, outcome.release, why="test", by="test", force=True)
+    assert "re-ranked" in " ".join(outcome.training["notes"])
+    answer = search_text(Snapshot.load(workspace), "two red boats", k=5, rerank=True)
+    assert answer.release != before.id
+    assert len(answer.hits) == 5
+    assert all(hit.match is not None for hit in answer.hits)
 
 
 def with_fusion(workspace: Workspace) -> Snapshot:
