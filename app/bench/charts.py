@@ -131,11 +131,13 @@ def scatter(points: Sequence[Point], width: int, said: str) -> str:
     """Draws recall over the logarithm of training seconds; what costs nothing stands left of the axis."""
     height, left, bottom, top, right = 380 if width > WIDE else 420, 30, 34, 10, 10
     none = 44
-    highest = max(10.0, math.ceil(max(point.recall for point in points) / 10) * 10)
+    recalls = [point.recall for point in points]
+    highest = max(10.0, math.ceil(max(recalls) / 10) * 10)
+    lowest = max(0.0, math.floor((min(recalls) - 3) / 10) * 10)
     paid = [point.seconds for point in points if point.seconds > 0]
     low, high = (math.log10(min(paid)), math.log10(max(paid))) if paid else (0.0, 1.0)
     low, high = low - 0.1, max(high, low + 0.5) + 0.1
-    parts = list(_percent_axis(highest, left, width - right, top, height - bottom))
+    parts = list(_percent_axis(highest, left, width - right, top, height - bottom, lowest))
 
     def across(seconds: float) -> float:
         if seconds <= 0:
@@ -148,7 +150,11 @@ def scatter(points: Sequence[Point], width: int, said: str) -> str:
     parts.append(_text(left + none / 2, height - bottom + 14, "none", "middle"))
     parts.append(_text(width - right, height - 4, "seconds of training, all steps", "end"))
     placed = [
-        (across(point.seconds), _up(point.recall, highest, top, height - bottom), _short(point.label, 26))
+        (
+            across(point.seconds),
+            _up(point.recall - lowest, highest - lowest, top, height - bottom),
+            _short(point.label, 26),
+        )
         for point in points
     ]
     parts += _labelled(placed, (left, width - right, top, height - bottom))
@@ -199,11 +205,13 @@ def bars(angles: Mapping[str, float], highest: float, said: str) -> str:
     return _svg(WIDE, tall * len(angles), parts, said)
 
 
-def _percent_axis(highest: float, left: float, right: float, top: float, bottom: float) -> Iterator[str]:
-    step = next(step for step in (5, 10, 20, 25, 50) if highest / step <= 5)
-    value = 0.0
+def _percent_axis(
+    highest: float, left: float, right: float, top: float, bottom: float, lowest: float = 0.0
+) -> Iterator[str]:
+    step = next(step for step in (2, 5, 10, 20, 25, 50) if (highest - lowest) / step <= 5)
+    value = lowest
     while value <= highest:
-        y = _up(value, highest, top, bottom)
+        y = _up(value - lowest, highest - lowest, top, bottom)
         yield f'<path class="grid" d="M{left} {y:.1f}H{right}"/>'
         yield _text(left - 4, y + 3.5, f"{value:g}", "end")
         value += step

@@ -20,7 +20,7 @@ DRIFTS_SAID = {
     "drift/ram_texts": "RAM texts",
     "drift/imam_text_to_image": "ImAM",
 }
-BROAD = 900
+BROAD = 1180
 """Width of a drawing on a broad screen, in pixels."""
 
 

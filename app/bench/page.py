@@ -42,16 +42,16 @@ td small { display: block; color: var(--soft); }
 figure { margin: 0; padding: 12px; border: 1px solid var(--line); border-radius: 8px; background: var(--panel);
   overflow-x: auto; }
 figcaption { color: var(--soft); font-size: 0.82rem; }
-svg { display: block; max-width: none; }
-svg + figcaption { margin: 2px 0 10px; }
+svg { display: block; }
+figure svg { width: 100%; height: auto; min-width: 310px; }
 svg text { font: 11px system-ui, sans-serif; fill: var(--soft); font-variant-numeric: tabular-nums; }
 svg text.on { fill: var(--on); } svg text.in, svg text.name { fill: var(--ink); } svg text.name { font-weight: 600; }
 svg .fill, svg .dot { fill: var(--accent); }
-svg polyline { fill: none; stroke-width: 1.2; stroke: var(--other); }
-svg polyline.own { stroke: var(--accent); stroke-width: 2.4; }
-svg polyline.first { stroke: var(--second); stroke-width: 1.8; stroke-dasharray: 5 3; }
-svg circle.own { fill: var(--accent); } svg circle.first { fill: var(--second); }
-svg circle.other { fill: var(--other); }
+polyline { fill: none; stroke-width: 1.2; stroke: var(--other); }
+polyline.own { stroke: var(--accent); stroke-width: 2.4; }
+polyline.first { stroke: var(--second); stroke-width: 1.8; stroke-dasharray: 5 3; }
+circle.own { fill: var(--accent); } circle.first { fill: var(--second); }
+circle.other { fill: var(--other); }
 svg .cells { stroke: var(--accent); } svg .grid { stroke: var(--line); } svg .lead { stroke: var(--other); fill: none; }
 .own-key { color: var(--accent); font-weight: 600; } .first-key { color: var(--second); font-weight: 600; }
 .narrow { display: none; }
