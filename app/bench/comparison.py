@@ -28,8 +28,8 @@ DRAWS = 2000
 LEVEL = 0.95
 ZERO = "not distinguishable"
 FEWEST_SEEDS = 3
-FIGURES = ("r1", "r10", "bwt")
-"""What is known of every query, so that two strategies can be paired by it."""
+FIGURES = ("r1", "r10", "bwt", "learned")
+"""What is known of every query, so that two strategies can be paired by it; see `app.bench.figures`."""
 
 FloatArray = NDArray[np.float64]
 # Quantiles 97.5 % of Student's t by degrees of freedom, for figures that are known per seed alone.
@@ -133,16 +133,25 @@ def difference(
     return Difference(whole.difference, *whole.interval(LEVEL), tuple(sorted(pairs)), len(things))
 
 
-def seed_difference(ours: Sequence[Cell], theirs: Sequence[Cell], figure: str) -> Difference | None:
+def seed_difference(
+    ours: Sequence[Cell], theirs: Sequence[Cell], figure: str, other: str = ""
+) -> Difference | None:
     """Returns ours less theirs of a figure that is known per seed alone, with Student's interval over seeds.
 
     Two seeds say next to nothing of their spread, and one nothing; the interval is the whole line then.
+
+    Args:
+        ours: one strategy's cells.
+        theirs: the other's, or the same.
+        figure: by its name in `figures_of`.
+        other: of theirs, where it is another figure.
     """
-    other = {cell.seed: figures_of(cell) for cell in theirs}
+    mine = {cell.seed: figures_of(cell).get(figure) for cell in ours}
+    counterpart = {cell.seed: figures_of(cell).get(other or figure) for cell in theirs}
     gained = {
-        cell.seed: found[figure] - other[cell.seed][figure]
-        for cell in ours
-        if figure in other.get(cell.seed, {}) and figure in (found := figures_of(cell))
+        seed: value - against
+        for seed, value in mine.items()
+        if value is not None and (against := counterpart.get(seed)) is not None
     }
     if not gained:
         return None
@@ -160,15 +169,15 @@ def _paired(ours: Cell, theirs: Cell, measure: Measure, named: Counts) -> list[_
     if mine.keys() != other.keys():
         raise NotComparable(
             f"{ours.strategy} and {theirs.strategy}, seed {ours.seed} of {ours.sequence}, were not asked the same "
-            f"captions ({len(mine.keys() & other.keys())} of {len(mine)} and {len(other)} slices agree). Run both "
-            "again with the same sequence and the same home."
+            f"captions ({len(mine.keys() & other.keys())} of {len(mine)} and {len(other)} slices agree). Delete "
+            "the older cells and run them again on the home as it is now."
         )
     slices = []
     for digest, run in mine.items():
         if not np.array_equal(run.clusters, other[digest].clusters):
             raise NotComparable(
                 f"{ours.strategy} and {theirs.strategy}, seed {ours.seed} of {ours.sequence}, count the things of "
-                f"{run.language} {run.domain} differently. Run both again with the same home."
+                f"{run.language} {run.domain} differently. Delete the older cells and run them again."
             )
         gained = _scores(run, measure) - _scores(other[digest], measure)
         things, place = np.unique(run.clusters, return_inverse=True)
@@ -186,6 +195,7 @@ def _measured(cell: Cell, measure: Measure) -> Mapping[str, SliceRun]:
         for run in cell.slices
         if (run.unseen if measure.kind == "unseen" else run.kind == measure.kind and not run.unseen)
         and (measure.figure != "bwt" or run.since < last)
+        and (measure.figure != "learned" or run.since > 0)
     }
 
 
@@ -193,7 +203,7 @@ def _scores(run: SliceRun, measure: Measure) -> FloatArray:
     view = measure.view
     if measure.figure == "bwt":
         return run.last[view].astype(np.float64) - run.learned[view].astype(np.float64)
-    bits = run.last if measure.figure == "r1" else run.last_ten
+    bits = {"r1": run.last, "r10": run.last_ten, "learned": run.learned}[measure.figure]
     return bits[view].astype(np.float64)
 
 

@@ -6,6 +6,7 @@ are reported apart and are part of no average; the base is part of every one unl
 
     average at the end     AR = mean_i a[T][i]
     forgetting             F  = mean_{i taught before T} ( max_{since(i) <= k < T} a[k][i] - a[T][i] )
+    just after each step   L  = mean_{i no base} a[since(i)][i]
     backward transfer      B  = mean_{i taught before T} ( a[T][i] - a[since(i)][i] )
 
 With one slice a step these are `average_recall`, `forgetting` and `bwt` of `model_updates/evaluation.py`; a step of a
@@ -111,6 +112,7 @@ def _of_slices(slices: Sequence[SliceRun], cell: Cell, view: str) -> dict[str, f
         "r1": _average(run.recalls[view][-1].get(FIRST) for run in slices),
         "r10": _average(run.recalls[view][-1].get(TENTH) for run in slices),
         "r1_taught": _average(run.recalls[view][-1].get(FIRST) for run in taught),
+        "learned": _average(series(run, last, view)[0] for run in taught),
         "forgetting": _average(max(one[:-1]) - one[-1] for one in earlier),
         "bwt": _average(one[-1] - one[0] for one in earlier),
     }

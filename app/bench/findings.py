@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.bench.comparison import FIGURES, LEVEL, Difference, Measure, difference
+from app.bench.comparison import LEVEL, Difference, Measure, NotComparable, difference
 from app.bench.figures import MAIN, Spread, by_strategy, over_seeds
 from app.bench.matrix import VIEWS
 from app.bench.results import Cell
@@ -15,6 +15,7 @@ from model_updates.references import REFERENCES
 
 DEFAULT = "evergreen"
 GROUPS = ("trained", "held-out", "unseen")
+COMPARED = ("r1", "r10", "bwt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +30,9 @@ class Findings:
         figures: by strategy and figure, over seeds.
         reference: what the others are compared with; "" without a cell.
         differences: of every other strategy from it, by strategy and measure.
-        left_out: of cells that are of another version of the sequence, their strategies and seeds.
-        not_run: cells that the sequence asks for and that are not there, the same way.
+        left_out: strategies with cells of another version of the sequence, and their seeds.
+        not_run: strategies with cells that the sequence asks for and that are not there, the same way.
+        not_compared: sentences on strategies that were not asked the same captions as the reference.
     """
 
     sequence: str
@@ -42,6 +44,7 @@ class Findings:
     differences: Mapping[str, Mapping[Measure, Difference]]
     left_out: tuple[str, ...] = ()
     not_run: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
     @property
     def made_on(self) -> str:
@@ -101,6 +104,7 @@ class Findings:
             ],
             "left_out": list(self.left_out),
             "not_run": list(self.not_run),
+            "not_compared": list(self.not_compared),
         }
 
 
@@ -127,6 +131,7 @@ def findings_of(
     figures = {label: over_seeds(own) for label, own in groups.items()}
     best_first = sorted(groups, key=lambda label: -_main(figures[label]))
     reference = _reference(best_first)
+    differences, not_compared = _from_reference(groups, best_first, reference)
     return Findings(
         name,
         about,
@@ -134,9 +139,10 @@ def findings_of(
         {label: groups[label] for label in best_first},
         {label: figures[label] for label in best_first},
         reference,
-        {label: _differences(groups[label], groups[reference]) for label in best_first if label != reference},
+        differences,
         tuple(left_out),
         tuple(not_run),
+        not_compared,
     )
 
 
@@ -159,12 +165,26 @@ def _reference(best_first: Sequence[str]) -> str:
     return next(iter([*learned, *best_first]), "")
 
 
+def _from_reference(
+    groups: Mapping[str, Sequence[Cell]], labels: Sequence[str], reference: str
+) -> tuple[dict[str, dict[Measure, Difference]], tuple[str, ...]]:
+    """Compares every other strategy; one that answered other captions is named instead."""
+    differences, sentences = {}, []
+    for label in labels:
+        if label != reference:
+            try:
+                differences[label] = _differences(groups[label], groups[reference])
+            except NotComparable as error:
+                sentences.append(str(error))
+    return differences, tuple(sentences)
+
+
 def _differences(ours: Sequence[Cell], reference: Sequence[Cell]) -> dict[Measure, Difference]:
     measures = [
         Measure(kind, view, figure)
         for kind in GROUPS
         for view in VIEWS
-        for figure in FIGURES
+        for figure in COMPARED
         if kind != "unseen" or figure != "bwt"
     ]
     found = {measure: difference(ours, reference, measure) for measure in measures}

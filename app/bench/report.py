@@ -13,7 +13,7 @@ from app.bench.comparison import Measure
 from app.bench.figures import MAIN
 from app.bench.findings import Findings, command_of, findings_of
 from app.bench.page import page_of
-from app.bench.results import Cell, read_cell
+from app.bench.results import read_cell
 from app.bench.sequence import BenchSequence, step_name
 from app.bench.tables import MEGABYTE, change, figure, markdown_of
 
@@ -38,22 +38,7 @@ def write_report(folder: Path, sequence: BenchSequence, paths: Sequence[Path]) -
 
     Cells of another version of the sequence are left out, and the report says so.
     """
-    cells, left_out = _read(sequence, paths)
-    there = {(cell.strategy, cell.seed) for cell in cells}
-    not_run = [
-        f"{one.label}, seed {seed}"
-        for one in sequence.strategies
-        for seed in sequence.seeds
-        if (one.label, seed) not in there
-    ]
-    findings = findings_of(
-        sequence.name,
-        cells,
-        about=sequence.about,
-        command=command_of(sequence),
-        left_out=left_out,
-        not_run=not_run,
-    )
+    findings = findings_in(sequence, paths)
     document = findings.to_json()
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{sequence.name}.html"
@@ -64,19 +49,35 @@ def write_report(folder: Path, sequence: BenchSequence, paths: Sequence[Path]) -
     return Written(page, document, terminal_table(findings))
 
 
-def _read(sequence: BenchSequence, paths: Sequence[Path]) -> tuple[list[Cell], list[str]]:
-    """Returns the cells of the sequence as it is now, and the names of those of another version."""
+def findings_in(sequence: BenchSequence, paths: Sequence[Path], command: str = "") -> Findings:
+    """Returns what the cells that are there say of a sequence as it is now.
+
+    Args:
+        sequence: that was run.
+        paths: of its cells.
+        command: that runs it; the usual one when empty.
+    """
     wanted = {one.label: sequence.digest(one) for one in sequence.strategies}
-    cells, left_out = [], []
-    for path in paths:
-        cell = read_cell(path)
-        if cell is None:
-            continue
-        if cell.digest == wanted.get(cell.strategy):
-            cells.append(cell)
-        else:
-            left_out.append(f"{cell.strategy}, seed {cell.seed}")
-    return cells, left_out
+    found = [cell for path in paths if (cell := read_cell(path)) is not None]
+    cells = [cell for cell in found if cell.digest == wanted.get(cell.strategy)]
+    there = {(cell.strategy, cell.seed) for cell in cells}
+    others = [(cell.strategy, cell.seed) for cell in found if (cell.strategy, cell.seed) not in there]
+    missing = [(label, seed) for label in wanted for seed in sequence.seeds if (label, seed) not in there]
+    return findings_of(
+        sequence.name,
+        cells,
+        about=sequence.about,
+        command=command or command_of(sequence),
+        left_out=_by_strategy(others),
+        not_run=_by_strategy(missing),
+    )
+
+
+def _by_strategy(cells: Sequence[tuple[str, int]]) -> list[str]:
+    seeds: dict[str, list[str]] = {}
+    for label, seed in cells:
+        seeds.setdefault(label, []).append(str(seed))
+    return [f"{label} (seed{'s' * (len(own) > 1)} {', '.join(own)})" for label, own in seeds.items()]
 
 
 def facts_of(findings: Findings, sequence: BenchSequence) -> list[tuple[str, str]]:

@@ -218,4 +218,5 @@ def read_sequence(path: Path) -> BenchSequence:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageProblem(f"{path.name}, {where}: {first['msg']}.") from error
+        said_of_it = first["msg"].removeprefix("Value error, ")
+        raise UsageProblem(f"{path.name}, {where}: {said_of_it}.") from error

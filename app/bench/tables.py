@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.bench.comparison import ZERO, Difference, Measure
+from app.bench.comparison import FEWEST_SEEDS, ZERO, Difference, Measure
 from app.bench.figures import Spread
 from app.bench.findings import Findings
 from app.bench.matrix import TOLD, VIEWS
@@ -50,14 +51,13 @@ class Table:
     header: tuple[tuple[str, str], ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def markdown(self) -> str:
-        """Returns it as Markdown, title and note above."""
+    def markdown(self, level: int = 3) -> str:
+        """Returns it as Markdown, title (a heading of that level) and note above."""
         names = [f"{group} {name}".strip() for group, name in self.header]
         lines = [names, ["---"] * len(names), *self.rows]
         table = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
-        return (
-            f"### {self.title}\n\n{self.note}\n\n{table}\n" if self.note else f"### {self.title}\n\n{table}\n"
-        )
+        note = f"{self.note}\n\n" if self.note else ""
+        return f"{'#' * level} {self.title}\n\n{note}{table}\n"
 
 
 def tables_of(findings: Findings) -> list[Table]:
@@ -91,7 +91,7 @@ def notes_of(findings: Findings) -> list[str]:
         notes.append(
             f"Left out, since they are of another version of the sequence: {_listed(findings.left_out)}.\n"
         )
-    return notes
+    return notes + [f"{sentence}\n" for sentence in findings.not_compared]
 
 
 def figure(spread: Spread | None, scale: float = 1.0, digits: int = 1) -> str:
@@ -103,13 +103,14 @@ def figure(spread: Spread | None, scale: float = 1.0, digits: int = 1) -> str:
     return text if not half else f"{text} ± {half / scale:.{digits}f}"
 
 
-def change(found: Difference | None) -> str:
+def change(found: Difference | None, *, words: bool = True) -> str:
     """Returns a difference with its interval, and whether it can be told from none."""
     if found is None:
         return NONE
-    low, high = (points(bound) for bound in (found.low, found.high))
-    said = "" if found.is_clear else f" {ZERO}"
-    return f"{points(found.mean)} [{low}, {high}]{said}"
+    said = f" {ZERO}" if words and not found.is_clear else ""
+    if not math.isfinite(found.low):
+        return f"{points(found.mean)} [no interval below {FEWEST_SEEDS} seeds]{said}"
+    return f"{points(found.mean)} [{points(found.low)}, {points(found.high)}]{said}"
 
 
 def _kind(findings: Findings, kind: str) -> Table:

@@ -111,8 +111,8 @@ def test_cells_of_another_version_are_left_out_and_missing_ones_named(
     changed = sequence.model_copy(update={"epochs": 7})
     paths[1] = _write(tmp_path, changed, sequence.strategies[0], 1, 2)
     written = write_report(tmp_path, sequence, paths)
-    assert written.document["left_out"] == ["finetune, seed 1"]
-    assert written.document["not_run"] == ["finetune, seed 0", "finetune, seed 1"]
+    assert written.document["left_out"] == ["finetune (seed 1)"]
+    assert written.document["not_run"] == ["finetune (seeds 0, 1)"]
     assert [one["label"] for one in written.document["strategies"]] == [sequence.strategies[1].label]
     assert "Left out, since they are of another version" in written.html.read_text(encoding="utf-8")
 

@@ -1,0 +1,132 @@
+"""The verb from end to end, on a real home with a chunk of drawn pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from app import cli
+from app.bench.grid import CellTask, missing
+from app.bench.material import material_of
+from app.bench.results import cell_path, read_cell
+from app.bench.sequence import read_sequence
+from app.errors import UsageProblem
+from app.settings import load_settings
+from app.workspace import Workspace
+from tests.app import small_home
+
+SEQUENCE = """
+name = "small"
+encoder = "live"
+seeds = 1
+epochs = 1
+chunks = ["german"]
+[base]
+languages = ["en"]
+[[steps]]
+languages = ["de"]
+[[strategies]]
+name = "zero-shot"
+[[strategies]]
+name = "language-tables"
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_home.small_home(tmp_path_factory)
+
+
+@pytest.fixture
+def sequence(home: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    chunk = small_home.taught_chunk(home)
+    path.write_text(SEQUENCE.replace('"german"', f'"{chunk}"'), encoding="utf-8")
+    return path
+
+
+def _bench(path: Path, home: Path, *more: str) -> Any:
+    out = path.parent / "out"
+    return CliRunner().invoke(cli.app, ["bench", str(path), "--out", str(out), "--home", str(home), *more])
+
+
+def test_bench_teaches_measures_reports_and_does_not_run_a_finished_cell_again(
+    home: Path, sequence: Path
+) -> None:
+    first = _bench(sequence, home)
+    assert first.exit_code == 0, first.output
+    assert "2 cells, 0 of them finished before." in first.output
+    folder = sequence.parent / "out"
+    cells = {path.name: path.stat().st_mtime_ns for path in (folder / "small").iterdir()}
+    assert sorted(cells) == ["language-tables.0.json", "zero-shot.0.json"]
+
+    again = _bench(sequence, home, "--json")
+    assert again.exit_code == 0, again.output
+    assert {path.name: path.stat().st_mtime_ns for path in (folder / "small").iterdir()} == cells
+    document = json.loads(again.output)
+    figures = {one["label"]: one["figures"] for one in document["strategies"]}
+    assert set(figures) == {"zero-shot", "language-tables"}
+    taught = figures["language-tables"]
+    assert taught["training_seconds"]["mean"] > 0
+    assert taught["re_embedded"]["mean"] == figures["zero-shot"]["seconds"]["mean"] == 0
+    assert (folder / "small.html").exists()
+    assert "### Trained: memory" in (folder / "small.md").read_text(encoding="utf-8")
+
+    table = read_cell(folder / "small" / "language-tables.0.json")
+    assert table is not None
+    assert {(run.language, run.since) for run in table.slices} == {("en", 0), ("de", 1)}
+    _asks_for_changed_cells_alone(home, sequence)
+
+
+def _asks_for_changed_cells_alone(home: Path, path: Path) -> None:
+    found, settings = read_sequence(path), load_settings(home=home)
+    folder = path.parent / "out"
+
+    def left(changed: dict[str, Any]) -> list[str]:
+        wanted = found.model_copy(update=changed)
+        tasks = [
+            CellTask(settings, wanted, one, seed, cell_path(folder, wanted.name, one.label, seed))
+            for one in wanted.strategies
+            for seed in wanted.seeds
+        ]
+        return [task.name for task in missing(tasks)]
+
+    assert left({}) == []
+    assert left({"about": "Said in other words."}) == []
+    assert left({"tuned": {"language-tables": {"batch_size": 7}}}) == ["small: language-tables, seed 0"]
+    assert left({"seeds": (0, 1)}) == ["small: zero-shot, seed 1", "small: language-tables, seed 1"]
+    assert len(left({"epochs": 2})) == 2
+
+
+def test_a_chunk_that_is_not_there_is_named_with_those_that_are(home: Path, sequence: Path) -> None:
+    text = sequence.read_text(encoding="utf-8").replace(
+        'encoder = "live"', 'encoder = "live"\ndomains = ["x"]'
+    )
+    with Workspace.open(load_settings(home=home), read_only=True) as workspace:
+        found = read_sequence(sequence)
+        with pytest.raises(UsageProblem, match=r"No chunk has the id or name 'nowhere'; this home has: "):
+            material_of(workspace, found.model_copy(update={"chunks": ("nowhere",)}), 0)
+        sequence.write_text(text, encoding="utf-8")
+        with pytest.raises(UsageProblem, match=r"Step 'de x' has 0 training pairs; a step needs at least 2"):
+            material_of(workspace, read_sequence(sequence), 0)
+
+
+def test_what_is_taught_is_never_what_is_held_out(home: Path, sequence: Path) -> None:
+    with Workspace.open(load_settings(home=home), read_only=True) as workspace:
+        material = material_of(workspace, read_sequence(sequence), 0)
+    taught = {pair.image_id for lesson in material.lessons for pair in (*lesson.train, *lesson.validation)}
+    held_out = {image for one in material.slices if one.kind == "held-out" for image, _ in one.captions}
+    assert taught
+    assert held_out
+    assert not taught & held_out
+    assert {one.kind for one in material.slices} == {"trained", "held-out"}
+
+
+def test_an_unknown_strategy_is_refused_before_anything_runs(home: Path, sequence: Path) -> None:
+    result = _bench(sequence, home, "--strategy", "nonesuch")
+    assert result.exit_code != 0
+    assert not (sequence.parent / "out").exists()

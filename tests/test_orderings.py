@@ -1,0 +1,148 @@
+"""The orderings table, on made-up cells and on the claims as they are written down."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.bench.results import cell_path, write_cell
+from app.bench.sequence import read_sequence
+from tests.app.bench.cells import cell_for, slice_run
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+TO_COME = {"finetune+er,memory_share=0.2"}
+"""Strategies of claims that no sequence runs yet; their claims are listed as not run."""
+
+SEQUENCE = """
+name = "growing"
+about = "Made up."
+seeds = 3
+[[steps]]
+name = "one"
+[[steps]]
+name = "two"
+[[strategies]]
+name = "joint"
+[[strategies]]
+name = "finetune"
+[[strategies]]
+name = "ctp"
+options = { queue = 0 }
+"""
+CLAIMS = """
+[[claims]]
+claim = "Joint training is better."
+paper = "57 < 80"
+confidence = "high"
+sequence = "growing"
+a = "joint"
+b = "finetune"
+metrics = ["trained/told/r1", "trained/told/forgetting"]
+remark = "It is."
+[[claims]]
+claim = "A queue | no queue."
+paper = "64 < 65"
+confidence = "low"
+sequence = "growing"
+a = { name = "ctp", options = { queue = 0 } }
+b = "joint"
+relation = "below"
+metrics = ["held-out/told/r1"]
+[[claims]]
+claim = "Nobody ran this."
+paper = "1 < 2"
+confidence = "high"
+sequence = "domains"
+a = "joint"
+b = "finetune"
+metrics = ["trained/told/r1"]
+[[claims]]
+claim = "Nothing can run this."
+paper = "1 < 2"
+confidence = "low"
+not_run = "it needs more"
+"""
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a benchmark's module as running the script would find it."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
+
+
+def _made_up(folder: Path) -> None:
+    (folder / "growing.toml").write_text(SEQUENCE, encoding="utf-8")
+    (folder / "claims.toml").write_text(CLAIMS, encoding="utf-8")
+    sequence = read_sequence(folder / "growing.toml")
+    for compared in sequence.strategies:
+        right = 4 if compared.name == "finetune" else 36
+        bits = [1] * right + [0] * (40 - right)
+        for seed in sequence.seeds:
+            slices = [
+                slice_run([90, 2.5 * right + seed], learned=[1] * 36 + [0] * 4, last=bits),
+                slice_run([20], kind="held-out", since=2, last=[1] * 20 + [0] * 20),
+            ]
+            path = cell_path(folder / "cells", sequence.name, compared.label, seed)
+            write_cell(path, cell_for(sequence, compared, seed, slices))
+
+
+def test_claims_hold_or_contradict_or_cannot_be_told_or_were_not_run(tmp_path: Path, module: Any) -> None:
+    _made_up(tmp_path)
+    claims, orderings = module("orderings_claims"), module("orderings")
+    found = orderings.all_findings(tmp_path / "cells", tmp_path)
+    judged = [claims.judge(claim, found) for claim in claims.read_claims(tmp_path / "claims.toml")]
+    # Joint forgets less, so that "above" is contradicted by forgetting.
+    assert [one.verdict for one in judged] == [
+        "holds", "contradicts", "not distinguishable", "not run", "not run"
+    ]  # fmt: skip
+    assert judged[0].ours.mean == pytest.approx(80)
+    assert claims.tally(judged) == "1 holds, 1 not distinguishable, 1 contradicts, 2 not run"
+    text = orderings.page(found, judged)
+    assert "| Joint training is better. | 57 < 80 | high |" in text
+    assert "+80.0 [" in text
+    assert "A queue \\| no queue." in text
+    assert "| not run | it needs more |" in text
+    _, _, surprises = text.partition("Claims of high confidence that do not hold:\n\n")
+    assert surprises.startswith("- Joint training is better. trained, told: forgetting")
+    assert "### domains\n\nNot run yet." in text
+    assert "#### Trained: memory" in text
+
+
+def test_cells_of_another_sequence_than_it_is_now_count_as_not_run(tmp_path: Path, module: Any) -> None:
+    _made_up(tmp_path)
+    changed = SEQUENCE.replace("seeds = 3", "seeds = 3\nepochs = 9")
+    (tmp_path / "growing.toml").write_text(changed, encoding="utf-8")
+    found = module("orderings").all_findings(tmp_path / "cells", tmp_path)
+    assert found["growing"].cells == {}
+    assert "joint (seeds 0, 1, 2)" in found["growing"].left_out
+
+
+def test_every_claim_names_strategies_that_its_sequence_runs(module: Any) -> None:
+    claims, orderings = module("orderings_claims"), module("orderings")
+    known = {}
+    for path in (BENCHMARKS / "sequences").glob("*.toml"):
+        if path.name != "tuned.toml":
+            sequence = read_sequence(path)
+            known[sequence.name] = {one.label for one in sequence.strategies}
+    missing = {
+        side.label
+        for claim in claims.read_claims(BENCHMARKS / "orderings.toml")
+        for side in (claim.a, claim.b)
+        if side is not None and side.label not in known[side.sequence]
+    }
+    assert missing <= TO_COME
+    assert {name for names in orderings.PROTOCOLS.values() for name in names} <= known.keys()
+
+
+def test_every_claim_is_measured_by_something_with_a_name(module: Any) -> None:
+    claims, orderings = module("orderings_claims"), module("orderings")
+    found = claims.read_claims(BENCHMARKS / "orderings.toml")
+    assert all(claim.relation in {"above", "below"} for claim in found)
+    assert all(orderings.metric_words(claim) for claim in found)
+    assert {claim.confidence for claim in found} <= {
+        "high", "medium to high", "medium", "low to medium", "low", "not promised"
+    }  # fmt: skip
