@@ -2,8 +2,9 @@
 
 The towers alone say how alike a text and a picture are as wholes; the fusion encoder (`model_updates/fusion/`) reads
 words and patches together and gives the log-odds that they belong together. The first 50 hits are put in the order of
-``scale * cosine + log-odds``: both are log-odds of a kind, and measured alone the fusion encoder's are the worse ones
-(docs/log.md). What it reads of a picture is computed from the stored picture when it is first needed, and kept.
+``scale * cosine + log-odds``: both are log-odds of a kind, and what one alone puts wrongly the other may know; of a
+fusion encoder that has learned little the cosine is the better half (docs/log.md). What it reads of a picture is
+computed from the stored picture when it is first needed, and kept.
 """
 
 from __future__ import annotations

@@ -235,3 +235,15 @@ def test_nothing_is_asked_of_no_pictures() -> None:
     matcher = Matcher(encoder)
     assert matcher.read([]) == []
     assert matcher.log_odds("red", "en", []).shape == (0,)
+
+
+@pytest.mark.gpu
+def test_a_bf16_update_on_cuda_matches_texts_to_pictures_as_the_cpu_does() -> None:
+    odds = []
+    for device in ("cpu", "cuda"):
+        encoder = tiny_encoder().to(device)
+        teach(encoder, make_strategy("ctp", fusion=True), toy_pairs("en"))
+        matcher = Matcher(encoder.to("cpu"))
+        odds.append(matcher.log_odds("a red circle", "en", matcher.read(PICTURES, DOMAIN)))
+    assert np.isfinite(odds[1]).all()
+    assert np.abs(odds[0] - odds[1]).max() < 0.5
