@@ -6,8 +6,8 @@ Each strategy gets the same five trials with the same epochs: its default learni
 it, and a tenth and ten times of its strength, the option that weighs what it adds to plain training; those without one
 try a tenth and ten times of the rate. What scores best over all slices at the end (mean of R@1 and R@10, searched,
 trained and held-out captions alike) is written to benchmarks/sequences/tuned.toml, every trial to
-docs/results/tuning.md. Only what differs from a default is written. `evergreen` chooses its parts by what a chunk brings
-and keeps the defaults of each: it is not tuned.
+docs/results/tuning.md. Only what differs from a default is written. `evergreen` chooses its parts by what a chunk
+brings and keeps the defaults of each: it is not tuned.
 """
 
 from __future__ import annotations
