@@ -17,7 +17,7 @@ MEGABYTE = 1_000_000
 NONE = "–"
 
 RECALLS = {"r1": LABELS["t2i_r1"], "r10": LABELS["t2i_r10"]}
-WORDS = {**RECALLS, "bwt": "backward transfer"}
+WORDS = {**RECALLS, "bwt": "transfer"}
 EXPLAINED = (
     "Average recall at the end is over slices, text to image, percent, mean over seeds; ± is half of their range. "
     "*Told*: in the gallery of their own domain, the language told; *searched*: among all pictures, the language not "

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from app import messages
 from app.bench.report import write_report
@@ -12,6 +13,7 @@ from app.bench.results import cell_path, write_cell
 from app.bench.sequence import BenchSequence, Compared
 from tests.app.bench.cells import cell_for, slice_run, step
 
+CHROMIUM = Path("/usr/bin/chromium")
 EVIL = "<script>alert('&')</script>"
 
 
@@ -139,3 +141,32 @@ def test_drift_is_drawn_where_there_is_any(tmp_path: Path, sequence: BenchSequen
     write_cell(paths[0], type(turned)(**{**vars(turned), "steps": tuple(drifted)}))
     written = write_report(tmp_path, sequence, paths[:1])
     assert "RAM texts" in written.html.read_text(encoding="utf-8")
+
+
+def test_a_strategy_that_answered_other_captions_is_named_and_not_compared(
+    tmp_path: Path, sequence: BenchSequence
+) -> None:
+    paths = _written(tmp_path, sequence)
+    for path in paths[:2]:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("trained:fr:flat:2", "of another home"), encoding="utf-8")
+    document = write_report(tmp_path, sequence, paths).document
+    assert document["differences"] == []
+    (sentence,) = document["not_compared"]
+    assert "were not asked the same captions (1 of 2 and 2 slices agree)" in sentence
+    assert sentence in (tmp_path / "made-up.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing; install Debian's chromium")
+def test_nothing_hangs_over_the_edge_of_a_telephone(tmp_path: Path, sequence: BenchSequence) -> None:
+    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        for width in (390, 1440):
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            page.goto(written.html.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            outside = "[...document.querySelectorAll('figure svg')].some(e => e.clientWidth > e.parentNode.clientWidth)"
+            assert not page.evaluate(outside)
+        browser.close()
