@@ -40,7 +40,9 @@ class Matcher:
             for start in range(0, len(pictures), IMAGE_BATCH):
                 prepared = self._encoder.prepare_images(pictures[start : start + IMAGE_BATCH])
                 read = self._fusion.pictures(read_images(self._encoder, prepared, [route] * len(prepared)))
-                seen += zip(read.patches.unbind(), read.vectors.unbind(), strict=True)
+                # Copies: a view of one picture would keep its whole batch in memory.
+                pairs = zip(read.patches, read.vectors, strict=True)
+                seen += [(patches.clone(), vector.clone()) for patches, vector in pairs]
         return seen
 
     def log_odds(self, text: str, language: str, seen: Sequence[Seen]) -> NDArray[np.float32]:

@@ -22,6 +22,7 @@ from app.workspace import Workspace
 from model_updates.encoder import Encoder
 from model_updates.errors import NoFusion
 from model_updates.fusion.encoder import fusion_of, new_fusion, towers_digest
+from model_updates.fusion.matching import Matcher
 from tests.app.small_home import copy_of, small_home
 from tests.model_updates.tiny import draw, image_ids, make_strategy, teach, tiny_encoder
 
@@ -139,6 +140,12 @@ def test_a_picture_is_read_once_and_again_only_when_memory_was_short(monkeypatch
     assert pictures.asked == ids[4:8]
     reranker.log_odds("ein roter Kreis", "de", ids[6:8])
     assert pictures.asked == ids[4:8]
+
+
+def test_what_is_kept_of_a_picture_holds_no_other_pictures_memory() -> None:
+    matcher = Matcher(taught())
+    for part in matcher.read([draw(image_id) for image_id in image_ids()])[0]:
+        assert part.untyped_storage().nbytes() == part.numel() * part.element_size()
 
 
 def test_an_encoder_without_one_has_no_reranker_and_a_moved_one_refuses() -> None:
