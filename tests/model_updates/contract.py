@@ -41,6 +41,8 @@ NOT_AT_REST = {
     ("dkr", "distillation"): "teaches the rows that neither the old nor the new model has right",
     ("afec", "active-forgetting"): "draws towards a model that learns the new chunk freely",
 }
+# Both towers train whole, and yet a text tower with a tokenizer of its own will not do: these make texts of embeddings.
+MAKES_TEXTS = frozenset({"incclip"})
 
 
 def holds(name: str, term: str) -> bool:

@@ -12,12 +12,11 @@ from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategies import STRATEGIES
 from model_updates.versions import load_version, write_version
 from tests.model_updates import later_process
-from tests.model_updates.contract import first_update, prospect_of
+from tests.model_updates.contract import MAKES_TEXTS, first_update, prospect_of
 from tests.model_updates.tiny import DOMAIN, assert_same_state, make_strategy, tiny_encoder
 
 every_strategy = pytest.mark.parametrize("name", list(STRATEGIES))
 RESNET, CUSTOM_TEXT = "tiny-resnet", "tiny-custom-text"
-MAKES_TEXTS = ("incclip",)  # out of embeddings, which a tower with a tokenizer of its own does not take
 
 
 def may_refuse(name: str, architecture: str) -> bool:
