@@ -105,6 +105,16 @@ def test_training_reads_each_text_with_its_own_languages_expert() -> None:
     assert made.distances == [], "nothing of a batch is kept, which holds its whole graph"
 
 
+def test_keys_learn_faster_than_the_rest_and_come_nearer_to_their_texts() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("dualprompt", epochs=6)
+    report = teach(encoder, strategy)
+    (made,) = encoder.inserts
+    assert isinstance(made, DualPrompts)
+    (fast,) = [group for group in strategy.parameter_groups() if group.rate_factor > 1]
+    assert [id(parameter) for parameter in fast.parameters] == [id(made.keys)]
+    assert report.history[-1]["keys"] < report.history[0]["keys"] - 0.05
+
+
 def test_experts_of_earlier_languages_keep_every_bit() -> None:
     encoder = tiny_encoder()
     teach(encoder, make_strategy("dualprompt"))
