@@ -248,9 +248,10 @@ def _strategy(sequence: BenchSequence, compared: Compared, lesson: Lesson, line:
         return None
     kind = strategy_named(name)
     given = dict(lesson.step.options if lesson.step.strategy else sequence.options_of(compared))
-    known = {option for option in kind.Options.__dataclass_fields__}
-    if sequence.epochs and "epochs" in known and not lesson.step.strategy:
-        given.setdefault("epochs", sequence.epochs)
+    if not lesson.step.strategy:
+        shared = {"epochs": sequence.epochs, "batch_size": sequence.batch_size}
+        known = kind.Options.__dataclass_fields__
+        given = {name: value for name, value in shared.items() if value and name in known} | given
     strategy = kind(options_of(kind, given))
     if name in line.carried:
         kept = line.carried[name]

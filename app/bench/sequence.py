@@ -121,6 +121,7 @@ class BenchSequence(_Part):
         strategies: what is compared.
         tuned: of strategies by name, options in place of their own defaults (see `read_sequence`).
         epochs: of every strategy that counts epochs; 0 leaves each its own.
+        batch_size: of every strategy; 0 leaves each its own.
         trained: captions that were trained on, a slice, that are looked up again.
         gallery: "all" pictures of the sequence from the start, or "growing" with the steps.
     """
@@ -141,6 +142,7 @@ class BenchSequence(_Part):
     strategies: tuple[Compared, ...] = ()
     tuned: Mapping[str, Mapping[str, Any]] = {}
     epochs: int = Field(default=0, ge=0)
+    batch_size: int = Field(default=0, ge=0)
     trained: int = Field(default=300, ge=1)
     gallery: Literal["all", "growing"] = "all"
 
