@@ -78,6 +78,10 @@ class Experts(Insert):
         return [self.down, self.up, self.gates[-1], self.noises[-1]]
 
     @property
+    def _learns(self) -> bool:
+        return self.training and self.learning is not None
+
+    @property
     def newest_selector(self) -> Selector:
         """The selector of the update that learns, or of the last one."""
         newest = self.selectors[-1]
@@ -127,11 +131,11 @@ class Experts(Insert):
         """
         reads = routers.clamp(min=0)
         logits = torch.einsum("nw,nwe->ne", first.float(), self._of_block(self.gates, block)[reads])
-        if self.training:
+        if self._learns:
             spread = torch.einsum("nw,nwe->ne", first.float(), self._of_block(self.noises, block)[reads])
             logits = logits + torch.randn_like(logits) * (softplus(spread) + LEAST_NOISE)
         best, chosen = logits.topk(CHOSEN, dim=1)
-        if self.training:
+        if self._learns:
             self.used[block] += torch.bincount(chosen.flatten(), minlength=logits.shape[1])
         weights = torch.zeros_like(logits).scatter(1, chosen, best.softmax(dim=1))
         return weights * (routers != NOBODY)[:, None]
@@ -143,7 +147,7 @@ class Experts(Insert):
         for expert in range(weights.shape[1]):
             rows = weights[:, expert].nonzero()[:, 0]
             if len(rows):
-                hidden = dropout((stream[rows] @ self.down[block, expert]).relu(), share, self.training)
+                hidden = dropout((stream[rows] @ self.down[block, expert]).relu(), share, self._learns)
                 read = SCALE * weights[rows, expert, None, None] * (hidden @ self.up[block, expert])
                 out = out.index_add(0, rows, read.to(out.dtype))
         return out

@@ -11,8 +11,10 @@ which computes a term that balances the load and never adds it; nor do we.
 Where we differ. The authors send a whole batch to the update whose autoencoder rebuilds its AlexNet features best, and
 encode the class texts once for each router: a gallery would need one index for each, and a query all of them, which is
 the method's real cost in search. Ours chooses for each input alone, by its feature under the frozen tower, and in each
-tower by itself: one vector for each picture and one for each query. A text then may take another router than its
-picture, and costs a second run of the tower, as pictures do. Experts that are not frozen yet serve old routers, too,
+tower by itself: one vector for each picture and one for each query, each for two runs of its tower. A text cannot know
+the domain that it looks for: where both towers learn a domain, captions like the chunk's take the new router for old
+pictures, too, and miss them (docs/log.md). So by default (``towers=auto``) the text tower learns a language that is
+new and the image tower a domain that is, or both. Experts that are not frozen yet serve old routers, too,
 and what they give out moves with them; so the gallery is embedded again. The router of texts reads the end token:
 token 0 of a causal tower, which the authors read, is the same for all texts. An autoencoder's threshold is a quantile
 of its own held-out inputs in the place of a fixed 0.0655 and a reference on TinyImageNet. The temperature stays.
@@ -27,6 +29,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from model_updates.batches import pad, sampled, tokenise
 from model_updates.encoder import IMAGE_BATCH, TEXT_BATCH, Encoder
@@ -41,6 +44,8 @@ from model_updates.parts.selectors import selected
 from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext, check_run
 from model_updates.towers import image_trunk, is_small, text_body
 
+BOTH = frozenset({"image", "text"})
+TOWERS = ("auto", "both", "image", "text")
 KNOWN_BY = 2_000
 """Pairs that an autoencoder learns from: more would cost minutes and tell little more."""
 
@@ -50,6 +55,8 @@ class MoeAdaptersOptions:
     """Options of `moe-adapters`.
 
     Attributes:
+        towers: "both" (the paper's), "image", "text", or "auto": those whose inputs are new, by the chunk's languages
+            and domains.
         experts: in each block (22); two are frozen after every update.
         bottleneck: inner width of an expert (64).
         dropout: in an expert (0.1).
@@ -62,6 +69,7 @@ class MoeAdaptersOptions:
         learning_rate: of the peak; 0 means the default for the encoder's size (0.001 in the paper).
     """
 
+    towers: str = "auto"
     experts: int = 22
     bottleneck: int = 64
     dropout: float = 0.1
@@ -74,6 +82,8 @@ class MoeAdaptersOptions:
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.batch_size, self.learning_rate, 0.0)
+        if self.towers not in TOWERS:
+            raise BadStrategyOption(f"towers is one of {', '.join(TOWERS)}, got {self.towers!r}")
         if self.experts < CHOSEN or self.bottleneck < 1 or self.selector < 1:
             raise BadStrategyOption(
                 f"experts are at least {CHOSEN}, bottleneck and selector at least 1; "
@@ -105,20 +115,36 @@ class MoeAdapters(FrozenTowers):
     def __init__(self, options: MoeAdaptersOptions | None = None) -> None:
         super().__init__(options)
         self._known: dict[str, float] = {}
+        self._towers = frozenset({self.options.towers} & {"image", "text"}) or BOTH
+
+    @property
+    def touches_image(self) -> bool:
+        """Unless the text tower learns alone; with "auto" that is known once the update begins."""
+        return "image" in self._towers
+
+    @property
+    def touches_text(self) -> bool:
+        """Unless the image tower learns alone; with "auto" that is known once the update begins."""
+        return "text" in self._towers
 
     def before_update(self, context: UpdateContext) -> None:
         """Freezes the towers and adds a router to the experts, which are new or those of earlier updates."""
         super().before_update(context)
         encoder, self._seed = context.encoder, context.seed
-        self._experts = [insert for insert in encoder.inserts if isinstance(insert, Experts)]
-        if not self._experts:
-            generator = torch.Generator().manual_seed(context.seed)
-            self._experts = self.built(encoder.model)
-            for experts in self._experts:
-                experts.draw(generator)
-            encoder.inserts.extend(self._experts)
-        for experts in self._experts:
-            experts.begin()
+        if self.options.towers == "auto":
+            self._towers = _new_sides(context)
+        generator = torch.Generator().manual_seed(context.seed)
+        self._experts = []
+        for new in self.built(encoder.model):
+            kept = next((insert for insert in encoder.inserts if insert.kind == new.kind), None)
+            if new.tower not in self._towers:
+                continue
+            if not isinstance(kept, Experts):
+                kept = new
+                kept.draw(generator)
+                encoder.inserts.append(kept)
+            kept.begin()
+            self._experts.append(kept)
         encoder.forget_fingerprints()
 
     def built(self, model: nn.Module) -> list[Experts]:
@@ -136,14 +162,12 @@ class MoeAdapters(FrozenTowers):
     def take(self, data: UpdateData) -> None:
         """Has the new autoencoders learn what the chunk's inputs are like, so that validation routes as search will."""
         pairs = sampled(data.train.pairs, KNOWN_BY)
-        features = {
-            "image": _picture_features(self._encoder, pairs, data.load_image),
-            "text": _text_features(self._encoder, pairs),
-        }
         for experts in self._experts:
-            rows = features[experts.tower]
-            newest = experts.newest_selector
-            newest.fit(rows, share=self.options.inside, seed=self._seed)
+            if experts.tower == "image":
+                rows = _picture_features(self._encoder, pairs, data.load_image)
+            else:
+                rows = _text_features(self._encoder, pairs)
+            experts.newest_selector.fit(rows, share=self.options.inside, seed=self._seed)
             self._known[experts.tower] = _share_of_newest(experts, rows)
 
     def parameter_groups(self) -> list[ParameterGroup]:
@@ -163,9 +187,16 @@ class MoeAdapters(FrozenTowers):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive term with smoothed labels."""
-        image, text = self.unit_features(batch)
+        image, text = self._features(batch)
         smoothing = self.options.label_smoothing
         return {"contrastive": self.contrast(image, text, batch, smoothing=smoothing)}
+
+    def _features(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Runs the towers; the image tower's features are cached where it does not learn."""
+        if self.touches_image:
+            return self.unit_features(batch)
+        text = self._encoder.forward_tokens(batch.tokens, batch.languages).float()
+        return normalize(batch.image_features.float(), dim=-1), normalize(text, dim=-1)
 
     def after_backward(self) -> None:
         """Leaves frozen experts alone."""
@@ -184,6 +215,15 @@ class MoeAdapters(FrozenTowers):
             f"of the chunk; {int(experts.frozen.sum())} of {experts.frozen.numel()} experts are frozen."
             for experts in self._experts
         ]
+
+
+def _new_sides(context: UpdateContext) -> frozenset[str]:
+    """The text tower for a language that is not learned; the image tower for a domain that is not, or if neither is."""
+    languages = {pair.language for pair in context.pairs} - context.learned_languages
+    domains = {pair.domain for pair in context.pairs} - context.learned_domains
+    if languages and domains:
+        return BOTH
+    return frozenset({"text"} if languages else {"image"})
 
 
 def _picture_features(encoder: Encoder, pairs: Sequence[TrainingPair], load_image: LoadImage) -> Tensor:

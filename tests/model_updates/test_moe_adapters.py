@@ -1,5 +1,6 @@
 """MoE-Adapters: gates, a block by hand, whose router reads what, and which experts no later update moves."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from model_updates.options import options_of
 from model_updates.parts.experts import Experts, ImageExperts, TextExperts
 from model_updates.parts.selectors import NOBODY, Selector, selected
 from model_updates.strategies.moe_adapters import MoeAdapters
+from model_updates.strategy import UpdateContext
 from model_updates.towers import image_tower
+from model_updates.trainer import TrainingReport, run_update
 from tests.model_updates.contract import prospect_of
 from tests.model_updates.tiny import (
+    DOMAIN,
     assert_same_state,
     context_for,
     data_for,
@@ -207,10 +211,10 @@ def test_use_is_counted_in_training_only() -> None:
 
 def test_frozen_experts_and_old_routers_stay_bit_identical_in_a_second_update() -> None:
     encoder = tiny_encoder()
-    teach(encoder, make_strategy("moe-adapters", epochs=4))
+    teach(encoder, make_strategy("moe-adapters", epochs=4, towers="both"))
     image, text = (insert for insert in encoder.inserts if isinstance(insert, Experts))
     before = {n: {k: v.clone() for k, v in i.state_dict().items()} for n, i in enumerate((image, text))}
-    report = teach(encoder, make_strategy("moe-adapters", epochs=4), toy_pairs("en"))
+    report = teach(encoder, make_strategy("moe-adapters", epochs=4, towers="both"), toy_pairs("en"))
     assert len(encoder.inserts) == 2
     for number, experts in enumerate((image, text)):
         was, now = before[number], experts.state_dict()
@@ -224,6 +228,59 @@ def test_frozen_experts_and_old_routers_stay_bit_identical_in_a_second_update() 
         assert len(experts.gates) == experts.config["routers"] == 2
         assert float(now["gates.1"].abs().sum()) > 0
     assert any("Router 2 of the image tower reads" in note for note in report.notes)
+
+
+def update_of(context: UpdateContext, **options: Any) -> tuple[MoeAdapters, TrainingReport]:
+    strategy = make_strategy("moe-adapters", **options)
+    assert isinstance(strategy, MoeAdapters)
+    return strategy, run_update(strategy, context, lambda frozen: data_for(strategy, frozen))
+
+
+@pytest.mark.parametrize(
+    ("language", "domains", "learns"),
+    [
+        ("de", frozenset(), {"image", "text"}),
+        ("de", frozenset({DOMAIN}), {"text"}),
+        ("en", frozenset(), {"image"}),
+        ("en", frozenset({DOMAIN}), {"image"}),
+    ],
+)
+def test_the_towers_whose_inputs_are_new_learn(
+    language: str, domains: frozenset[str], learns: set[str]
+) -> None:
+    encoder = tiny_encoder()
+    before = encoder.copy()
+    context = replace(context_for(encoder, toy_pairs(language)), learned_domains=domains)
+    strategy, report = update_of(context)
+    assert {insert.tower for insert in encoder.inserts} == learns
+    assert (
+        strategy.touches_image
+        == ("image" in learns)
+        == (encoder.image_fingerprint() != before.image_fingerprint())
+    )
+    assert (
+        strategy.touches_text
+        == ("text" in learns)
+        == (encoder.text_fingerprint() != before.text_fingerprint())
+    )
+    assert bool(report.image_forwards) == ("image" in learns)
+    assert len(report.notes) == len(learns)
+
+
+def test_a_tower_that_does_not_learn_routes_in_training_as_in_search() -> None:
+    encoder = tiny_encoder()
+    update_of(context_for(encoder, toy_pairs()), towers="both")
+    text = next(insert for insert in encoder.inserts if isinstance(insert, TextExperts))
+    before = {name: value.clone() for name, value in text.state_dict().items()}
+    update_of(context_for(encoder, toy_pairs("en")), towers="image")
+    assert_same_state(text.state_dict(), before)
+    assert len(text.gates) == 1
+    filled(text)
+    tokens = encoder.tokenize(["ein roter Kreis auf Papier"], "de")
+    with torch.no_grad():
+        search = encoder.forward_tokens(tokens, "de")
+        encoder.train(True)
+        assert torch.allclose(encoder.forward_tokens(tokens, "de"), search, atol=1e-5)
 
 
 def test_the_towers_stay_bit_identical() -> None:
@@ -251,6 +308,7 @@ def test_what_takes_no_experts_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"towers": "each"}, "towers is one of auto, both, image, text"),
         ({"experts": 1}, "experts are at least 2"),
         ({"selector": 0}, "selector at least 1"),
         ({"dropout": 1}, "from 0 to below 1"),
