@@ -33,16 +33,17 @@ def oracle(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_an_oracle_grows_the_table_once_and_segments_nothing_anew_later(oracle: str) -> None:
+@pytest.mark.parametrize("name", ["cll-clip", "cll-clip+joint", "teir+mla"])
+def test_an_oracle_grows_the_table_once_and_segments_nothing_anew_later(name: str, oracle: str) -> None:
     encoder = tiny_encoder()
     assert encoder.vocabulary is not None
     before = encoder.vocabulary.size
-    teach(encoder, make_strategy("cll-clip", oracle=oracle), toy_pairs())
+    teach(encoder, make_strategy(name, oracle=oracle), toy_pairs())
     grown = encoder.vocabulary.size
     assert grown > before
     rows = encoder.vocabulary.encode([FRENCH, *ENGLISH_TEXTS])
     french = [TrainingPair(pair.image_id, FRENCH, "fr", pair.domain, pair.english) for pair in toy_pairs()]
-    report = teach(encoder, make_strategy("cll-clip", oracle=oracle), french)
+    report = teach(encoder, make_strategy(name, oracle=oracle), french)
     assert encoder.vocabulary.size == grown
     assert encoder.vocabulary.encode([FRENCH, *ENGLISH_TEXTS]) == rows
     assert report.notes[0].startswith("0.0 %")
