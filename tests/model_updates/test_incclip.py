@@ -247,10 +247,20 @@ def test_negatives_of_a_foreign_tower_are_refused_and_the_rest_works_without() -
 
 def test_it_trains_by_lamb_with_the_papers_decay() -> None:
     encoder = tiny_encoder()
-    schedule = make_strategy("incclip").schedule(encoder)
-    assert (schedule.optimizer, schedule.learning_rate, schedule.weight_decay) == ("lamb", 5e-3, 3e-3)
+    schedule = make_strategy("incclip", from_scratch=True).schedule(encoder)
+    assert (schedule.optimizer, schedule.learning_rate, schedule.weight_decay) == ("lamb", 3e-3, 3e-3)
+
+
+def test_what_was_trained_before_takes_a_smaller_rate_the_larger_it_is() -> None:
+    encoder = tiny_encoder()
+    assert make_strategy("incclip").schedule(encoder).learning_rate == 2e-3
     encoder.dim = 512
-    assert make_strategy("incclip").schedule(encoder).learning_rate == 3e-3
+    assert make_strategy("incclip").schedule(encoder).learning_rate == 2e-4
+
+
+def test_half_as_many_pseudo_texts_as_pairs_stand_beside_them() -> None:
+    strategy, batch = begun(tiny_encoder(), pseudo_texts=0, batch_size=8)
+    assert strategy._seen_by_both(batch).now.shape == (len(batch.row), len(batch.row) + 4)
 
 
 # The bound on lengths.
@@ -279,13 +289,11 @@ def test_only_matrices_and_kernels_outside_the_embeddings_have_a_bound() -> None
 @pytest.mark.parametrize(
     ("options", "bounded"),
     [
-        ({}, False),
-        ({"from_scratch": True}, True),
-        ({"bound_norms": "yes"}, True),
-        ({"from_scratch": True, "bound_norms": "no"}, False),
+        ({}, True),
+        ({"bound_norms": False}, False),
     ],
 )
-def test_lengths_are_bound_by_those_of_the_base_where_that_is_wanted(
+def test_lengths_are_bound_by_those_of_the_base_unless_that_is_left_out(
     options: dict[str, Any], bounded: bool
 ) -> None:
     encoder, strategy = tiny_encoder(), make_strategy("incclip", norm_bound=0.5, **options)
@@ -318,12 +326,12 @@ def test_a_memory_of_one_pair_is_too_small_to_mix() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"pseudo_texts": 0}, "pseudo_texts is at least 1"),
-        ({"generation_turn": 0}, "generation_turn above 0"),
+        ({"pseudo_texts": -1}, "pseudo_texts and generation_steps are not negative"),
+        ({"generation_turn": 0}, "generation_turn is above 0"),
         ({"distillation": -1}, "distillation and old_temperature are not negative"),
         ({"norm_bound": 0}, "norm_bound is above 0"),
         ({"kd_direction": "both"}, "'reverse' or 'forward'"),
-        ({"bound_norms": "maybe"}, "'auto', 'yes' or 'no'"),
+        ({"bound_norms": "maybe"}, "bound_norms is yes or no"),
     ],
 )
 def test_unusable_options_are_refused(given: dict[str, Any], words: str) -> None:
