@@ -134,6 +134,7 @@ class Experts(Insert):
         if self._learns:
             spread = torch.einsum("nw,nwe->ne", first.float(), self._of_block(self.noises, block)[reads])
             logits = logits + torch.randn_like(logits) * (softplus(spread) + LEAST_NOISE)
+        logits = logits.float()  # a tower that trains on a GPU runs in bf16, and a softmax gives float32
         best, chosen = logits.topk(CHOSEN, dim=1)
         if self._learns:
             self.used[block] += torch.bincount(chosen.flatten(), minlength=logits.shape[1])

@@ -139,7 +139,8 @@ class Afec(Consolidation):
         if self._free is None:
             return
         self._free.model.load_state_dict(_under(FREE, progress))
-        self._steep = {name: value.clone() for name, value in _under(STEEP, progress).items()}
+        steep = _under(STEEP, progress)
+        self._steep = {name: value.to(self._now[name], copy=True) for name, value in steep.items()}
         moments: dict[int, dict[str, Tensor]] = {}
         for name, value in _under(MOMENT, progress).items():
             number, _, moment = name.partition(".")
