@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
-from app.bench.material import HELD_OUT, Lesson, Material, material_of
+from app.bench.material import HELD_OUT, Lesson, Material, chunk_named, material_of
 from app.bench.matrix import Looked, look_up
 from app.bench.overlay import Overlay
 from app.bench.sequence import BenchSequence, Compared
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
+from app.learning.pairs import reference_pairs
 from app.workspace import Workspace
 from model_updates import drift, zero_shot
 from model_updates.batches import gather
@@ -287,6 +288,7 @@ def _context(
         load_image=workspace.load_image,
         open_earlier=lambda: earlier,
         open_known=lambda: tuple(known),
+        open_reference=lambda chunk: reference_pairs(workspace, chunk_named(workspace, chunk)),
     )
 
 

@@ -198,7 +198,7 @@ class _Collector:
     def _pairs(self, choice: Choice, split: Split) -> list[Pair]:
         found: list[Pair] = []
         for chunk in choice.chunks or self._chunks:
-            found += self._workspace.catalog.pairs(chunk=self._chunk(chunk), split=split)
+            found += self._workspace.catalog.pairs(chunk=chunk_named(self._workspace, chunk), split=split)
         chosen = [
             pair
             for pair in dict.fromkeys(found)
@@ -210,20 +210,26 @@ class _Collector:
             return [pair for pair in chosen if part_of(pair.image_id, of, self._seed) == one]
         return chosen
 
-    def _chunk(self, said: str) -> str:
-        named = [chunk.id for chunk in self._workspace.catalog.chunks() if chunk.name == said]
-        if named:
-            return named[-1]
-        try:
-            return self._workspace.catalog.chunk(said).id
-        except UnknownChunk as error:
-            known = sorted({chunk.name for chunk in self._workspace.catalog.chunks() if chunk.in_gallery})
-            raise UsageProblem(
-                f"No chunk has the id or name {said!r}; this home has: {', '.join(known) or 'none'}."
-            ) from error
-
     def _beside(self, pairs: Sequence[Pair]) -> tuple[TrainingPair, ...]:
         return beside_english(self._workspace, pairs, self._chunks)
+
+
+def chunk_named(workspace: Workspace, said: str) -> str:
+    """Returns the id of the chunk with a name or id; of several uploads of one name the latest.
+
+    Raises:
+        UsageProblem: there is none; the sentence lists those there are.
+    """
+    named = [chunk.id for chunk in workspace.catalog.chunks() if chunk.name == said]
+    if named:
+        return named[-1]
+    try:
+        return workspace.catalog.chunk(said).id
+    except UnknownChunk as error:
+        known = sorted({chunk.name for chunk in workspace.catalog.chunks() if chunk.in_gallery})
+        raise UsageProblem(
+            f"No chunk has the id or name {said!r}; this home has: {', '.join(known) or 'none'}."
+        ) from error
 
 
 def part_of(image_id: str, parts: int, seed: int) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,7 +17,6 @@ from torch import Tensor
 from ingest.pair import BASE_LANGUAGE
 from model_updates.errors import BadStrategyOption
 from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions
-from model_updates.prospect import Prospect
 from model_updates.strategy import UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Merge, Vocabulary, learn_merges, resegmented_share
 
@@ -28,9 +26,9 @@ class SharedTableOptions(TeachingOptions):
     """Adds the oracle vocabulary to the teaching options.
 
     Attributes:
-        oracle: a text file with captions of all languages to come, one a line; the table then grows by a BPE of these
-            at the first update, and by nothing later while the file stays the same. Empty: it grows with each language.
-        oracle_vocabulary: BPE entries learned on that file (paper: 200,000).
+        oracle: a chunk with captions of all languages to come, in the gallery or not; the table then grows by a BPE of
+            its training captions at the first update, and by nothing later. Empty: it grows with each language.
+        oracle_vocabulary: BPE entries learned on that chunk (paper: 200,000).
     """
 
     oracle: str = ""
@@ -50,16 +48,11 @@ class SharedTableTeaching(LanguageTeaching):
     Options = SharedTableOptions
     options: SharedTableOptions
 
-    def fits(self, prospect: Prospect) -> str | None:
-        """Refuses an oracle that is not there, too."""
-        if self.options.oracle and not Path(self.options.oracle).is_file():
-            return _no_oracle(self.options.oracle)
-        return super().fits(prospect)
-
     def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
         """Returns each language's BPE, or the one of the oracle, of which a second update finds every entry known."""
         if self.options.oracle:
-            return {SHARED: oracle_merges(self.options.oracle, self.options.oracle_vocabulary)}
+            captions = sorted(pair.text for pair in context.open_reference(self.options.oracle))
+            return {SHARED: oracle_merges(tuple(captions), self.options.oracle_vocabulary)}
         return super().merges(context)
 
     def grow(
@@ -101,25 +94,7 @@ def merge_into_shared(
     )
 
 
-def oracle_merges(path: str, size: int) -> tuple[Merge, ...]:
-    """Learns one BPE of so many entries on a file of captions, one a line.
-
-    Raises:
-        BadStrategyOption: the file is not there, or is not text.
-    """
-    try:
-        return _learned(tuple(Path(path).read_text(encoding="utf-8").splitlines()), size)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadStrategyOption(_no_oracle(path)) from error
-
-
 @lru_cache(maxsize=1)  # the next update of a sequence asks for the same
-def _learned(captions: tuple[str, ...], size: int) -> tuple[Merge, ...]:
+def oracle_merges(captions: tuple[str, ...], size: int) -> tuple[Merge, ...]:
+    """Learns one BPE of so many entries on captions of all languages to come."""
     return learn_merges(captions, size=size)
-
-
-def _no_oracle(path: str) -> str:
-    return (
-        f"the oracle vocabulary is learned on a text file with one caption a line, and {path!r} is none that can be "
-        "read; write the captions of all languages to come into one, or leave the option oracle out"
-    )

@@ -1,17 +1,17 @@
 """The table that all languages share: the oracle vocabulary, and what old texts read after it."""
 
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 import torch
 
-from model_updates.errors import BadStrategyOption
+from ingest.errors import UnknownChunk
+from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.pairs import TrainingPair
 from model_updates.parts.shared_table import oracle_merges
 from model_updates.parts.teir import TeirRows
 from model_updates.towers import token_table
 from model_updates.vocabulary import Vocabulary
-from tests.model_updates.test_fits import prospect
 from tests.model_updates.tiny import (
     ENGLISH_TEXTS,
     context_for,
@@ -24,57 +24,60 @@ from tests.model_updates.tiny import (
 FRENCH = "un cercle rouge sur papier"
 
 
-@pytest.fixture
-def oracle(tmp_path: Path) -> str:
-    """Captions of all languages to come, some of them in a language that is not taught yet."""
-    file = tmp_path / "captions.txt"
-    lines = [*ENGLISH_TEXTS, *(pair.text for pair in toy_pairs()), FRENCH, FRENCH]
-    file.write_text("\n".join(lines), encoding="utf-8")
-    return str(file)
+ORACLE = "all"
+
+
+def oracle(chunk: str) -> list[TrainingPair]:
+    """A chunk with captions of all languages to come, one of them a language that is not taught yet."""
+    if chunk != ORACLE:
+        raise UnknownChunk(chunk)
+    french = TrainingPair("red circle", FRENCH, "fr", "drawn")
+    return [*toy_pairs("en"), *toy_pairs(), french, french]
 
 
 @pytest.mark.parametrize("name", ["cll-clip", "cll-clip+joint", "teir+mla"])
-def test_an_oracle_grows_the_table_once_and_segments_nothing_anew_later(name: str, oracle: str) -> None:
+def test_an_oracle_grows_the_table_once_and_segments_nothing_anew_later(name: str) -> None:
     encoder = tiny_encoder()
     assert encoder.vocabulary is not None
     before = encoder.vocabulary.size
-    teach(encoder, make_strategy(name, oracle=oracle), toy_pairs())
+    teach(encoder, make_strategy(name, oracle=ORACLE), toy_pairs(), reference=oracle)
     grown = encoder.vocabulary.size
     assert grown > before
     rows = encoder.vocabulary.encode([FRENCH, *ENGLISH_TEXTS])
     french = [TrainingPair(pair.image_id, FRENCH, "fr", pair.domain, pair.english) for pair in toy_pairs()]
-    report = teach(encoder, make_strategy(name, oracle=oracle), french)
+    report = teach(encoder, make_strategy(name, oracle=ORACLE), french, reference=oracle)
     assert encoder.vocabulary.size == grown
     assert encoder.vocabulary.encode([FRENCH, *ENGLISH_TEXTS]) == rows
     assert report.notes[0].startswith("0.0 %")
 
 
-def test_rows_of_languages_to_come_wait_until_they_are_taught(oracle: str) -> None:
-    encoder, used = tiny_encoder(), make_strategy("teir", oracle=oracle)
+def test_rows_of_languages_to_come_wait_until_they_are_taught() -> None:
+    encoder, used = tiny_encoder(), make_strategy("teir", oracle=ORACLE)
     assert isinstance(used, TeirRows)
-    teach(encoder, used, toy_pairs())
+    teach(encoder, used, toy_pairs(), reference=oracle)
     assert encoder.vocabulary is not None
     waiting = [row for row in encoder.vocabulary.encode(["cercle rouge"])[0][1:-1] if used.lambdas[row] == 0]
     assert waiting
     assert all(int(used.counts[row]) in {0, 1} for row in waiting)
-    again = make_strategy("teir", oracle=oracle)
+    again = make_strategy("teir", oracle=ORACLE)
     again.carry(used.carried())
     context = context_for(encoder, [TrainingPair("red circle", "cercle rouge", "fr", "drawn")])
-    again.before_update(context)
+    again.before_update(replace(context, open_reference=oracle))
     assert isinstance(again, TeirRows)
     assert all(again.lambdas[row] > 0 for row in waiting)
 
 
-def test_an_oracle_has_the_size_that_is_asked_for(oracle: str) -> None:
-    assert len(oracle_merges(oracle, 560)) == 560 - 512
-    assert len(oracle_merges(oracle, 520)) == 520 - 512
+def test_an_oracle_has_the_size_that_is_asked_for() -> None:
+    captions = tuple(pair.text for pair in oracle(ORACLE))
+    assert len(oracle_merges(captions, 560)) == 560 - 512
+    assert len(oracle_merges(captions, 520)) == 520 - 512
 
 
-def test_an_oracle_that_is_not_there_is_said_before_and_in_the_update(tmp_path: Path) -> None:
-    strategy = make_strategy("cll-clip", oracle=str(tmp_path / "none.txt"))
-    assert "one caption a line, and" in str(strategy.fits(prospect("de")))
-    with pytest.raises(BadStrategyOption, match="leave the option oracle out"):
-        teach(tiny_encoder(), strategy)
+def test_an_oracle_that_is_not_there_is_said() -> None:
+    with pytest.raises(UnknownChunk, match="another"):
+        teach(tiny_encoder(), make_strategy("cll-clip", oracle="another"), reference=oracle)
+    with pytest.raises(NothingToLearn, match="no reference chunks, and 'all' was asked for"):
+        teach(tiny_encoder(), make_strategy("cll-clip", oracle=ORACLE))
     with pytest.raises(BadStrategyOption, match="512 byte symbols"):
         make_strategy("cll-clip", oracle_vocabulary=512)
 

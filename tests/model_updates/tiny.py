@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from model_updates.options import options_of
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.preprocessing import Preprocessing
 from model_updates.strategies import STRATEGIES
-from model_updates.strategy import Strategy, UpdateContext
+from model_updates.strategy import Strategy, UpdateContext, no_reference
 from model_updates.trainer import TrainingReport, run_update
 from model_updates.vocabulary import Vocabulary, learn_merges
 
@@ -159,9 +160,11 @@ def teach(
     validation: Sequence[TrainingPair] = (),
     checkpoints: Path | None = None,
     seed: int = 3,
+    reference: Callable[[str], Sequence[TrainingPair]] = no_reference,
 ) -> TrainingReport:
     """Runs one whole update on an encoder, in place."""
     context = context_for(encoder, pairs or toy_pairs(), languages=languages, seed=seed)
+    context = replace(context, open_reference=reference)
     return run_update(
         strategy,
         context,
