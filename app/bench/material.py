@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.bench.sequence import BenchSequence, Choice, Step, step_name
 from app.errors import UsageProblem
@@ -215,12 +216,12 @@ class _Collector:
 
 
 def chunk_named(workspace: Workspace, said: str) -> str:
-    """Returns the id of the chunk with a name or id; of several uploads of one name the latest.
+    """Returns the id of the chunk with a name or id, an archive's with or without its ending; of several the latest.
 
     Raises:
         UsageProblem: there is none; the sentence lists those there are.
     """
-    named = [chunk.id for chunk in workspace.catalog.chunks() if chunk.name == said]
+    named = [chunk.id for chunk in workspace.catalog.chunks() if said in {chunk.name, Path(chunk.name).stem}]
     if named:
         return named[-1]
     try:
