@@ -1,8 +1,10 @@
 """Multi-modal retrieval: items of text and picture find items of their own kind by their fusion features (CTP, 5.1).
 
-An item's feature is the fusion encoder's token for the whole, made unit; a query finds what is nearest, itself left
-out, and mAP@N (`evaluation.map_at_n`, eq. 11) says how much of it is of the query's class. Beside it stands what needs
-no fusion encoder: the mean of an item's picture and text vectors.
+An item's feature is the mean of its fused words, made unit; a query finds what is nearest, itself left out, and mAP@N
+(`evaluation.map_at_n`, eq. 11) says how much of it is of the query's class. The paper takes the fused [CLS]; ours is what
+the matching head reads, which CTP does not have, and says more of whether text and picture fit than of what they show
+(docs/log.md): ``whole=True`` takes it. Beside it stands what needs no fusion encoder: the mean of an item's picture and
+text vectors.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from model_updates.encoder import IMAGE_BATCH, Encoder, unit
 from model_updates.evaluation import map_at_n
@@ -21,8 +24,16 @@ from model_updates.fusion.tokens import read_images, read_texts, real_words
 from model_updates.pairs import TrainingPair
 
 
-def fusion_features(encoder: Encoder, items: Sequence[TrainingPair], load_image: LoadImage) -> Rows:
+def fusion_features(
+    encoder: Encoder, items: Sequence[TrainingPair], load_image: LoadImage, *, whole: bool = False
+) -> Rows:
     """Returns (n, width) float32 unit features of text and picture read together.
+
+    Args:
+        encoder: with a fusion encoder.
+        items: texts with their pictures.
+        load_image: decodes a picture by its id.
+        whole: take the token that the matching head reads, not the mean of the words.
 
     Raises:
         ValueError: the encoder has no fusion encoder.
@@ -41,9 +52,15 @@ def fusion_features(encoder: Encoder, items: Sequence[TrainingPair], load_image:
                 tokens = encoder.tokenize([some[n].text for n in mine], language)
                 read = read_texts(encoder, tokens, [language] * len(mine))
                 texts = fusion.texts(read, real_words(encoder, tokens))
-                whole = fusion(texts, pictures.select(torch.tensor(mine)))[0]
-                rows += [(start + n, row) for n, row in zip(mine, whole.float().cpu().numpy(), strict=True)]
+                one, words = fusion(texts, pictures.select(torch.tensor(mine)))
+                feature = one if whole else _mean_of(words, texts.real)
+                rows += [(start + n, row) for n, row in zip(mine, feature.float().cpu().numpy(), strict=True)]
     return unit(np.stack([row for _, row in sorted(rows, key=lambda pair: pair[0])]))
+
+
+def _mean_of(words: Tensor, real: Tensor) -> Tensor:
+    """Returns the (n, width) mean of the words that are no padding."""
+    return (words * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True)
 
 
 def mean_features(image_vectors: Rows, text_vectors: Rows) -> Rows:

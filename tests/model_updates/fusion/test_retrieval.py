@@ -55,3 +55,6 @@ def test_fusion_features_are_unit_and_in_the_order_of_the_items_whatever_their_l
     assert np.allclose(np.linalg.norm(features, axis=1), 1, atol=1e-5)
     assert np.allclose(features[4:5], fusion_features(encoder, items[4:5], draw), atol=1e-4)
     assert np.allclose(features[6:7], fusion_features(encoder, items[6:7], draw), atol=1e-4)
+    whole = fusion_features(encoder, items, draw, whole=True)
+    assert whole.shape == features.shape
+    assert not np.allclose(whole, features, atol=1e-2)
