@@ -1,10 +1,10 @@
 """Multi-modal retrieval: items of text and picture find items of their own kind by their fusion features (CTP, 5.1).
 
 An item's feature is the mean of its fused words, made unit; a query finds what is nearest, itself left out, and mAP@N
-(`evaluation.map_at_n`, eq. 11) says how much of it is of the query's class. The paper takes the fused [CLS]; ours is what
-the matching head reads, which CTP does not have, and says more of whether text and picture fit than of what they show
-(docs/log.md): ``whole=True`` takes it. Beside it stands what needs no fusion encoder: the mean of an item's picture and
-text vectors.
+(`evaluation.map_at_n`, eq. 11) says how much of it is of the query's class. The paper takes the fused [CLS]; ours is
+what the matching head reads, which CTP does not have, and says more of whether text and picture fit than of what they
+show (docs/log.md): ``whole=True`` takes it. Beside it stands what needs no fusion encoder: the mean of an item's
+picture and text vectors.
 """
 
 from __future__ import annotations
