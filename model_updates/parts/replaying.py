@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, make_dataclass, replace
 from typing import Any, cast
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.memory import Reservoir
 from model_updates.pairs import TrainingPair
 from model_updates.strategy import Epochs, Replay, State, Strategy, UpdateContext
@@ -145,6 +146,7 @@ def with_er(kind: type[Strategy]) -> type[Strategy]:
         if kind.keeps.startswith("nothing")
         else f"{kind.keeps}; a sample of the pairs",
         "overhead": longer if kind.overhead == "none" else f"{kind.overhead}; {longer}",
+        "family": Family.MEMORY if kind.family is Family.BOUNDS else kind.family,
         "replay": Replay.JOINED,
         "quick": {**kind.quick, "memory_size": 6},
         "Options": make_dataclass(
