@@ -94,3 +94,19 @@ def test_two_exchanged_words_are_named() -> None:
     found = exchanged(scores(vectors), said)
     assert {found[0].one, found[0].other} == {"boat", "house"}
     assert len(found) == 1
+
+
+def test_a_domain_in_which_many_words_are_taken_for_others_has_none_exchanged() -> None:
+    pairs = pair_set(300, knows=True, foreign=False)
+    assert pairs.text_vectors is not None
+    assert pairs.picture_vectors is not None
+    things = ["dog", "cat", "boat", "house", "tree", "horse", "bird", "car"]
+    axes = np.random.default_rng(99).normal(size=(3, 8, 24))
+    vectors = pairs.text_vectors.copy()
+    for n, text in enumerate(pairs.texts):
+        one = next(which for which, word in enumerate(things) if word in text.split())
+        vectors[n] += (
+            axes[1, one ^ 1] - axes[1, one]
+        )  # dogs look like cats and cats like dogs, boats like houses ...
+    scores = np.asarray(pairs.picture_vectors @ vectors.T, dtype=np.float32)
+    assert exchanged(scores, pairs.texts) == []

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from model_updates.trust.cross_fit import CrossFit, as_one, blocks_of
-from model_updates.trust.evidence import ENCODER, WORDS, Evidence
+from model_updates.trust.evidence import ENCODER, WORDS, Evidence, PairSet
 from model_updates.trust.matching import REFERENCE, Found, matching
 from model_updates.trust.row_shift import moved, row_shift
 from model_updates.trust.word_agreement import likeness, sequences_of, words_of
@@ -141,6 +141,32 @@ def test_a_training_part_that_differs_from_the_held_out_one_is_not_let_pass() ->
     order = np.arange(600)
     order[150:] = np.random.default_rng(2).permutation(np.arange(150, 600))
     assert matching(with_captions(pairs, order), parts).found in {Found.MISMATCHED, Found.UNRELATED}
+
+
+def known_by_heart(held_out: float) -> PairSet:
+    """A training part that the encoder learned, and a held-out part of which it sees only so much."""
+    pairs = pair_set(600, sees=held_out, knows=True)
+    assert pairs.picture_vectors is not None
+    assert pairs.text_vectors is not None
+    pictures = pairs.picture_vectors.copy()
+    pictures[150:] = pairs.text_vectors[150:]
+    return replace(pairs, picture_vectors=pictures)
+
+
+def test_what_was_not_learned_beside_what_is_known_by_heart_does_not_look_wrong() -> None:
+    parts = {"training": np.arange(150, 600), "held out": np.arange(150)}
+    clean = matching(known_by_heart(0.35), parts)
+    assert (clean.found, clean.unread) == (Found.MATCHED, ("held out",))
+    assert clean.by_part is not None
+    assert clean.by_part["held out"][1] > clean.too_many, "it would be held if it counted"
+    readable = known_by_heart(3.0)
+    assert matching(readable, parts).unread == ()
+    order = np.arange(600)
+    order[:60] = np.roll(order[:60], 1)
+    wrong = matching(with_captions(readable, order), parts)
+    assert (wrong.found, wrong.unread) == (Found.MISMATCHED, ())
+    order[:150] = np.roll(np.arange(150), 1)
+    assert matching(with_captions(known_by_heart(0.35), order), parts).found is not Found.MATCHED
 
 
 def test_few_pairs_are_not_judged() -> None:
