@@ -4,20 +4,21 @@ Idea: each update gets a router that mixes two of a pool of experts in every blo
 later updates can read but not change it. What an input is like decides whose router reads it, and what is like nothing
 that was taught runs through the plain tower: zero-shot ability cannot be lost there.
 
-Formula: in `parts.experts`; ``L = L_contrastive`` with labels smoothed by 0.2; after an update the two most used
-experts of each block are frozen. 22 experts with bottleneck 64. Source: Yu et al., CVPR 2024, and the authors' code,
-which computes a term that balances the load and never adds it; nor do we.
+Formula: in `parts.experts`; ``L = L_contrastive``, labels smoothed by 0.2 in the paper; after an update the two most
+used experts of each block are frozen. 22 experts with bottleneck 64. Source: Yu et al., CVPR 2024, and the authors'
+code, which computes a term that balances the load and never adds it; nor do we.
 
 Where we differ. The authors send a whole batch to the update whose autoencoder rebuilds its AlexNet features best, and
 encode the class texts once for each router: a gallery would need one index for each, and a query all of them, which is
 the method's real cost in search. Ours chooses for each input alone, by its feature under the frozen tower, and in each
 tower by itself: one vector for each picture and one for each query, each for two runs of its tower. A text cannot know
-the domain that it looks for: where both towers learn a domain, captions like the chunk's take the new router for old
-pictures, too, and miss them (docs/log.md). So by default (``towers=auto``) the text tower learns a language that is
-new and the image tower a domain that is, or both. Experts that are not frozen yet serve old routers, too,
-and what they give out moves with them; so the gallery is embedded again. The router of texts reads the end token:
-token 0 of a causal tower, which the authors read, is the same for all texts. An autoencoder's threshold is a quantile
-of its own held-out inputs in the place of a fixed 0.0655 and a reference on TinyImageNet. The temperature stays.
+the domain that it looks for: captions of old pictures that are like the chunk's take the new router while their
+pictures run plain, which cost 2 points; with ``towers=auto`` the text tower learns languages alone and the image tower
+domains alone, which cost none (docs/log.md). Experts that are not frozen yet serve old routers, too, and what they
+give out moves with them; so the gallery is embedded again. The router of texts reads the end token: token 0 of a
+causal tower, which the authors read, is the same for all texts. An autoencoder's threshold is a quantile of its own
+held-out inputs in the place of a fixed 0.0655 and a reference on TinyImageNet. The temperature stays; labels are not
+smoothed unless told, for InfoNCE under a fixed temperature then pushes wrong pairs together (docs/log.md).
 
 Kept in the encoder: experts, routers and autoencoders.
 """
@@ -63,19 +64,19 @@ class MoeAdaptersOptions:
         selector: hidden width of an autoencoder (100, for features of 9,216 numbers), at most a quarter of a
             feature's length.
         inside: share of an update's own inputs that its autoencoder should know; the others run plain.
-        label_smoothing: of the contrastive loss (0.2).
+        label_smoothing: of the contrastive loss (0.2 of a loss over classes; see above why none here).
         epochs: passes over the chunk.
         batch_size: pairs per step.
         learning_rate: of the peak; 0 means the default for the encoder's size (0.001 in the paper).
     """
 
-    towers: str = "auto"
+    towers: str = "both"
     experts: int = 22
     bottleneck: int = 64
     dropout: float = 0.1
     selector: int = 100
     inside: float = 0.99
-    label_smoothing: float = 0.2
+    label_smoothing: float = 0.0
     epochs: int = 10
     batch_size: int = 128
     learning_rate: float = 0.0
@@ -180,13 +181,13 @@ class MoeAdapters(FrozenTowers):
         return Schedule(
             epochs=self.options.epochs,
             batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or (1e-2 if is_small(encoder.dim) else 1e-3),
+            learning_rate=self.options.learning_rate or (3e-3 if is_small(encoder.dim) else 1e-3),
             weight_decay=0.0,
             decay="cosine",
         )
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term with smoothed labels."""
+        """Returns the contrastive term."""
         image, text = self._features(batch)
         smoothing = self.options.label_smoothing
         return {"contrastive": self.contrast(image, text, batch, smoothing=smoothing)}

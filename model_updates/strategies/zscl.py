@@ -3,21 +3,22 @@
 Idea: what an encoder knew at first shows on pictures and texts of any kind, none of them taught. Keep its answers
 there, keep near the weights of before, and let the mean of the weights along the way go live.
 
-Formula: ``L = L_task + D(rows) + D(columns) + 1 * |theta - theta_{t-1}|**2``; ``D = T**2 * KL(sm(s U_0 Z' / T) ||
-sm(s U Z' / T))`` with U the features of reference pictures, U_0 and Z those of the first encoder's pictures and texts,
-T = 2. L_task is the contrastive loss with labels smoothed by 0.2. ``mean <- (n mean + theta) / (n + 1)`` at the first
-step and every 100 of 1000, starting from the weights of before; the mean is validated, released, and the next update's
-start. Source: Zheng et al., ICCV 2023, and the authors' code (class-incremental training; for captions InfoNCE takes
-the place of the cross-entropy over classes, which is ours).
+Formula: ``L = L_task + D(rows) + D(columns) + 1 * |theta - theta_{t-1}|**2``; ``D = T**2 * KL(sm(s U_0 Z' / T) || sm(s
+U Z' / T))`` with U the features of reference pictures, U_0 and Z those of the first encoder's pictures and texts, T =
+2. L_task is the contrastive loss. ``mean <- (n mean + theta) / (n + 1)`` at the first step and every 100 of 1000,
+starting from the weights of before; the mean is validated, released, and the next update's start. Source: Zheng et
+al., ICCV 2023, and the authors' code (class-incremental training; for captions InfoNCE takes the place of the
+cross-entropy over classes, which is ours).
 
 Since old and new logits both use the first encoder's text features, no gradient of D reaches the text tower (the
 paper's prose suggests that it does): the weights alone hold it. The temperature does not train.
 
-Where we differ: KL in the place of the cross-entropy has the same gradient and is 0 where nothing changed. The mean is
-taken ten times an update, however long that is, and running statistics are averaged, too. The reference is a chunk
-that may lie outside the gallery; without one, what people find today, else chunks learned before, else the chunk
-itself: the update's notes say which. ImageNet and Conceptual Captions, the paper's, are not at hand. What C-CLIP
-(ICLR 2025) compares with under this name distils within the batch alone and averages nothing.
+Where we differ: labels, smoothed by 0.2 in the paper, are not unless told: InfoNCE under a fixed temperature then
+pushes wrong pairs together (docs/log.md). KL in the place of the cross-entropy has the same gradient and is 0 where
+nothing changed. The mean is taken ten times an update, however long that is, and running statistics are averaged, too.
+The reference is a chunk that may lie outside the gallery; without one, what people find today, else chunks learned
+before, else the chunk itself: the update's notes say which. ImageNet and Conceptual Captions, the paper's, are not at
+hand. What C-CLIP (ICLR 2025) compares with under this name distils within the batch alone and averages nothing.
 
 Kept between updates: nothing but the encoder itself; the first encoder of the line is the teacher.
 """
@@ -56,7 +57,7 @@ class ZsclOptions(TwoTowerOptions):
         distillation: weight of D in both directions (1); 0 looks at no reference.
         temperature: T (2).
         stay: weight of the squared distance to the weights before, summed over all weights (1).
-        label_smoothing: of the contrastive loss (0.2).
+        label_smoothing: of the contrastive loss (0.2 of a loss over classes; see above why none here).
         average_every: steps between two terms of the average (100 of 1000); 0 takes ten an update.
         weight_decay: on matrices (0).
     """
@@ -67,7 +68,7 @@ class ZsclOptions(TwoTowerOptions):
     distillation: float = 1.0
     temperature: float = 2.0
     stay: float = 1.0
-    label_smoothing: float = 0.2
+    label_smoothing: float = 0.0
     average_every: int = 0
     weight_decay: float = 0.0
 
@@ -134,7 +135,7 @@ class Zscl(TwoTowers):
         return groups
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the smoothed contrastive term, the distillation and the distance to the weights before."""
+        """Returns the contrastive term, the distillation and the distance to the weights before."""
         image, text = self.unit_features(batch)
         smoothing = self.options.label_smoothing
         terms = {"contrastive": self.contrast(image, text, batch, smoothing=smoothing)}

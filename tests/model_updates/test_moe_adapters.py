@@ -251,7 +251,7 @@ def test_the_towers_whose_inputs_are_new_learn(
     encoder = tiny_encoder()
     before = encoder.copy()
     context = replace(context_for(encoder, toy_pairs(language)), learned_domains=domains)
-    strategy, report = update_of(context)
+    strategy, report = update_of(context, towers="auto")
     assert {insert.tower for insert in encoder.inserts} == learns
     assert (
         strategy.touches_image

@@ -104,6 +104,19 @@ def test_smoothed_labels_are_those_of_cross_entropy() -> None:
     assert float(0.8 * sharp + 0.2 * even_cross_entropy(logits)) == pytest.approx(float(smooth), rel=1e-6)
 
 
+def test_labels_are_smoothed_when_told() -> None:
+    sharp, _, batch = begun()
+    smooth, _, _ = begun(label_smoothing=0.2)
+    one, other = (float(s.terms(batch)["contrastive"].detach()) for s in (sharp, smooth))
+    even = float(even_cross_entropy(logits_of(sharp, batch)).detach())
+    assert other == pytest.approx(0.8 * one + 0.2 * even, rel=1e-5)
+
+
+def logits_of(strategy: Zscl, batch: Batch) -> Tensor:
+    image, text = strategy.unit_features(batch)
+    return strategy.scale * image @ text.T
+
+
 def line(value: float) -> nn.Linear:
     model = nn.Linear(1, 1, bias=False)
     nn.init.constant_(model.weight, value)
@@ -206,7 +219,7 @@ def test_notes_name_the_reference() -> None:
 
 
 def test_without_its_parts_it_is_finetune_with_a_fixed_temperature() -> None:
-    plain: dict[str, Any] = {"distillation": 0.0, "stay": 0.0, "label_smoothing": 0.0}
+    plain: dict[str, Any] = {"distillation": 0.0, "stay": 0.0}
     strategy, encoder, batch = begun(**plain)
     finetune = make_strategy("finetune")
     finetune.before_update(context_for(encoder, toy_pairs()))
