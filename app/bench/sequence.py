@@ -120,6 +120,7 @@ class BenchSequence(_Part):
         steps: the updates.
         strategies: what is compared.
         tuned: of strategies by name, options in place of their own defaults (see `read_sequence`).
+        defaults: of strategies by name, options that this sequence asks for, over those that were tuned.
         epochs: of every strategy that counts epochs; 0 leaves each its own.
         batch_size: of every strategy; 0 leaves each its own.
         trained: captions that were trained on, a slice, that are looked up again.
@@ -141,6 +142,7 @@ class BenchSequence(_Part):
     steps: tuple[Step, ...] = Field(min_length=1)
     strategies: tuple[Compared, ...] = ()
     tuned: Mapping[str, Mapping[str, Any]] = {}
+    defaults: Mapping[str, Mapping[str, Any]] = {}
     epochs: int = Field(default=0, ge=0)
     batch_size: int = Field(default=0, ge=0)
     trained: int = Field(default=300, ge=1)
@@ -183,12 +185,13 @@ class BenchSequence(_Part):
         return tuple(self.filled(step if step.strategy else next(turn)) for step in self.steps)
 
     def options_of(self, compared: Compared) -> dict[str, Any]:
-        """Returns the options that a strategy runs with: what was tuned, and over it what its line says."""
-        return {**self.tuned.get(compared.name, {}), **compared.options}
+        """Returns the options that a strategy runs with: what was tuned, over it the sequence's, then its line's."""
+        name = compared.name
+        return {**self.tuned.get(name, {}), **self.defaults.get(name, {}), **compared.options}
 
     def digest(self, compared: Compared) -> str:
         """Returns the sha256 (hex) of what decides a strategy's run, other strategies and seeds left out."""
-        said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about", "tuned"})
+        said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about", "tuned", "defaults"})
         said |= {"strategy": compared.name, "options": self.options_of(compared)}
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 

@@ -64,3 +64,12 @@ def test_what_cannot_be_run_is_said_in_a_sentence(tmp_path: Path, text: str, sai
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="There is no file"):
         read_sequence(tmp_path / "nothing.toml")
+
+
+def test_a_line_says_more_than_the_sequence_and_that_more_than_what_was_tuned(tmp_path: Path) -> None:
+    (tmp_path / "tuned.toml").write_text("[er]\nalpha = 0.1\nepochs = 2\nbatch_size = 8\n", encoding="utf-8")
+    text = f'name = "x"\ntuned = "tuned.toml"\n[defaults.er]\nalpha = 0.5\nepochs = 4\n{STEPS}'
+    found = _read(tmp_path, text)
+    said = found.options_of(Compared(name="er", options={"epochs": 7}))
+    assert said == {"alpha": 0.5, "epochs": 7, "batch_size": 8}
+    assert found.options_of(Compared(name="der")) == {}
