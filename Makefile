@@ -14,12 +14,13 @@ PINNED := --constraint constraints.txt
 demo: .venv/demo-installed
 	@$(BIN)/python -m app demo
 
+# One thread a process: two processes with two threads each wait for one another on two cores.
 test: .venv/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: test
 
