@@ -27,10 +27,11 @@ from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_digest, trunk_digest
-from model_updates.inserts import BASE, Insert, Route, Router, by_route, extended, reading
+from model_updates.inserts import BASE, ENCODER, Insert, Route, Router, by_route, extended, reading
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
+    by_length,
     image_head,
     image_trunk,
     text_body,
@@ -251,12 +252,14 @@ class Encoder:
             return self.foreign_tokenizer(list(texts))
         return torch.from_numpy(self.vocabulary.pad(self.vocabulary.encode(texts, language)))
 
-    def forward_tokens(self, tokens: Tensor, route: Route = SHARED) -> Tensor:
+    def forward_tokens(self, tokens: Tensor, route: Route = SHARED, *, together: bool = False) -> Tensor:
         """Runs the text tower: (n, length) int64 to raw (n, dim) features, with gradients if enabled.
 
         Args:
             tokens: rows of the token table, already read with the language's own segmentation.
             route: the language, which decides the inserts; one for all rows or one for each.
+            together: run all texts of a route at once, for those who watch the tower at work; else texts of like
+                length run together, each group as far as its longest reaches.
         """
         vocabulary = self.vocabulary
         if vocabulary is None:
@@ -268,9 +271,15 @@ class Encoder:
             forward = partial(text_body, self.model)
             for insert in reversed(inserts):
                 forward = partial(insert.around_text, self.model, forward)
+
+            def body(rows: Tensor, ends: Tensor) -> Tensor:
+                return forward(self.model.token_embedding(rows), ends)  # type: ignore[operator]
+
+            # An insert of the whole encoder may remember what a batch chose; those of a language look at single texts.
+            whole = together or any(insert.owner == ENCODER for insert in inserts)
             ends = (rows == vocabulary.end_row).int().argmax(dim=-1)
             with self._turn("text"):
-                return forward(self.model.token_embedding(rows), ends)  # type: ignore[operator]
+                return body(rows, ends) if whole else by_length(body, rows, ends)
 
         return by_route(self.inserts, "text", route, run, tokens.to(self.device))
 

@@ -96,12 +96,14 @@ class CellResult:
     """Everything one cell found.
 
     Attributes:
+        material: what was taught and measured.
         steps: what each cost.
         looked: after each step, the base (0) included, how each slice known by then was ranked.
         peak_bytes: most memory that the process held.
         probe: accuracy on the probe before the first step and after each, percent; empty without one.
     """
 
+    material: Material
     steps: tuple[StepRecord, ...]
     looked: tuple[tuple[Looked, ...], ...]
     peak_bytes: int
@@ -145,7 +147,7 @@ def run_cell(
             _fingerprints(line.encoder, line.languages) | _fingerprints(line.base, line.languages)
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return CellResult(tuple(steps), tuple(looked), peak, tuple(probed))
+    return CellResult(material, tuple(steps), tuple(looked), peak, tuple(probed))
 
 
 def _probed(workspace: Workspace, encoder: Encoder, material: Material, cache: FeatureCache) -> list[float]:

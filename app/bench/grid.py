@@ -111,7 +111,6 @@ def _run(task: CellTask) -> str:
     """Runs one cell in its own process; returns why it failed, "" when it did not."""
     os.environ.setdefault("OMP_NUM_THREADS", str(task.threads))
     from app.bench.cell import run_cell
-    from app.bench.material import material_of
     from app.bench.results import cell_of, write_cell
     from app.workspace import Workspace
     from model_updates.errors import ModelUpdateError
@@ -119,8 +118,7 @@ def _run(task: CellTask) -> str:
     try:
         with Workspace.open(task.settings, read_only=True) as workspace:
             result = run_cell(workspace, task.sequence, task.compared, task.seed, threads=task.threads)
-            material = material_of(workspace, task.sequence, task.seed)
-            write_cell(task.path, cell_of(task.sequence, task.compared, task.seed, material, result))
+            write_cell(task.path, cell_of(task.sequence, task.compared, task.seed, result))
     except (AppError, ModelUpdateError) as error:
         return str(error)
     except Exception as error:

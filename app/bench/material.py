@@ -127,6 +127,7 @@ class _Collector:
         self._domains: dict[str, str] = {}
         self._groups: dict[str, str] = {}
         self._chunks = [chunk.id for chunk in workspace.catalog.chunks()]
+        self._read: dict[tuple[str, Split], list[Pair]] = {}
 
     def lesson(self, step: Step) -> Lesson:
         name = step_name(step)
@@ -199,7 +200,7 @@ class _Collector:
     def _pairs(self, choice: Choice, split: Split) -> list[Pair]:
         found: list[Pair] = []
         for chunk in choice.chunks or self._chunks:
-            found += self._workspace.catalog.pairs(chunk=chunk_named(self._workspace, chunk), split=split)
+            found += self._of_chunk(chunk, split)
         chosen = [
             pair
             for pair in dict.fromkeys(found)
@@ -210,6 +211,13 @@ class _Collector:
             one, of = choice.share
             return [pair for pair in chosen if part_of(pair.image_id, of, self._seed) == one]
         return chosen
+
+    def _of_chunk(self, chunk: str, split: Split) -> list[Pair]:
+        """Returns a chunk's pairs; read once, since every step of a sequence may ask for its part of the same chunk."""
+        if (chunk, split) not in self._read:
+            named = chunk_named(self._workspace, chunk)
+            self._read[chunk, split] = self._workspace.catalog.pairs(chunk=named, split=split)
+        return self._read[chunk, split]
 
     def _beside(self, pairs: Sequence[Pair]) -> tuple[TrainingPair, ...]:
         return beside_english(self._workspace, pairs, self._chunks)

@@ -23,7 +23,6 @@ import torch
 from numpy.typing import NDArray
 
 from app.bench.cell import CellResult
-from app.bench.material import Material
 from app.bench.matrix import VIEWS, Looked
 from app.bench.sequence import BenchSequence, Compared
 
@@ -97,10 +96,9 @@ def cell_path(folder: Path, sequence: str, strategy: str, seed: int) -> Path:
     return folder / sequence / f"{safe}.{seed}.json"
 
 
-def cell_of(
-    sequence: BenchSequence, compared: Compared, seed: int, material: Material, result: CellResult
-) -> Cell:
+def cell_of(sequence: BenchSequence, compared: Compared, seed: int, result: CellResult) -> Cell:
     """Returns a run as what is kept of it."""
+    material = result.material
     names = {name: n for n, name in enumerate(sorted({g for one in material.slices for g in one.groups}))}
     runs = []
     for number, one in enumerate(material.slices):

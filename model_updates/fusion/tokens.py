@@ -129,7 +129,7 @@ def read_texts(
     def run(rows: Tensor, route: str) -> Tensor:
         where = None if hidden is None else hidden[_positions(languages, route, routed)].to(rows.device)
         with nullcontext() if where is None or mask is None else _hiding(encoder.model, where, mask):
-            return encoder.forward_tokens(rows, route)
+            return encoder.forward_tokens(rows, route, together=True)
 
     return _read(source, run, tokens, list(languages) if routed else SHARED)
 
