@@ -2,24 +2,24 @@
 
     python benchmarks/tuning.py --data ../shared/data --work WORK
 
-Each strategy gets the same five trials with the same epochs: its default learning rate, a third and three times of
-it, and a tenth and ten times of its strength, the option that weighs what it adds to plain training; those without one
-try a tenth and ten times of the rate. What scores best over all slices at the end (mean of R@1 and R@10, searched,
+Each strategy gets the same three trials with the same epochs: its default learning rate, a third and three times of it.
+Strengths stay the papers' own. What scores best over all slices at the end (mean of R@1 and R@10, searched,
 trained and held-out captions alike) is written to benchmarks/sequences/tuned.toml, every trial to
 docs/results/tuning.md. Only what differs from a default is written. `evergreen` chooses its parts by what a chunk
-brings and keeps the defaults of each: it is not tuned.
+brings and keeps the defaults of each: it is not tuned. Nor is what only sequences from random weights compare.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from protocol_data import TUNING, home_of
-from protocols import CELLS, QUICK, SEQUENCES, TUNE, say
+from protocols import CELLS, SEQUENCES, TUNE, say
 
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.matrix import SEARCHED
@@ -29,24 +29,10 @@ from model_updates.encoder import Encoder
 from model_updates.opening import open_encoder
 from model_updates.references import REFERENCES
 from model_updates.strategies import strategy_named
-from model_updates.strategy import Strategy
 
 REPORT = CELLS.parent / "tuning.md"
 TUNED = SEQUENCES / "tuned.toml"
-STRENGTHS = (
-    "strength",
-    "alpha",
-    "consolidation",
-    "weight",
-    "distillation",
-    "pull",
-    "lambda_base",
-    "cross_topology",
-)
-"""Options that weigh what a strategy adds to plain training; the first that it has is tuned."""
-SWEPT = {"wise-ft": "alpha", "ema-merge": "weight", "lora": "alpha"}
-"""Options of one of those names that are something else: what a table sweeps, or a scale of the adapter."""
-RATES, MORE_RATES, TIMES = (1.0, 1 / 3, 3.0), (0.1, 10.0), (0.1, 10.0)
+TIMES = (1.0, 1 / 3, 3.0)
 ABOUT = " ".join((__doc__ or "").split("\n\n")[2].split())
 HEAD = f"""# Tuning
 
@@ -80,21 +66,13 @@ def main() -> int:
 
 
 def trials_of(name: str, encoder: Encoder) -> list[dict[str, Any]]:
-    """Returns the options of a strategy's five trials, its defaults first."""
+    """Returns the options of a strategy's trials, its defaults first."""
     strategy = strategy_named(name)()
     known = {field: getattr(strategy.options, field) for field in strategy.Options.__dataclass_fields__}
     if "learning_rate" not in known:
         return [{}]
-    rate = _rate(strategy, encoder)
-    trials: list[dict[str, Any]] = [
-        {} if times == 1 else {"learning_rate": _round(rate * times)} for times in RATES
-    ]
-    strength = next(
-        (option for option in STRENGTHS if option in known and SWEPT.get(_kind(name)) != option), None
-    )
-    if strength is None or not known[strength]:
-        return trials + [{"learning_rate": _round(rate * times)} for times in MORE_RATES]
-    return trials + [{strength: _round(known[strength] * times)} for times in TIMES]
+    rate = float(strategy.options.learning_rate or strategy.schedule(encoder).learning_rate)
+    return [{} if times == 1 else {"learning_rate": float(f"{rate * times:.3g}")} for times in TIMES]
 
 
 def score(cell: Cell) -> float:
@@ -103,23 +81,11 @@ def score(cell: Cell) -> float:
     return sum(found["t2i_r1"] + found["t2i_r10"] for found in last) / (2 * len(last))
 
 
-def _rate(strategy: Strategy, encoder: Encoder) -> float:
-    return float(strategy.options.learning_rate or strategy.schedule(encoder).learning_rate)
-
-
-def _kind(name: str) -> str:
-    return name.removeprefix("teir+").removesuffix("+er")
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.3g}")
-
-
 def _names(only: Sequence[str] | None) -> list[str]:
     if only:
         return list(only)
     files = [path for path in sorted(SEQUENCES.glob("*.toml")) if path != TUNED]
-    sequences = [read_sequence(path) for path in files if not path.name.startswith((TUNE, QUICK))]
+    sequences = [read_sequence(path) for path in files if "tuned" in tomllib.loads(path.read_text())]
     named = {one.name for sequence in sequences for one in sequence.strategies}
     return sorted(named - REFERENCES.keys() - {"evergreen"})
 

@@ -61,7 +61,8 @@ class _GuideTab:
         for step, button in zip(STEPS, self.buttons, strict=True):
             button.click(self._starter(step), None, self._outputs, **private)
         self.timer.tick(self._watch, None, self._outputs, **private)
-        blocks.load(self._all, None, self._outputs, **private)
+        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
+        blocks.load(self._all, None, self._outputs, queue=False, **private)
 
     def _starter(self, step: Step) -> Any:
         def start(request: gr.Request) -> Outputs:

@@ -97,7 +97,8 @@ class _SearchTab:
         )
         self.more.click(self._next_page, [*inputs, self.depth], outputs, api_visibility="private", **shared)
         self.gallery.select(self._choose, [self.shown], [self.panel, self.picture, self.facts], **quiet)
-        blocks.load(self._menus, None, [self.language, self.domains, self.empty], **quiet)
+        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
+        blocks.load(self._menus, None, [self.language, self.domains, self.empty], queue=False, **quiet)
 
     def _menus(self) -> Outputs:
         try:

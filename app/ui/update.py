@@ -135,10 +135,12 @@ class _UpdateTab:
         self.timer.tick(self._watch, [self.job], ended, show_progress="hidden", **private)
         self.decide.connect(self.why, private)
         self.decide.connect_past(self.past, self.read, self.upload.said, self.steps, private)
+        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
         blocks.load(
             self._resume,
             None,
             [self.known, self.past, *watched, self.steps],
+            queue=False,
             show_progress="hidden",
             **private,
         )

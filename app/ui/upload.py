@@ -90,7 +90,8 @@ class UploadStep:
         )
         self.stop.click(self._stop, [self.job], self.said, **private)
         self.timer.tick(self._watch, [self.job], [*running[1:], *shown], show_progress="hidden", **private)
-        blocks.load(self._resume, None, [self.said, *running], show_progress="hidden", **private)
+        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
+        blocks.load(self._resume, None, [self.said, *running], queue=False, show_progress="hidden", **private)
 
     def _take_in(
         self, file: str | None, language: str, domain: str, mapping: str, request: gr.Request

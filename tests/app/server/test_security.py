@@ -55,6 +55,7 @@ ADMIN_ONLY = [
     ("GET", "/admin/config"),
     ("POST", "/admin/gradio_api/upload"),
     ("POST", "/admin/gradio_api/queue/join"),
+    ("POST", "/admin/gradio_api/run/predict"),
     ("POST", "/v1/anything-new"),
 ]
 FOR_SEARCHERS = [
@@ -111,7 +112,8 @@ def test_every_function_of_the_admin_screen_asks_for_the_role_again(server: Serv
     with server.client(auth=SEARCHER) as client:
         for function in functions:
             join = {"fn_index": function["id"], "data": [], "session_hash": "abc", "event_data": None}
-            assert client.post("/admin/gradio_api/queue/join", json=join).status_code == 403
+            for way in ("queue/join", "run/predict"):
+                assert client.post(f"/admin/gradio_api/{way}", json=join).status_code == 403
 
 
 def test_a_function_of_the_admin_screen_refuses_a_searcher_by_itself(password_file: Path) -> None:

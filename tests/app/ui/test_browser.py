@@ -20,7 +20,10 @@ from tests.app.server.served import Served, make_home, sample_upload, served
 CHROMIUM = Path("/usr/bin/chromium")
 WAIT_MS = 30_000  # a busy machine answers late
 JOB_MS = 180_000  # a new process loads the encoder; on a busy machine that takes long
-QUEUE = "/gradio_api/queue/"
+EVENTS = (
+    "/gradio_api/queue/",
+    "/gradio_api/run/",
+)  # what a person sets off, and what a page asks when it opens
 UNANSWERED: list[str] = []  # addresses of Gradio's events on the page that is open
 expect.set_options(timeout=WAIT_MS)
 
@@ -94,14 +97,18 @@ def page(browser: Any) -> Iterator[Page]:
     page = context.new_page()
     outside: list[str] = []
     page.on("request", lambda request: outside.append(request.url))
-    page.on("request", lambda request: UNANSWERED.append(request.url) if QUEUE in request.url else None)
+    page.on("request", lambda request: UNANSWERED.append(request.url) if _is_event(request.url) else None)
     for ended in ("requestfinished", "requestfailed"):
-        page.on(ended, lambda request: UNANSWERED.remove(request.url) if QUEUE in request.url else None)
+        page.on(ended, lambda request: UNANSWERED.remove(request.url) if _is_event(request.url) else None)
     yield page
     context.close()
     UNANSWERED.clear()
     strangers = [url for url in outside if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))]
     assert strangers == [], "the pages must not need the internet"
+
+
+def _is_event(url: str) -> bool:
+    return any(path in url for path in EVENTS)
 
 
 def _settle(page: Page) -> None:
@@ -121,7 +128,7 @@ def _settle(page: Page) -> None:
 
 def _open(page: Page, url: str) -> None:
     """Opens a page and waits until it has asked for its menus and has them."""
-    with page.expect_request(lambda request: f"{QUEUE}join" in request.url):
+    with page.expect_request(lambda request: _is_event(request.url)):
         page.goto(url)
     _settle(page)
 
