@@ -45,7 +45,7 @@ class StepRecord:
     Attributes:
         name: of the step.
         seconds: of the update, measuring left out.
-        training_seconds: of it, from the first feature to the last merge.
+        cpu_seconds: processor time of the update over all its threads: what else the machine does is no part of it.
         pairs: that were taught, of the chunk alone.
         stored_bytes: what the strategy carries, and what the encoder grew by, since the base.
         image_forwards: pictures that ran through the image tower while it trained.
@@ -59,7 +59,7 @@ class StepRecord:
 
     name: str
     seconds: float = 0.0
-    training_seconds: float = 0.0
+    cpu_seconds: float = 0.0
     pairs: int = 0
     stored_bytes: int = 0
     image_forwards: int = 0
@@ -89,6 +89,19 @@ class Line:
     carried: dict[str, State] = field(default_factory=dict)
     taught: list[tuple[TrainingPair, ...]] = field(default_factory=list)
     updates: int = 0
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A moment: seconds on the wall, and of processor time that this process has used."""
+
+    wall: float
+    processor: float
+
+    @classmethod
+    def now(cls) -> Clock:
+        """Returns this moment."""
+        return cls(time.monotonic(), time.process_time())
 
 
 @dataclass(frozen=True)
@@ -205,7 +218,7 @@ def _teach(
     seed: int,
 ) -> StepRecord:
     """Runs one update on the line, or says why it has nothing to do."""
-    began = time.monotonic()
+    began = Clock.now()
     strategy = _strategy(sequence, compared, lesson, line)
     if strategy is None:
         return StepRecord(lesson.name)
@@ -241,7 +254,7 @@ def _teach(
     line.encoder, line.updates = candidate, line.updates + 1
     line.languages += sorted({pair.language for pair in train} - set(line.languages))
     line.taught.append(lesson.train)
-    return _record(lesson, report, line, moved, time.monotonic() - began)
+    return _record(lesson, report, line, moved, began)
 
 
 def _strategy(sequence: BenchSequence, compared: Compared, lesson: Lesson, line: Line) -> Strategy | None:
@@ -307,11 +320,12 @@ def _moved(before: Encoder, after: Encoder, material: Material) -> int:
     )
 
 
-def _record(lesson: Lesson, report: TrainingReport, line: Line, moved: int, seconds: float) -> StepRecord:
+def _record(lesson: Lesson, report: TrainingReport, line: Line, moved: int, began: Clock) -> StepRecord:
+    now = Clock.now()
     return StepRecord(
         lesson.name,
-        seconds=round(seconds, 2),
-        training_seconds=round(report.seconds, 2),
+        seconds=round(now.wall - began.wall, 2),
+        cpu_seconds=round(now.processor - began.processor, 2),
         pairs=report.training_pairs,
         stored_bytes=_stored(line),
         image_forwards=report.image_forwards,

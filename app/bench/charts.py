@@ -148,7 +148,7 @@ def scatter(points: Sequence[Point], width: int, said: str) -> str:
     for mark in _log_marks(low, high):
         parts.append(_text(across(mark), height - bottom + 14, f"{mark:g}", "middle"))
     parts.append(_text(left + none / 2, height - bottom + 14, "none", "middle"))
-    parts.append(_text(width - right, height - 4, "seconds of training, all steps", "end"))
+    parts.append(_text(width - right, height - 4, "seconds of processor time, all steps", "end"))
     placed = [
         (
             across(point.seconds),

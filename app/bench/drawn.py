@@ -45,16 +45,17 @@ def _unfolded(kind: str, drawn: str) -> str:
 
 def _scatter(findings: Findings) -> str:
     points = [
-        charts.Point(label, figures["training_seconds"].mean, figures[MAIN].mean)
+        charts.Point(label, figures["cpu_seconds"].mean, figures[MAIN].mean)
         for label, figures in findings.figures.items()
         if MAIN in figures
     ]
     if not points:
         return ""
-    said = "Average recall at the end over seconds of training, a point for each strategy"
+    said = "Average recall at the end over seconds of processor time, a point for each strategy"
     return (
-        "<section><h2>Cost against recall</h2><p>R@1 of trained captions at the end, told, over seconds of training, "
-        f'mean over seeds; the axis is logarithmic.</p><figure><div class="broad">{charts.scatter(points, BROAD, said)}'
+        "<section><h2>Cost against recall</h2><p>R@1 of trained captions at the end, told, over seconds of processor "
+        "time, mean over seeds; the axis is logarithmic.</p>"
+        f'<figure><div class="broad">{charts.scatter(points, BROAD, said)}'
         f'</div><div class="narrow">{charts.scatter(points, charts.WIDE, said)}</div></figure></section>'
     )
 

@@ -30,7 +30,7 @@ MAIN = "trained/told/r1"
 """What tables are sorted by, and what the best strategy is best at."""
 
 COSTS = (
-    "training_seconds",
+    "cpu_seconds",
     "seconds",
     "peak_bytes",
     "stored_bytes",
@@ -134,7 +134,7 @@ def _costs(cell: Cell) -> dict[str, float]:
     steps = cell.steps
     stored = [step["stored_bytes"] for step in steps if not step["refused"]]
     return {
-        "training_seconds": math.fsum(step["training_seconds"] for step in steps),
+        "cpu_seconds": math.fsum(step["cpu_seconds"] for step in steps),
         "seconds": math.fsum(step["seconds"] for step in steps),
         "peak_bytes": float(cell.peak_bytes),
         "stored_bytes": float(stored[-1]) if stored else 0.0,

@@ -113,14 +113,14 @@ def terminal_table(findings: Findings) -> Any:
         "not told",
         "held-out R@1",
         "forgetting",
-        "training, s",
+        "processor, s",
         "stored, MB",
     )
     names = (MAIN, "trained/searched/r1", "held-out/told/r1", "trained/told/forgetting")
     main = Measure(*MAIN.split("/"))
     rows = []
     for label, figures in findings.figures.items():
-        cost = (figure(figures["training_seconds"], digits=0), figure(figures["stored_bytes"], MEGABYTE, 2))
+        cost = (figure(figures["cpu_seconds"], digits=0), figure(figures["stored_bytes"], MEGABYTE, 2))
         told = [figure(figures.get(name)) for name in names]
         rows.append((label, *told, *cost, change(findings.differences.get(label, {}).get(main))))
     title = f"{findings.sequence}: average at the end, percent; mean over {len(findings.seeds)} seeds"

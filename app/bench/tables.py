@@ -148,7 +148,7 @@ def _costs(findings: Findings) -> Table:
             (
                 label,
                 str(len(findings.cells[label])),
-                figure(figures["training_seconds"], digits=0),
+                figure(figures["cpu_seconds"], digits=0),
                 figure(figures["seconds"], digits=0),
                 figure(figures["peak_bytes"], MEGABYTE, 0),
                 figure(figures["stored_bytes"], MEGABYTE, 2),
@@ -157,10 +157,11 @@ def _costs(findings: Findings) -> Table:
                 figure(figures["refused"], digits=0),
             )
         )
-    names = ("seeds", "training, s", "updates, s", "peak memory, MB", "stored, MB", "pictures re-embedded")
+    names = ("seeds", "processor, s", "updates, s", "peak memory, MB", "stored, MB", "pictures re-embedded")
     header = ("strategy", *names, "image forwards", "steps refused")
     note = (
-        "Sums over all steps; *stored*: what the strategy carries and what the encoder has grown by, after the last; "
+        "Sums over all steps; *processor*: processor time of the updates, on the wall beside it; *stored*: what the "
+        "strategy carries and what the encoder has grown by, after the last; "
         "*refused*: steps that the strategy said it cannot learn from."
     )
     return Table("Cost", note, tuple(("", name) for name in header), tuple(rows))

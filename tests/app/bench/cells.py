@@ -52,7 +52,7 @@ def slice_run(
 
 def step(name: str, **said: Any) -> Mapping[str, Any]:
     """What a step cost."""
-    costs = {"seconds": 3.0, "training_seconds": 2.0, "pairs": 8, "stored_bytes": 1000, "image_forwards": 0}
+    costs = {"seconds": 3.0, "cpu_seconds": 2.0, "pairs": 8, "stored_bytes": 1000, "image_forwards": 0}
     return {"name": name, **costs, "re_embedded": 0, "refused": "", "validation": None, "notes": []} | said
 
 

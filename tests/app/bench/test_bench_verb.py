@@ -71,7 +71,7 @@ def test_bench_teaches_measures_reports_and_does_not_run_a_finished_cell_again(
     figures = {one["label"]: one["figures"] for one in document["strategies"]}
     assert set(figures) == {"zero-shot", "language-tables"}
     taught = figures["language-tables"]
-    assert taught["training_seconds"]["mean"] > 0
+    assert taught["cpu_seconds"]["mean"] > 0
     assert taught["re_embedded"]["mean"] == figures["zero-shot"]["seconds"]["mean"] == 0
     assert (folder / "small.html").exists()
     assert "### Trained: memory" in (folder / "small.md").read_text(encoding="utf-8")

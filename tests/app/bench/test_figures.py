@@ -63,10 +63,10 @@ def test_costs_add_up_and_a_refused_step_stores_nothing_new() -> None:
     steps = [
         step("one", stored_bytes=10, re_embedded=5),
         step("two", stored_bytes=30, re_embedded=7),
-        step("three", stored_bytes=0, refused="No picture changed.", seconds=0.0, training_seconds=0.0),
+        step("three", stored_bytes=0, refused="No picture changed.", seconds=0.0, cpu_seconds=0.0),
     ]
     found = figures_of(cell(SLICES, steps=steps))
-    assert (found["training_seconds"], found["seconds"], found["stored_bytes"]) == (4, 6, 30)
+    assert (found["cpu_seconds"], found["seconds"], found["stored_bytes"]) == (4, 6, 30)
     assert (found["re_embedded"], found["refused"], found["peak_bytes"]) == (12, 1, 5_000_000)
 
 
