@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from model_updates.encoder import Encoder, training, unit
 from model_updates.towers import is_expandable, resize_token_table, token_table
@@ -26,6 +26,38 @@ def full_length(encoder: Encoder, texts: list[str]) -> Tensor:
     with torch.inference_mode():
         features: Tensor = encoder.model.encode_text(padded)  # type: ignore[operator]
     return features
+
+
+def test_texts_of_like_length_run_together_and_come_back_in_their_order() -> None:
+    encoder = tiny_encoder()
+    texts = [" ".join(["red bar"] * (1 + number % 7)) for number in range(50)]
+    tokens = encoder.tokenize(texts)
+    ran: list[tuple[int, ...]] = []
+    transformer: nn.Module = encoder.model.transformer  # type: ignore[assignment]
+    hook = transformer.register_forward_pre_hook(
+        lambda _module, given: ran.append(tuple(given[0].shape[:2]))
+    )
+    with torch.no_grad():
+        apart, whole = encoder.forward_tokens(tokens), encoder.forward_tokens(tokens, together=True)
+    hook.remove()
+    torch.testing.assert_close(apart, whole, rtol=1e-5, atol=1e-6)
+    assert ran[-1] == tuple(tokens.shape)
+    assert sum(rows for rows, _ in ran[:-1]) == 50
+    assert sum(rows * length for rows, length in ran[:-1]) < 0.8 * tokens.numel()
+
+
+def test_a_text_learns_the_same_alone_and_among_longer_ones() -> None:
+    encoder = tiny_encoder()
+    tokens = encoder.tokenize([" ".join(["red bar"] * (1 + number % 7)) for number in range(40)])
+    table = token_table(encoder.model)
+    assert table is not None
+    gradients: list[Tensor] = []
+    for together in (True, False):
+        table.grad = None
+        encoder.forward_tokens(tokens, together=together).square().sum().backward()  # type: ignore[no-untyped-call]
+        assert table.grad is not None
+        gradients.append(table.grad.clone())
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
 
 
 def test_padding_to_the_longest_text_gives_open_clips_full_length_features() -> None:
