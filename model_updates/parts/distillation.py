@@ -92,6 +92,30 @@ class RowOptions(TwoTowerOptions):
             raise BadStrategyOption(f"reduction is one of {', '.join(REDUCTIONS)}, got {self.reduction!r}")
 
 
+class DistilledRows(Distilled):
+    """Base of the methods that compare rows of similarities, pictures by texts and texts by pictures."""
+
+    Options = RowOptions
+    options: RowOptions
+
+    @abstractmethod
+    def divergences(self, old: Tensor, new: Tensor, same: Tensor) -> Tensor:
+        """Returns each row's part of the term, (r,).
+
+        Args:
+            old: (r, c) cosines of the old model.
+            new: (r, c) cosines of the model in training.
+            same: (r, c) bool, which columns are right for a row.
+        """
+
+    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        """Returns the divergences of both directions, weighted."""
+        options, seen, same = self.options, sides(new, old), same_picture(batch)
+        before, now = seen.old_similarities, seen.similarities
+        found = [self.divergences(before, now, same), self.divergences(before.T, now.T, same)]
+        return options.alpha / 2 * torch.stack([reduced(rows, options.reduction) for rows in found]).sum()
+
+
 def sides(new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor]) -> Sides:
     """Returns raw features as unit rows."""
     return Sides(*(normalize(rows, dim=-1) for rows in (*new, *old)))

@@ -16,7 +16,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from model_updates.encoder import Encoder
 from model_updates.families import Family
-from model_updates.parts.two_towers import TwoTowers
+from model_updates.parts.merging import return_to
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import Epochs, UpdateContext
 
 
@@ -61,6 +62,39 @@ class MergingTowers(TwoTowers):
     def _release(self, batches: Epochs) -> None:
         put(self._encoder.model, self.merged(self.parameters()))
         count_statistics(self._encoder, batches, self._seed)
+
+
+class TaskVectors(MergingTowers):
+    """Base of the strategies that train every update from the base, and release the base with all changes merged in.
+
+    Attributes:
+        updates: whose changes have been taken.
+        base: the base's parameters, while an update runs.
+    """
+
+    def __init__(self, options: TwoTowerOptions | None = None) -> None:
+        super().__init__(options)
+        self.updates = 0
+        self.base: dict[str, Tensor] = {}
+
+    @abstractmethod
+    def add_up(self, trained: Mapping[str, Tensor]) -> None:
+        """Takes an update's change into what is kept; `base` is there."""
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Goes back to the base, and lets every parameter train."""
+        super().before_update(context)
+        base = context.open_anchor().model
+        return_to(context.encoder.model, base)
+        self.base = values_of(base)
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Merges, and takes this update's change."""
+        trained = {name: value.clone() for name, value in self.parameters().items()}
+        super().after_update(context, batches)
+        self.add_up(trained)
+        self.base = {}
+        self.updates += 1
 
 
 def values_of(model: nn.Module) -> dict[str, Tensor]:

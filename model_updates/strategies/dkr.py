@@ -21,19 +21,10 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from model_updates.families import Family
-from model_updates.pairs import Batch
-from model_updates.parts.distillation import (
-    Distilled,
-    RowOptions,
-    reduced,
-    right_rows,
-    row_divergence,
-    same_picture,
-    sides,
-)
+from model_updates.parts.distillation import DistilledRows, right_rows, row_divergence
 
 
-class Dkr(Distilled):
+class Dkr(DistilledRows):
     """Distilled knowledge rectification."""
 
     name = "dkr"
@@ -43,18 +34,10 @@ class Dkr(Distilled):
     trains = "both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "as mod-x"
-    Options = RowOptions
-    options: RowOptions
 
-    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns the divergence from rectified rows, in both directions."""
-        options, seen, same = self.options, sides(new, old), same_picture(batch)
-        before, now = seen.old_similarities, seen.similarities
-        found = [
-            rectified_divergence(m_old, m_new, same, options.kl_temperature)
-            for m_old, m_new in ((before, now), (before.T, now.T))
-        ]
-        return options.alpha / 2 * torch.stack([reduced(rows, options.reduction) for rows in found]).sum()
+    def divergences(self, old: Tensor, new: Tensor, same: Tensor) -> Tensor:
+        """Returns those of rectified rows."""
+        return rectified_divergence(old, new, same, self.options.kl_temperature)
 
 
 def rectified_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:

@@ -18,23 +18,13 @@ Kept between updates: nothing but the encoder itself, the teacher of the next on
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from model_updates.families import Family
-from model_updates.pairs import Batch
-from model_updates.parts.distillation import (
-    Distilled,
-    RowOptions,
-    reduced,
-    right_rows,
-    row_divergence,
-    same_picture,
-    sides,
-)
+from model_updates.parts.distillation import DistilledRows, right_rows, row_divergence
 
 
-class ModX(Distilled):
+class ModX(DistilledRows):
     """Maintaining off-diagonal information."""
 
     name = "mod-x"
@@ -44,18 +34,10 @@ class ModX(Distilled):
     trains = "both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "about a quarter more time an epoch (C-CLIP, Table 9: +28 %)"
-    Options = RowOptions
-    options: RowOptions
 
-    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns the divergence of the rows that were right, in both directions."""
-        options, seen, same = self.options, sides(new, old), same_picture(batch)
-        before, now = seen.old_similarities, seen.similarities
-        found = [
-            right_row_divergence(m_old, m_new, same, options.kl_temperature)
-            for m_old, m_new in ((before, now), (before.T, now.T))
-        ]
-        return options.alpha / 2 * torch.stack([reduced(rows, options.reduction) for rows in found]).sum()
+    def divergences(self, old: Tensor, new: Tensor, same: Tensor) -> Tensor:
+        """Returns those of the rows that were right."""
+        return right_row_divergence(old, new, same, self.options.kl_temperature)
 
 
 def right_row_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:

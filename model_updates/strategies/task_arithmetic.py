@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
-from model_updates.parts.merging import added, return_to, task_vector
-from model_updates.parts.merging_towers import MergingTowers, values_of
+from model_updates.parts.merging import added, task_vector
+from model_updates.parts.merging_towers import TaskVectors
 from model_updates.parts.two_towers import TwoTowerOptions
-from model_updates.strategy import Epochs, State, UpdateContext
+from model_updates.strategy import State
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TaskArithmeticOptions(TwoTowerOptions):
             raise BadStrategyOption(f"scale is from 0, which stands for 1/T, to 2, got {self.scale}")
 
 
-class TaskArithmetic(MergingTowers):
+class TaskArithmetic(TaskVectors):
     """The base plus a share of every update's task vector."""
 
     name = "task-arithmetic"
@@ -57,43 +57,30 @@ class TaskArithmetic(MergingTowers):
     def __init__(self, options: TaskArithmeticOptions | None = None) -> None:
         super().__init__(options)
         self._sum: dict[str, Tensor] = {}
-        self._updates = 0
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Goes back to the base, and lets every parameter train."""
-        super().before_update(context)
-        base = context.open_anchor().model
-        return_to(context.encoder.model, base)
-        self._base = values_of(base)
 
     def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the base with all changes added."""
-        return added(
-            self._base, self._summed(trained), trained, self.options.scale or 1 / (self._updates + 1)
-        )
+        return added(self.base, self._summed(trained), trained, self.options.scale or 1 / (self.updates + 1))
 
-    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Adds this update's change to the sum, and merges."""
-        summed = self._summed(self.parameters())
-        super().after_update(context, batches)
-        self._sum, self._base = summed, {}
-        self._updates += 1
+    def add_up(self, trained: Mapping[str, Tensor]) -> None:
+        """Adds an update's change to the sum."""
+        self._sum = self._summed(trained)
 
     def notes(self) -> list[str]:
         """Says how many changes were added."""
-        return [f"The changes of {self._updates} updates are added to the base."]
+        return [f"The changes of {self.updates} updates are added to the base."]
 
     def carried(self) -> State:
         """Returns the sum and the number of its vectors."""
-        return State(self._sum, {"updates": self._updates}) if self._updates else State()
+        return State(self._sum, {"updates": self.updates}) if self.updates else State()
 
     def carry(self, state: State) -> None:
         """Takes them."""
         self._sum = {name: value.clone() for name, value in state.tensors.items()}
-        self._updates = int(state.facts["updates"])
+        self.updates = int(state.facts["updates"])
 
     def _summed(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        change = task_vector(self._base, trained)
+        change = task_vector(self.base, trained)
         return {
             name: value + self._sum[name].to(value) if name in self._sum else value
             for name, value in change.items()

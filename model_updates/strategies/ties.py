@@ -24,10 +24,10 @@ from dataclasses import dataclass, fields
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
-from model_updates.parts.merging import SignSums, added, return_to, task_vector, trimmed
-from model_updates.parts.merging_towers import MergingTowers, values_of
+from model_updates.parts.merging import SignSums, added, task_vector, trimmed
+from model_updates.parts.merging_towers import TaskVectors
 from model_updates.parts.two_towers import TwoTowerOptions
-from model_updates.strategy import Epochs, State, UpdateContext
+from model_updates.strategy import State
 
 PARTS = tuple(field.name for field in fields(SignSums))
 
@@ -52,7 +52,7 @@ class TiesOptions(TwoTowerOptions):
             )
 
 
-class Ties(MergingTowers):
+class Ties(TaskVectors):
     """The base plus the changes that agree."""
 
     name = "ties"
@@ -67,29 +67,18 @@ class Ties(MergingTowers):
     def __init__(self, options: TiesOptions | None = None) -> None:
         super().__init__(options)
         self._sums: SignSums | None = None
-        self._updates = 0
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Goes back to the base, and lets every parameter train."""
-        super().before_update(context)
-        base = context.open_anchor().model
-        return_to(context.encoder.model, base)
-        self._base = values_of(base)
 
     def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the base with the merged change added."""
-        return added(self._base, self._summed(trained).merged(), trained, self.options.scale)
+        return added(self.base, self._summed(trained).merged(), trained, self.options.scale)
 
-    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Adds this update's change to the sums, and merges."""
-        sums = self._summed(self.parameters())
-        super().after_update(context, batches)
-        self._sums, self._base = sums, {}
-        self._updates += 1
+    def add_up(self, trained: Mapping[str, Tensor]) -> None:
+        """Adds an update's change to the sums."""
+        self._sums = self._summed(trained)
 
     def notes(self) -> list[str]:
         """Says how many changes were merged."""
-        return [f"The changes of {self._updates} updates are merged into the base."]
+        return [f"The changes of {self.updates} updates are merged into the base."]
 
     def carried(self) -> State:
         """Returns sums and counts."""
@@ -97,7 +86,7 @@ class Ties(MergingTowers):
             return State()
         sums = {part: getattr(self._sums, part) for part in PARTS}
         tensors = {f"{part}/{name}": value for part, values in sums.items() for name, value in values.items()}
-        return State(tensors, {"updates": self._updates})
+        return State(tensors, {"updates": self.updates})
 
     def carry(self, state: State) -> None:
         """Takes them."""
@@ -105,10 +94,10 @@ class Ties(MergingTowers):
         for key, value in state.tensors.items():
             part, _, name = key.partition("/")
             parts[part][name] = value.clone()
-        self._sums, self._updates = SignSums(**parts), int(state.facts["updates"])
+        self._sums, self.updates = SignSums(**parts), int(state.facts["updates"])
 
     def _summed(self, trained: Mapping[str, Tensor]) -> SignSums:
-        change = trimmed(task_vector(self._base, trained), self.options.keep)
+        change = trimmed(task_vector(self.base, trained), self.options.keep)
         if self._sums is None:
             return SignSums.none(change).with_one_more(change)
         return self._sums.to(self._encoder.device).with_one_more(change)
