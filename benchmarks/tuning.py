@@ -49,13 +49,13 @@ def main() -> int:
     encoder = open_encoder("perennial-tiny")
     settings = home_of(TUNING, asked.data, asked.work, say)
     tasks, trials = [], {}
-    for name in _names(asked.strategy):
+    for name in _names():
         sequence = _sequence(name)
         trials[name] = (
             sequence,
             [Compared(name=name, options=options) for options in trials_of(name, encoder)],
         )
-        for compared in trials[name][1]:
+        for compared in trials[name][1] if not asked.strategy or name in asked.strategy else ():
             path = cell_path(asked.cells, sequence.name, compared.label, 0)
             tasks.append(CellTask(settings, sequence, compared, 0, path))
     left = [] if asked.report_only else missing(tasks)
@@ -81,9 +81,7 @@ def score(cell: Cell) -> float:
     return sum(found["t2i_r1"] + found["t2i_r10"] for found in last) / (2 * len(last))
 
 
-def _names(only: Sequence[str] | None) -> list[str]:
-    if only:
-        return list(only)
+def _names() -> list[str]:
     files = [path for path in sorted(SEQUENCES.glob("*.toml")) if path != TUNED]
     sequences = [read_sequence(path) for path in files if "tuned" in tomllib.loads(path.read_text())]
     named = {one.name for sequence in sequences for one in sequence.strategies}
