@@ -75,7 +75,7 @@ class _CompareTab:
             self._ask,
             [self.left, self.right, self.query, self.language],
             [self.status, self.answers, *sides, self.table],
-            api_name="compare",
+            api_visibility="private",  # programs call `client_api`
             concurrency_id="search",
             show_progress="minimal",
             show_progress_on=[self.first, self.second],

@@ -13,6 +13,7 @@ from app.demo.guide import Guide, guide_for
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.ui.access import Access, admin_name, searcher_name
+from app.ui.client_api import add_client_api
 from app.ui.compare import add_compare_tab
 from app.ui.demo import add_guide_tab
 from app.ui.releases import add_releases_tab
@@ -59,6 +60,7 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
                 add_search_tab(blocks, serving)
             with gr.Tab("Compare", id="compare") as tab:
                 add_compare_tab(serving, tab)
+        add_client_api(serving)
     return blocks
 
 

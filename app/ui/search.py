@@ -90,7 +90,7 @@ class _SearchTab:
             self._first_page,
             inputs,
             outputs,
-            api_name="search",
+            api_visibility="private",  # programs call `client_api`
             show_progress="minimal",
             show_progress_on=[self.gallery],
             **shared,
