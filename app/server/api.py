@@ -10,21 +10,29 @@ from importlib import metadata
 from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from app.server import api_learning, api_search
-from app.server.api_errors import trouble_of
+from app.server.api_errors import ErrorOut, trouble_of
 from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
+from app.server.known_fields import only_known_fields
+from app.server.metrics import CONTENT_TYPE
+from app.server.observing import Observer
 from app.server.security import Passwords
 from app.server.serving import OWN_ERRORS, Serving
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+ROUTERS = (api_search.router, api_learning.router)
+_REFUSED: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
+    "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},
+}
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -38,9 +46,10 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan)
     app.state.serving = serving
     _handle_errors(app)
+    app.add_middleware(Observer, metrics=serving.metrics)
     _protect(app, serving.settings, passwords)
-    app.include_router(api_search.router)
-    app.include_router(api_learning.router)
+    for router in ROUTERS:
+        app.include_router(router, dependencies=[Depends(only_known_fields)], responses=_REFUSED)
     _add_health(app, serving)
     app.add_api_route(
         "/v1/{rest:path}",
@@ -98,6 +107,16 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
             "commit": snapshot.commit,
             "problem": serving.problem,
         }
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics() -> Response:
+        """Tells Prometheus what is counted."""
+        return Response(serving.metrics.text(), media_type=CONTENT_TYPE)
+
+    @app.get("/v1/openapi.json", include_in_schema=False)
+    async def openapi() -> JSONResponse:
+        """Describes REST."""
+        return JSONResponse(app.openapi())
 
     @app.get("/version")
     async def version() -> dict[str, str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from app import errors as app_errors
+from app.server.known_fields import UnknownField
 from app.server.security import NotAllowed
 from app.server.serving import TooBusy
 from index import errors as index_errors
@@ -28,6 +31,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
     (
         422,
         (
+            UnknownField,
             ingest_errors.BadUpload,
             ingest_errors.BadItem,
             ingest_errors.UnknownLanguage,
@@ -65,6 +69,13 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
     ),
 )
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+class ErrorOut(BaseModel):
+    """What every refusal says; `code` is stable, the sentence is for people."""
+
+    error: str
+    code: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,11 @@ def chunk(chunk_id: str, state: State) -> ChunkOut:
     return chunk_out(state.workspace.catalog.chunk(chunk_id))
 
 
-@router.get("/chunks/{chunk_id}/report.csv")
+@router.get(
+    "/chunks/{chunk_id}/report.csv",
+    response_class=Response,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
 def report_csv(chunk_id: str, state: State) -> Response:
     """Returns the rows of a chunk's report that have something to say, as CSV."""
     record = state.workspace.catalog.chunk(chunk_id)

@@ -30,6 +30,9 @@ router = APIRouter(prefix="/v1")
 # A picture's address names its content, so what is kept can never become stale. Private: behind a password.
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 _LARGEST_SIDE = 1600
+_PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/webp": {"schema": {"type": "string", "format": "binary"}}}}
+}
 
 
 @router.post("/search")
@@ -65,13 +68,13 @@ def compare(body: CompareRequest, state: State) -> dict[str, Any]:
     }
 
 
-@router.get("/images/{image_id}/thumbnail")
+@router.get("/images/{image_id}/thumbnail", response_class=Response, responses=_PICTURE)
 def thumbnail(image_id: str, state: State) -> Response:
     """Returns a picture's thumbnail."""
     return Response(state.workspace.blobs.thumbnail(image_id), media_type="image/webp", headers=_FOREVER)
 
 
-@router.get("/images/{image_id}")
+@router.get("/images/{image_id}", response_class=Response, responses=_PICTURE)
 def image(image_id: str, state: State) -> Response:
     """Returns a picture to look at: drawn anew, so that nothing hidden in the uploaded file goes out."""
     picture = state.workspace.load_image(image_id)

@@ -21,6 +21,7 @@ from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import Answer, CompareAnswer, LiveSnapshot, Snapshot, compare, search_text
+from app.server.metrics import ServerMetrics, counted
 from app.server.work import Work
 from app.workspace import Workspace
 from index.errors import IndexingError
@@ -79,6 +80,8 @@ class Serving:
         self.workspace = workspace
         self.settings = workspace.settings
         self.work = Work(workspace, on_ended=self.refresh)
+        self.metrics = ServerMetrics()
+        self.metrics.watch(self)
         self._live: LiveSnapshot | None = None
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
@@ -124,6 +127,7 @@ class Serving:
         if self._live is not None:
             is_new = self._live.refresh()
             if is_new:
+                self.metrics.swapped()
                 self._forget_others()
             return is_new
         try:
@@ -145,6 +149,10 @@ class Serving:
             self.refresh()
 
     # Searching
+
+    def live(self) -> Snapshot | None:
+        """Returns the live snapshot, if one is loaded."""
+        return None if self._live is None else self._live.current
 
     def snapshot(self, release: str | None = None) -> Snapshot:
         """Returns the live snapshot, or that of any release; the last few others stay loaded.
@@ -171,6 +179,7 @@ class Serving:
             self._others.move_to_end(wanted)
             return self._others[wanted]
 
+    @counted
     def search(
         self,
         text: str,

@@ -1,0 +1,192 @@
+"""What a server tells Prometheus: counted as queries are answered, and read from the home when it is scraped.
+
+Labels come from closed sets alone (learned languages, releases, routes), so that no caller can make new series.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Collection, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from app.search import Answer
+from ingest.records import JOB_STATES
+
+if TYPE_CHECKING:
+    from app.server.serving import Serving
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OTHER = "other"
+
+# Around what one query takes: some milliseconds with a small encoder on a GPU, seconds with a large one on a busy CPU.
+_SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_JOBS_COUNTED = 1000
+
+Asked = ParamSpec("Asked")
+
+
+class ServerMetrics:
+    """The counters of one server process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each, which no panel shows
+        self.registry = CollectorRegistry()
+        self._learned: dict[str, frozenset[str]] = {}
+        own: dict[str, Any] = {"namespace": "perennial", "registry": self.registry}
+        self._searches = Counter(
+            "searches", "Answered queries by the language they were read in.", ["language", "release"], **own
+        )
+        self._refused = Counter("searches_refused", "Queries that got a sentence instead.", ["reason"], **own)
+        self._seconds = Histogram(
+            "search_seconds",
+            "Where the time of an answered query went; total includes waiting.",
+            ["part"],
+            buckets=_SECONDS,
+            **own,
+        )
+        self._under_way = Gauge("searches_under_way", "Queries being answered or waiting for a place.", **own)
+        self._swaps = Counter("swaps", "Releases that took the place of another without a pause.", **own)
+        self._http = Histogram(
+            "http_seconds",
+            "Requests to REST by route, until the answer begins.",
+            ["method", "route", "status"],
+            buckets=_SECONDS,
+            **own,
+        )
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+
+    def watch(self, serving: Serving) -> None:
+        """Adds what is read from the home at each scrape."""
+        self.registry.register(_Home(serving))
+
+    def swapped(self) -> None:
+        """Counts a release that took over."""
+        self._swaps.inc()
+
+    def answered(self, answer: Answer, seconds: float, learned: Collection[str]) -> None:
+        """Counts an answered query once, under the likeliest language it was read in."""
+        language = answer.language.split(" ")[0]
+        self._searches.labels(language if language in learned else OTHER, answer.release).inc()
+        parts = {"encode": answer.encode_seconds, "index": answer.index_seconds, "total": seconds}
+        if any(hit.match is not None for hit in answer.hits):
+            parts["rerank"] = answer.rerank_seconds
+        for part, spent in parts.items():
+            self._seconds.labels(part).observe(spent)
+
+    def learned(self, serving: Serving, release: str) -> frozenset[str]:
+        """Returns the languages of a release; it never changes, so its manifest is read once."""
+        if release not in self._learned:
+            manifest = serving.workspace.releases.release(release).manifest
+            self._learned[release] = frozenset(manifest.languages)
+        return self._learned[release]
+
+    def refused(self, error: Exception) -> None:
+        """Counts a query that was not answered."""
+        self._refused.labels(type(error).__name__).inc()
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Counts a request to REST."""
+        self._http.labels(method, route, str(status)).observe(seconds)
+
+    def under_way(self) -> Gauge:
+        """The gauge of queries that have come in and not gone out."""
+        return self._under_way
+
+    def text(self) -> bytes:
+        """Returns everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+def counted(
+    search: Callable[Concatenate[Serving, Asked], Answer],
+) -> Callable[Concatenate[Serving, Asked], Answer]:
+    """Has a search of `Serving` counted and timed, answered or not."""
+
+    @wraps(search)
+    def counting(serving: Serving, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+        started = time.perf_counter()
+        with serving.metrics.under_way().track_inprogress():
+            try:
+                answer = search(serving, *args, **kwargs)
+            except Exception as error:
+                serving.metrics.refused(error)
+                raise
+        learned = serving.metrics.learned(serving, answer.release)
+        serving.metrics.answered(answer, time.perf_counter() - started, learned)
+        return answer
+
+    return counting
+
+
+class _Home(Collector):
+    """What the home holds at the moment of the scrape."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    def describe(self) -> list[Metric]:
+        """Says nothing beforehand: registering must not read the home."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields jobs, chunks, gallery and the live release with its recall."""
+        yield from self._work()
+        yield from self._live()
+
+    def _work(self) -> Iterator[Metric]:
+        catalog = self._serving.workspace.catalog
+        jobs = GaugeMetricFamily(
+            "perennial_jobs", "Jobs by kind and state, of the last thousand.", labels=["kind", "state"]
+        )
+        listed = catalog.jobs(limit=_JOBS_COUNTED)
+        tally = Tally((job.kind, job.state) for job in listed)
+        for kind in sorted({"update", "ingest", "gallery"} | {job.kind for job in listed}):
+            for state in JOB_STATES:
+                jobs.add_metric([kind, state], tally[kind, state])
+        yield jobs
+        chunks = GaugeMetricFamily("perennial_chunks", "Chunks by standing.", labels=["standing"])
+        for standing, count in sorted(Tally(chunk.standing for chunk in catalog.chunks()).items()):
+            chunks.add_metric([standing], count)
+        yield chunks
+
+    def _live(self) -> Iterator[Metric]:
+        problem = GaugeMetricFamily(
+            "perennial_problem", "1 while the newest release is not the one that answers."
+        )
+        problem.add_metric([], float(self._serving.problem is not None))
+        yield problem
+        snapshot = self._serving.live()
+        if snapshot is None:
+            return
+        live = GaugeMetricFamily("perennial_live", "The commit that answers.", labels=["release", "version"])
+        live.add_metric([snapshot.release.id, snapshot.release.version], snapshot.commit)
+        yield live
+        pictures = GaugeMetricFamily("perennial_gallery_pictures", "Pictures that search may return.")
+        pictures.add_metric([], len(snapshot.generation) - len(snapshot.hidden))
+        yield pictures
+        recall = GaugeMetricFamily(
+            "perennial_recall_percent",
+            "Recall of the live release on held-out pairs.",
+            labels=["language", "domain", "view", "metric"],
+        )
+        for part in snapshot.release.manifest.slices:
+            for metric, value in sorted(part.recalls.items()):
+                recall.add_metric([part.language, part.domain, part.view, metric], value)
+        yield recall
