@@ -124,26 +124,31 @@ def visibility(pictures: Tensor, batch: Known, old: Known, scale: Tensor | float
 
 
 def displacement(
-    pictures: Tensor, old: Known, scale: Tensor | float, weights: Tensor | None = None
+    pictures: Tensor, batch: Known, old: Known, scale: Tensor | float, weights: Tensor | None = None
 ) -> Tensor:
-    """Returns old text → its own old picture against the batch's new pictures; (b, dim) unit rows.
+    """Returns old text → its own old picture against the batch's new pictures that have other captions.
+
+    A new picture with the same caption is as right as the old one: it displaces nothing.
 
     Args:
         pictures: (b, dim) unit features of the batch's pictures, with gradients.
+        batch: the batch's pairs.
         old: the pairs that nothing new may displace.
         scale: the inverse temperature.
         weights: (n,) how much each old pair counts; they add up to 1. None: all the same.
     """
     own = (old.texts * old.pictures).sum(dim=1, keepdim=True)
-    logits = scale * torch.cat([own, old.texts @ pictures.T], dim=1)
+    same = old.caption[:, None] == batch.caption[None, :]
+    new = (old.texts @ pictures.T).masked_fill(same, -torch.inf)
+    logits = scale * torch.cat([own, new], dim=1)
     own_first = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
     if weights is None:
         return cross_entropy(logits, own_first)
     return (weights * cross_entropy(logits, own_first, reduction="none")).sum()
 
 
-def still_found(old: Known) -> Known:
-    """Returns the old pairs whose caption has its own picture among the ten nearest of the old pictures.
+def still_found(old: Known) -> Tensor:
+    """Returns the rows (f,) whose caption has its own picture among the ten nearest of the old pictures.
 
     Only what people find can be displaced. To keep the order of a domain that nobody finds yet, new pictures would
     have to avoid words that are theirs as well: on photographs beside untaught drawn objects that cost 5 points.
@@ -154,7 +159,7 @@ def still_found(old: Known) -> Known:
     first[number.flip(0)] = places.flip(0)
     own = (old.texts * old.pictures).sum(dim=1, keepdim=True)
     nearer = (old.texts @ old.pictures[first].T > own) & (old.picture[:, None] != old.picture[first][None, :])
-    return old.rows((nearer.sum(dim=1) < FOUND).nonzero()[:, 0])
+    return (nearer.sum(dim=1) < FOUND).nonzero()[:, 0]
 
 
 def belongs(rows: Known, columns: Known) -> Tensor:

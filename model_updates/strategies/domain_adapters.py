@@ -198,11 +198,11 @@ class DomainAdapters(Strategy):
         own = [n for n, pair in enumerate(data.memory.pairs) if pair.domain in self._adapters]
         others = sorted(set(range(len(memory))) - set(own))
         self._old = memory.rows(torch.tensor(others, dtype=torch.int64, device=device))
-        # For deltas in a tower all old captions were measured to do well (docs/results/real-input.md), and stay.
-        self._found = still_found(self._old) if maps_features(self._encoder) else self._old
-        self._weights = None
-        if self._found is self._old and others:
-            self._weights = even_weights([data.memory.pairs[n].domain for n in others]).to(device)
+        found = still_found(self._old)
+        self._found, self._weights = self._old.rows(found), None
+        if len(found) and not maps_features(self._encoder):
+            domains = [data.memory.pairs[others[n]].domain for n in found.tolist()]
+            self._weights = even_weights(domains).to(device)
         self._earlier = Earlier(self._encoder, data, memory, own, pictures=self.reads_pictures)
         generator = torch.Generator().manual_seed(self._seed)
         some = torch.randperm(len(self._taught), generator=generator)[:MOST_TEXTS]
@@ -246,7 +246,7 @@ class DomainAdapters(Strategy):
         if len(self._found):
             given = self.options.displacement
             weight = usual.displacement if given == KIND_DEFAULT else given
-            terms["displacement"] = weight * displacement(pictures, self._found, scale, self._weights)
+            terms["displacement"] = weight * displacement(pictures, pairs, self._found, scale, self._weights)
         return terms
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:

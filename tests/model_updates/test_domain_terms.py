@@ -37,6 +37,7 @@ def pairs(texts: Tensor, pictures: Tensor, *captions: int, first_picture: int = 
 
 NEW = pairs(rows(0, 90), rows(10, 80), 0, 1)
 OLD = pairs(rows(0, 180), rows(5, 170), 0, 7, first_picture=10)
+OTHERS = pairs(rows(0, 90), rows(10, 80), 20, 21)  # captions that no old picture has
 
 
 def test_with_one_caption_a_picture_contrast_is_clips_loss() -> None:
@@ -70,13 +71,14 @@ def test_displacement_counts_each_domain_as_much_however_few_pairs_it_has() -> N
     weights = even_weights(["many", "many", "many", "few"])
     assert weights.tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
     old = joined([OLD, OLD, OLD.rows(torch.tensor([0]))])
-    each = torch.stack([displacement(rows(0), old.rows(torch.tensor([n])), SCALE) for n in range(5)])
+    one = OTHERS.rows(torch.tensor([0]))
+    each = torch.stack([displacement(rows(0), one, old.rows(torch.tensor([n])), SCALE) for n in range(5)])
     told = torch.tensor([0.1, 0.2, 0.3, 0.0, 0.4])
-    assert float(displacement(rows(0), old, SCALE, told)) == pytest.approx(float((told * each).sum()))
+    assert float(displacement(rows(0), one, old, SCALE, told)) == pytest.approx(float((told * each).sum()))
 
 
 def test_displacement_falls_as_new_pictures_step_away_from_old_texts() -> None:
-    near, far = displacement(rows(0, 180), OLD, SCALE), displacement(rows(90, 270), OLD, SCALE)
+    near, far = (displacement(pictures, OTHERS, OLD, SCALE) for pictures in (rows(0, 180), rows(90, 270)))
     assert far < near
     alone = [SCALE * math.cos(math.radians(a)) for a in (5, 10)]
     others = [[SCALE * math.cos(math.radians(a)) for a in angles] for angles in ((90, 90), (90, 90))]
@@ -87,6 +89,16 @@ def test_displacement_falls_as_new_pictures_step_away_from_old_texts() -> None:
     assert float(far) == pytest.approx(sum(by_hand) / 2, rel=1e-5)
 
 
+def test_a_new_picture_with_the_same_caption_displaces_nothing() -> None:
+    # NEW's first caption is OLD's first: of the two new pictures, only the second can be in its way.
+    by_hand = []
+    for own, rest in ((5, (60,)), (10, (180, 120))):
+        logits = [SCALE * math.cos(math.radians(angle)) for angle in (own, *rest)]
+        by_hand.append(math.log(sum(map(math.exp, logits))) - logits[0])
+    found = displacement(rows(0, 60), NEW, OLD, SCALE)
+    assert float(found) == pytest.approx(sum(by_hand) / 2, rel=1e-5)
+
+
 def test_a_gradient_reaches_the_new_pictures_and_is_finite() -> None:
     raw = torch.tensor([[1.0, 0.2], [0.1, 1.0]], requires_grad=True)
     pictures = normalize(raw, dim=-1)
@@ -94,7 +106,7 @@ def test_a_gradient_reaches_the_new_pictures_and_is_finite() -> None:
     (
         contrast(pictures, NEW, NEW, SCALE)
         + visibility(pictures, NEW, everything_masked, SCALE)
-        + displacement(pictures, OLD, SCALE)
+        + displacement(pictures, NEW, OLD, SCALE)
     ).backward()  # type: ignore[no-untyped-call]
     assert raw.grad is not None
     assert bool(raw.grad.isfinite().all())
@@ -128,7 +140,7 @@ def test_only_what_is_found_can_be_displaced() -> None:
 
     kept = still_found(Known(texts, pictures, numbers, numbers))
 
-    assert kept.picture.tolist() == list(range(11))
+    assert kept.tolist() == list(range(11))
 
 
 def test_several_captions_of_a_picture_count_it_once() -> None:

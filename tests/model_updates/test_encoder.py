@@ -34,9 +34,7 @@ def test_texts_of_like_length_run_together_and_come_back_in_their_order() -> Non
     tokens = encoder.tokenize(texts)
     ran: list[tuple[int, ...]] = []
     transformer: nn.Module = encoder.model.transformer  # type: ignore[assignment]
-    hook = transformer.register_forward_pre_hook(
-        lambda _module, given: ran.append(tuple(given[0].shape[:2]))
-    )
+    hook = transformer.register_forward_pre_hook(lambda _module, given: ran.append(tuple(given[0].shape[:2])))
     with torch.no_grad():
         apart, whole = encoder.forward_tokens(tokens), encoder.forward_tokens(tokens, together=True)
     hook.remove()
