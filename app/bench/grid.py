@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -91,11 +92,7 @@ def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say, fresh: bool
 
 
 def _finished(tasks: Sequence[CellTask], processes: int, fresh: bool) -> Iterator[tuple[CellTask, str]]:
-    # spawn, not fork: torch's threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        max(1, processes), mp_context=context, max_tasks_per_child=1 if fresh else None
-    ) as pool:
+    with _pool(processes, fresh) as pool:
         waiting: dict[Future[str], CellTask] = {}
         queue = list(tasks)
         while queue or waiting:
@@ -105,6 +102,28 @@ def _finished(tasks: Sequence[CellTask], processes: int, fresh: bool) -> Iterato
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
                 yield waiting.pop(future), future.result()
+
+
+def _pool(processes: int, fresh: bool) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        max(1, processes),
+        mp_context=multiprocessing.get_context("spawn"),  # not fork: torch's threads do not survive one
+        initializer=_end_with_parent,
+        max_tasks_per_child=1 if fresh else None,
+    )
+
+
+def _end_with_parent() -> None:
+    """Ends this process as soon as the one that started it is gone: a benchmark that was killed computes no further."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _run(task: CellTask) -> str:
