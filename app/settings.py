@@ -85,6 +85,11 @@ class Settings(BaseSettings):
         max_query_characters: Longer queries are refused; the encoder reads far fewer.
         max_upload_bytes: The largest file the server takes; the command line has no such bound.
         password_file: `user:role:scrypt$salt$hash` lines; `python -m app.server.security USER ROLE` makes one.
+        proxy_user_header: A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
+        proxy_groups_header: In which it names their groups.
+        proxy_addresses: Of the proxy; from elsewhere the headers are not believed.
+        proxy_admins: Names or groups of admins.
+        proxy_contributors: Names or groups of contributors; everybody else may search.
         allow_open: Serve beyond loopback without a password.
         origins: Web origins that may call the server, beside its own.
         poll_seconds: How often servers and `follow` look for something new.
@@ -106,6 +111,11 @@ class Settings(BaseSettings):
     max_query_characters: int = Field(default=500, ge=1)
     max_upload_bytes: int = Field(default=512 * 1024**2, ge=1)
     password_file: Path | None = None
+    proxy_user_header: str | None = Field(default=None, min_length=1)
+    proxy_groups_header: str = "X-Forwarded-Groups"
+    proxy_addresses: Annotated[list[str], NoDecode] = ["127.0.0.1", "::1"]
+    proxy_admins: Annotated[list[str], NoDecode] = []
+    proxy_contributors: Annotated[list[str], NoDecode] = []
     allow_open: bool = False
     origins: Annotated[list[str], NoDecode] = []
     poll_seconds: float = Field(default=1.0, gt=0)
@@ -117,7 +127,7 @@ class Settings(BaseSettings):
     def _expand(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser()
 
-    @field_validator("origins", mode="before")
+    @field_validator("origins", "proxy_addresses", "proxy_admins", "proxy_contributors", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         """Takes `https://a.org,https://b.org`, since the environment has no lists."""

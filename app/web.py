@@ -50,7 +50,10 @@ def serve(settings: Settings) -> None:
         prepare_gradio(Path(uploads))
         with Workspace.open(settings) as workspace:
             app = create_app(Serving(workspace), passwords)
-            uvicorn.Server(server_options(app, settings.host, settings.port)).run()
+            options = server_options(app, settings.host, settings.port)
+            # Who signs people in must be seen at its own address, not at the one that it forwards for.
+            options.proxy_headers = settings.proxy_user_header is None
+            uvicorn.Server(options).run()
 
 
 def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
@@ -75,6 +78,8 @@ def require_protection(settings: Settings) -> Passwords | None:
     """
     if settings.password_file is not None:
         return Passwords.load(settings.password_file)
+    if settings.proxy_user_header is not None:
+        return None
     if settings.host not in LOOPBACK and not settings.allow_open:
         raise UsageProblem(
             f"Serving on {settings.host} would let everybody on the network upload and promote. Give a password "

@@ -102,4 +102,5 @@ class Guide:
 
 def guide_for(serving: Serving, passwords: Passwords | None) -> Guide | None:
     """Returns the guide of a demo's home that is open to its visitor; None elsewhere."""
-    return Guide(serving) if passwords is None and homes.is_guided(serving.settings.home) else None
+    is_open = passwords is None and serving.settings.proxy_user_header is None
+    return Guide(serving) if is_open and homes.is_guided(serving.settings.home) else None

@@ -196,6 +196,9 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
             by=by,
             progress=lambda stage: report(replace(stage, details={"chunk": chunk})),
         )
+    if job.arguments.get("held") and workspace.catalog.chunk(said["chunk_id"]).standing == "new":
+        why = f"{by} may not let a chunk teach; an admin looks at it and accepts it."
+        workspace.catalog.set_standing(said["chunk_id"], "held", by=by, why=why)
     result = {
         "report": _in_short(said),
         "commit": commit.number if commit else None,

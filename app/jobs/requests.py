@@ -21,7 +21,13 @@ from ingest.records import JobRecord
 
 
 def intake_job(
-    settings: Settings, received: Path, options: IntakeOptions, *, by: str, then: UpdateRequest | None = None
+    settings: Settings,
+    received: Path,
+    options: IntakeOptions,
+    *,
+    by: str,
+    then: UpdateRequest | None = None,
+    is_held: bool = False,
 ) -> JobRecord:
     """Queues taking an upload in.
 
@@ -31,11 +37,13 @@ def intake_job(
         options: How to take it in; limits stay the worker's own defaults.
         by: Who asked.
         then: An update to start afterwards, whatever chunk it names.
+        is_held: The chunk teaches nothing until somebody accepts it.
 
     Returns:
         The queued job.
     """
-    job = worker.submit(settings, "ingest", intake_arguments(received.name, options, by=by, then=then))
+    arguments = intake_arguments(received.name, options, by=by, then=then) | {"held": is_held}
+    job = worker.submit(settings, "ingest", arguments)
     folder = Home.open(settings.home).staging / job.id
     folder.mkdir(exist_ok=True)
     received.rename(folder / received.name)

@@ -16,19 +16,19 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from app.server import api_learning, api_search
-from app.server.api_errors import ErrorOut, trouble_of
+from app.server import api_events, api_learning, api_search
+from app.server.api_errors import ErrorOut, sentence_of, trouble_of
 from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
 from app.server.known_fields import only_known_fields
 from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
-from app.server.security import Passwords
+from app.server.security import Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-ROUTERS = (api_search.router, api_learning.router)
+ROUTERS = (api_search.router, api_learning.router, api_events.router)
 _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
     "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},
@@ -78,6 +78,7 @@ def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> N
         origins=frozenset(settings.origins),
         hosts=LOOPBACK | named if is_local and passwords is None else None,
         max_upload_bytes=settings.max_upload_bytes,
+        proxy=ProxySignIn.of(settings),
     )
     # The last one added is the outermost. Gradio adds no CORS headers of its own once it sees ours.
     app.add_middleware(Guard, rules=rules)
@@ -147,7 +148,9 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
-        return _answer(422, "invalid_request", " ".join(_sentence(problem) for problem in error.errors()[:3]))
+        return _answer(
+            422, "invalid_request", " ".join(sentence_of(problem) for problem in error.errors()[:3])
+        )
 
     @app.exception_handler(HTTPException)
     async def refused(_request: Request, error: HTTPException) -> JSONResponse:
@@ -165,13 +168,6 @@ def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unexpected(_request: Request, _error: Exception) -> JSONResponse:
         return _answer(500, "internal_error", "This is a mistake of the server; its log has the details.")
-
-
-def _sentence(problem: Any) -> str:
-    where = ".".join(str(part) for part in problem["loc"] if part not in {"body", "query", "path"})
-    if problem["type"] == "extra_forbidden":
-        return f"There is no field {where!r}."
-    return f"{where or 'The request'}: {str(problem['msg']).rstrip('.')}."
 
 
 def _answer(status: int, code: str, sentence: str) -> JSONResponse:

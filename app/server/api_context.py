@@ -30,5 +30,11 @@ def _admin(account: Annotated[Account, Depends(_account)]) -> Account:
     return account.require_admin()
 
 
+def _contributor(account: Annotated[Account, Depends(_account)]) -> Account:
+    return account.require("contributor")
+
+
 State = Annotated[Serving, Depends(_serving)]
 Admin = Annotated[Account, Depends(_admin)]
+Contributor = Annotated[Account, Depends(_contributor)]
+Anyone = Annotated[Account, Depends(_account)]

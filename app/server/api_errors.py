@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -92,3 +93,11 @@ def trouble_of(error: Exception) -> Trouble:
     status = next((status for status, kinds in _STATUS if isinstance(error, kinds)), 400)
     code = getattr(error, "code", None) or _WORD_START.sub("_", type(error).__name__).lower()
     return Trouble(status, str(code), str(error))
+
+
+def sentence_of(problem: Any) -> str:
+    """Returns one problem that pydantic found as a sentence."""
+    where = ".".join(str(part) for part in problem["loc"] if part not in {"body", "query", "path"})
+    if problem["type"] == "extra_forbidden":
+        return f"There is no field {where!r}."
+    return f"{where or 'The request'}: {str(problem['msg']).rstrip('.')}."

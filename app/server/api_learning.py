@@ -14,7 +14,7 @@ from app.errors import UsageProblem
 from app.jobs import worker
 from app.learning.judged import judged_job
 from app.learning.outcomes import UpdateRequest
-from app.server.api_context import Admin, State
+from app.server.api_context import Admin, Contributor, State
 from app.server.api_models import Accept, StartUpdate, Withdraw
 from app.server.api_reports import ChunkOut, JudgedOut, chunk_out, judged_out
 from app.server.uploads import column_names, receive
@@ -35,7 +35,7 @@ _MOST_JOBS = 200
 def add_chunk(
     file: UploadFile,
     state: State,
-    account: Admin,
+    account: Contributor,
     language: Annotated[str | None, Form(max_length=40)] = None,
     domain: Annotated[str | None, Form(max_length=80)] = None,
     mapping: Annotated[list[str] | None, Form(alias="map", max_length=20)] = None,
@@ -44,8 +44,11 @@ def add_chunk(
 ) -> dict[str, Any]:
     """Starts taking an upload in and returns the job; its result holds the report.
 
-    `map` is like `text=caption`, once per column. With `update=true` an update follows, and the result names its job.
+    `map` is like `text=caption`, once per column. With `update=true` an update follows, and the result names its job;
+    that needs an admin. What a contributor uploads is searchable, and held until an admin accepts it.
     """
+    if update:
+        account.require_admin()
     if strategy is not None and not update:
         raise UsageProblem("A strategy was named but no update asked for; send update=true too.")
     then = None
@@ -60,7 +63,10 @@ def add_chunk(
     )
     name = file.filename or "upload"
     received = receive(file.file, name, state.workspace.home.inbox)
-    return {"job": asdict(state.work.take_in(received, options, name=name, by=account.name, then=then))}
+    job = state.work.take_in(
+        received, options, name=name, by=account.name, then=then, is_held=not account.may("admin")
+    )
+    return {"job": asdict(job)}
 
 
 @router.get("/chunks")

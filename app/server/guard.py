@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.security import ANYONE, Account, Attempts, Passwords
+from app.server.security import ANYONE, Account, Attempts, Passwords, ProxySignIn, Role
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,8 @@ _HEADERS = {
 }
 
 _UNGUARDED = frozenset({"/healthz", "/readyz"})
-_SEARCHERS_MAY_POST = frozenset({"/v1/search", "/v1/compare"})
+_SEARCHERS_MAY_POST = frozenset({"/v1/search", "/v1/searches", "/v1/compare", "/v1/feedback"})
+_CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Routes of Gradio that fetch from addresses a caller chooses, or show what others did.
 _FORBIDDEN = (
@@ -96,12 +97,14 @@ class Rules:
         hosts: Names the server may be called by; None allows any. Without passwords this must be set, or a web page
             whose name is pointed at this machine could call the server from its visitor's browser.
         max_upload_bytes: The largest uploaded file.
+        proxy: That signs people in; with it alone, a request that did not come through it is refused.
     """
 
     passwords: Passwords | None
     origins: Collection[str]
     hosts: Collection[str] | None
     max_upload_bytes: int
+    proxy: ProxySignIn | None = None
 
 
 class Guard:
@@ -126,10 +129,8 @@ class Guard:
             who = await self._account(scope, headers)
             if isinstance(who, JSONResponse):
                 refusal = who
-            elif _needs_admin(scope["method"], path) and who.role != "admin":
-                refusal = _refusal(
-                    403, "not_allowed", f"{who.name} may search and compare; this needs an admin account."
-                )
+            elif not who.may(needed := _needed_role(scope["method"], path)):
+                refusal = _refusal(403, "not_allowed", who.refusal(needed))
             else:
                 scope[ACCOUNT_KEY] = who
         if refusal is None:
@@ -176,7 +177,14 @@ class Guard:
         return _refusal(413, "too_large", f"The request is larger than the {shown} this route takes.{advice}")
 
     async def _account(self, scope: Scope, headers: Headers) -> Account | JSONResponse:
-        passwords = self.rules.passwords
+        passwords, proxy = self.rules.passwords, self.rules.proxy
+        address = (scope.get("client") or ("?", 0))[0]
+        if proxy is not None:
+            named = proxy.account(headers, address)
+            if named is not None:
+                return named
+            if passwords is None:
+                return _refusal(401, "sign_in", "Sign in at the proxy in front of this server.")
         if passwords is None:
             return ANYONE
         kind, _, credentials = headers.get("authorization", "").partition(" ")
@@ -186,7 +194,6 @@ class Guard:
         known = passwords.remembered(credentials)
         if known is not None:
             return known
-        address = (scope.get("client") or ("?", 0))[0]
         wait = self._attempts.wait_seconds(address)
         if wait > 0:
             return _refusal(
@@ -214,10 +221,12 @@ def _route(scope: Scope) -> str:
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
-def _needs_admin(method: str, path: str) -> bool:
+def _needed_role(method: str, path: str) -> Role:
     if path == "/admin" or path.startswith("/admin/"):
-        return True
-    return method not in _SAFE and path.startswith("/v1/") and path not in _SEARCHERS_MAY_POST
+        return "admin"
+    if method in _SAFE or not path.startswith("/v1/") or path in _SEARCHERS_MAY_POST:
+        return "searcher"
+    return "contributor" if path in _CONTRIBUTORS_MAY_POST else "admin"
 
 
 def _with_mounts(routes: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Who may come in: the password file, checking a password, and slowing down those who guess.
 
 A line of the file is `user:role:scrypt$salt$hash`; `python -m app.server.security USER ROLE` asks for a password and
-writes one. Searchers search and compare; admins also upload, update, promote and roll back.
+writes one. Searchers search, compare and judge answers; contributors also upload chunks, which wait for an admin's word
+before they teach; admins also accept, update, promote and roll back.
 """
 
 from __future__ import annotations
@@ -21,16 +22,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from app.errors import AppError, UsageProblem
 
+if TYPE_CHECKING:
+    from app.settings import Settings
+
 logger = logging.getLogger(__name__)
 
-Role = Literal["searcher", "admin"]
-ROLES: tuple[Role, ...] = ("searcher", "admin")
+Role = Literal["searcher", "contributor", "admin"]
+ROLES: tuple[Role, ...] = ("searcher", "contributor", "admin")
+"""Each may do what those before it may."""
 SHORTEST_PASSWORD = 10
 
+_LISTED = f"{', '.join(ROLES[:-1])} and {ROLES[-1]}"
+_MAY: Mapping[Role, str] = {
+    "searcher": "search and compare",
+    "contributor": "search, compare and upload",
+    "admin": "do everything",
+}
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 # 16 MiB and some 50 ms a guess: OWASP's smallest advice for a server that also has other work is 2^14 blocks
 # with five lanes; the lanes give way to the limit on attempts.
@@ -49,17 +60,34 @@ class Account:
     name: str
     role: Role
 
+    def may(self, role: Role) -> bool:
+        """Returns whether the account has a role or one above it."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    def require(self, role: Role) -> Account:
+        """Returns the account if it has a role or one above it.
+
+        Raises:
+            NotAllowed: it has not.
+        """
+        if not self.may(role):
+            raise NotAllowed(self.refusal(role))
+        return self
+
     def require_admin(self) -> Account:
         """Returns the account if it may change things.
 
         Raises:
-            NotAllowed: it may only search.
+            NotAllowed: it may not.
         """
-        if self.role != "admin":
-            raise NotAllowed(
-                f"{self.name} may search and compare; this needs an admin. Sign in with an admin account."
-            )
-        return self
+        return self.require("admin")
+
+    def refusal(self, role: Role) -> str:
+        """Says what the account may do and what it would need to be."""
+        article = "an" if role == "admin" else "a"
+        return (
+            f"{self.name} may {_MAY[self.role]}; this needs {article} {role}. Sign in with such an account."
+        )
 
 
 ANYONE = Account("local", "admin")
@@ -75,13 +103,56 @@ def password_line(user: str, role: str, password: str) -> str:
     if not _NAME.fullmatch(user):
         raise UsageProblem(f"{user[:64]!r} cannot be a user name: use up to 64 letters, digits and . _ @ -")
     if role not in ROLES:
-        raise UsageProblem(f"{role[:64]!r} is no role; the roles are {' and '.join(ROLES)}.")
+        raise UsageProblem(f"{role[:64]!r} is no role; the roles are {_LISTED}.")
     if len(password) < SHORTEST_PASSWORD:
         raise UsageProblem(
             f"The password has {len(password)} characters; use at least {SHORTEST_PASSWORD}, a sentence for example."
         )
     salt = secrets.token_bytes(16)
     return f"{user}:{role}:scrypt${_text(salt)}${_text(_scrypt(password, salt))}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySignIn:
+    """Signing in that a reverse proxy has done: it names who is asking in a header.
+
+    Attributes:
+        user_header: that holds the name; the proxy must set or remove it on every request.
+        groups_header: that holds groups, with commas between them.
+        addresses: of the proxy; a request from anywhere else is not believed.
+        admins: names or groups that are admins.
+        contributors: names or groups that are contributors; everybody else searches.
+    """
+
+    user_header: str
+    groups_header: str
+    addresses: frozenset[str]
+    admins: frozenset[str]
+    contributors: frozenset[str]
+
+    @classmethod
+    def of(cls, settings: Settings) -> ProxySignIn | None:
+        """Returns what the settings say; None when there is no such proxy."""
+        if settings.proxy_user_header is None:
+            return None
+        return cls(
+            settings.proxy_user_header,
+            settings.proxy_groups_header,
+            frozenset(settings.proxy_addresses),
+            frozenset(settings.proxy_admins),
+            frozenset(settings.proxy_contributors),
+        )
+
+    def account(self, headers: Mapping[str, str], address: str) -> Account | None:
+        """Returns who is asking, or None when the request did not come through the proxy or names nobody."""
+        name = headers.get(self.user_header, "").strip()
+        if address not in self.addresses or not _NAME.fullmatch(name):
+            return None
+        groups = headers.get(self.groups_header, "").split(",")
+        called = {name, *(group.strip() for group in groups)}
+        if called & self.admins:
+            return Account(name, "admin")
+        return Account(name, "contributor" if called & self.contributors else "searcher")
 
 
 class Passwords:
@@ -189,8 +260,8 @@ def _parse(line: str, number: int) -> tuple[Account, bytes, bytes]:
     secret = parts[2].split("$") if len(parts) == 3 else []
     if len(secret) != 3 or secret[0] != "scrypt" or parts[1] not in ROLES or not _NAME.fullmatch(parts[0]):
         raise UsageProblem(
-            f"Line {number} of the password file is not `user:role:scrypt$salt$hash` with a role of "
-            f"{' or '.join(ROLES)}. `python -m app.server.security USER ROLE` writes such a line."
+            f"Line {number} of the password file is not `user:role:scrypt$salt$hash` with one of the roles "
+            f"{_LISTED}. `python -m app.server.security USER ROLE` writes such a line."
         )
     try:
         salt, digest = (base64.b64decode(part, validate=True) for part in secret[1:])
@@ -214,7 +285,9 @@ def _text(data: bytes) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Writes a line for the password file to standard output; the password comes from the terminal or stdin."""
     if len(arguments) != 2:
-        sys.stderr.write("usage: python -m app.server.security USER ROLE    (ROLE is searcher or admin)\n")
+        sys.stderr.write(
+            "usage: python -m app.server.security USER ROLE    (ROLE is searcher, contributor or admin)\n"
+        )
         return UsageProblem.default_exit_code
     by_hand = sys.stdin.isatty()
     password = getpass.getpass("Password: ") if by_hand else sys.stdin.readline().rstrip("\r\n")

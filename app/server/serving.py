@@ -122,6 +122,11 @@ class Serving:
         if self._poller is not None:
             self._poller.join(timeout=10)
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the server is about to end; streams of events end then too."""
+        return self._stopping.is_set()
+
     def refresh(self) -> bool:
         """Takes the newest release if it can be served; returns whether that is another one than before."""
         if self._live is not None:

@@ -67,6 +67,7 @@ class Work:
         name: str,
         by: str,
         then: UpdateRequest | None = None,
+        is_held: bool = False,
     ) -> JobRecord:
         """Starts taking a received upload in, in a process of its own, after checking what can be checked at once.
 
@@ -76,6 +77,7 @@ class Work:
             name: What its sender called it.
             by: Who asks.
             then: An update to start with the chunk.
+            is_held: The chunk teaches nothing until somebody accepts it.
 
         Raises:
             IngestError: it cannot be used; nothing changed.
@@ -85,7 +87,7 @@ class Work:
         )
         try:
             check_upload(received, options)
-            job = requests.intake_job(self._settings, received, options, by=by, then=then)
+            job = requests.intake_job(self._settings, received, options, by=by, then=then, is_held=is_held)
         finally:
             received.unlink(missing_ok=True)
         self.follow(job)

@@ -6,14 +6,15 @@ import gradio as gr
 from fastapi import Request
 
 from app.server.guard import account_of
-from app.server.security import ANYONE, Account, NotAllowed, Passwords
+from app.server.security import ANYONE, Account, NotAllowed, Passwords, ProxySignIn
 
 
 class Access:
     """The accounts, as Gradio's functions see them."""
 
-    def __init__(self, passwords: Passwords | None) -> None:
+    def __init__(self, passwords: Passwords | None, proxy: ProxySignIn | None = None) -> None:
         self._passwords = passwords
+        self._is_open = passwords is None and proxy is None
 
     def admin(self, request: gr.Request) -> Account:
         """Returns the admin who called a function.
@@ -21,13 +22,22 @@ class Access:
         Raises:
             NotAllowed: it was somebody else.
         """
-        name = getattr(request, "username", None)
-        if self._passwords is None:
+        noted = _noted(request)
+        if noted is not None:
+            return noted.require_admin()
+        if self._is_open:
             return ANYONE
-        account = self._passwords.account(name)
+        name = getattr(request, "username", None)
+        account = self._passwords.account(name) if self._passwords is not None else None
         if account is None:
             raise NotAllowed("Sign in first.")
         return account.require_admin()
+
+
+def _noted(request: gr.Request) -> Account | None:
+    """Returns the account that the guard noted when the function was called."""
+    scope = getattr(getattr(request, "request", None), "scope", None)
+    return account_of(scope) if scope is not None else None
 
 
 def searcher_name(request: Request) -> str | None:

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 
 from app.demo.guide import Guide, guide_for
-from app.server.security import Passwords
+from app.server.security import Passwords, ProxySignIn
 from app.server.serving import Serving
 from app.ui.access import Access, admin_name, searcher_name
 from app.ui.client_api import add_client_api
@@ -37,7 +37,8 @@ def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> 
 
 async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     limit = serving.settings.max_upload_bytes
-    _mount(app, admin_page(serving, Access(passwords)), "/admin", admin_name, limit)
+    access = Access(passwords, ProxySignIn.of(serving.settings))
+    _mount(app, admin_page(serving, access), "/admin", admin_name, limit)
     # The page at / takes every path that is left, so it comes last.
     _mount(app, search_page(serving, guide_for(serving, passwords)), "/", searcher_name, 1024**2)
 
