@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from app.commands import bench, chunks, homes, learning, releasing, reports, standing
+from app.commands import bench, chunks, homes, learning, releasing, reports, searching, standing
 
 if TYPE_CHECKING:
     from app.messages import Problem
@@ -105,7 +105,7 @@ for verb in (
     releasing.promote,
     releasing.rollback,
     releasing.releases,
-    chunks.search,
+    searching.search,
     homes.serve,
     homes.demo,
     homes.status,

@@ -43,9 +43,17 @@ class UsageProblem(AppError):
 
 
 class BadQuery(AppError):
-    """A query is empty, too long or no text."""
+    """A query cannot be searched for.
+
+    Attributes:
+        at: where in the query the trouble is, from 0; None where it is nowhere in particular.
+    """
 
     default_exit_code = 2
+
+    def __init__(self, message: str, exit_code: int | None = None, *, at: int | None = None) -> None:
+        super().__init__(message, exit_code)
+        self.at = at
 
 
 class NoHome(AppError):

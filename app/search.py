@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import AppError, BadQuery, NoRelease
 from app.languages import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 AUTO = "auto"
 MOST_RESULTS = 500
+
+Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,22 @@ class Hit:
     Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
     them (see `search_text`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
     and scores need not fall.
+
+    Attributes:
+        by: which halves of a search found it: vectors, captions.
+        fused: what it was ranked by where both were asked.
+        copies: near-copies of it that were found too and are folded under it.
+        parts: the cosine of each part of the query, where that was asked.
     """
 
     image_id: str
     score: float
     rank: int
     match: float | None = None
+    by: tuple[str, ...] = ()
+    fused: float | None = None
+    copies: tuple[str, ...] = ()
+    parts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,34 +167,16 @@ def search_text(
     """
     if len(query) > longest:
         raise BadQuery(f"The query has {len(query)} characters; at most {longest} are read. Shorten it.")
-    try:
-        text = normalise_caption(query).text
-    except BadCaption as error:
-        if any(0xD800 <= ord(character) <= 0xDFFF for character in query):
-            raise BadQuery("The query is not valid text; send it as UTF-8.") from error
-        raise BadQuery(
-            "There is nothing to look for. Type what the picture shows, such as: two red boats."
-        ) from error
+    text = words(query)
     k = max(1, min(k, MOST_RESULTS))
-    chosen, guesses, note = _read_as(snapshot, text, language)
+    chosen, guesses, note = read_query(snapshot, text, language)
     started = time.perf_counter()
     vectors = snapshot.encoder.encode_readings(text, [reading.language for reading in chosen])
-    if not np.isfinite(vectors).all():
-        raise BadQuery("This query could not be encoded; try other words.")
     encoded = time.perf_counter()
-    shown, k = k, max(k, FIRST) if rerank else k
-    depth = k if len(chosen) == 1 else max(k, NEIGHBOUR)
-    if snapshot.hidden:
-        allowed_ids = set(snapshot.generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
-    scores, ids = snapshot.generation.search(vectors, depth, allowed_ids=allowed_ids)
-    taken_off = background(scores)
-    lowered = np.asarray(handicaps(chosen, snapshot.encoder.similarity_scale), dtype=np.float32)
-    # The likeliest reading's scores stay its cosines.
-    scores = scores + (lowered - (taken_off - taken_off[0]))[:, None]
-    hits = _fuse(scores, ids, k)
+    hits = ranked(snapshot, vectors, chosen, max(k, FIRST) if rerank else k, allowed_ids)
     searched = time.perf_counter()
     if rerank:
-        hits = _reranked(snapshot, text, chosen[0].language, hits)[:shown]
+        hits = reranked(snapshot, text, chosen[0].language, hits)[:k]
     return Answer(
         release=snapshot.release.id,
         commit=snapshot.commit,
@@ -194,6 +189,54 @@ def search_text(
         index_seconds=searched - encoded,
         rerank_seconds=time.perf_counter() - searched,
     )
+
+
+def words(query: str) -> str:
+    """Returns a query's text as the encoder reads it.
+
+    Raises:
+        BadQuery: it is empty or not a text.
+    """
+    try:
+        return normalise_caption(query).text
+    except BadCaption as error:
+        if any(0xD800 <= ord(character) <= 0xDFFF for character in query):
+            raise BadQuery("The query is not valid text; send it as UTF-8.") from error
+        raise BadQuery(
+            "There is nothing to look for. Type what the picture shows, such as: two red boats."
+        ) from error
+
+
+def ranked(
+    snapshot: Snapshot,
+    vectors: Vectors,
+    chosen: Sequence[Reading],
+    k: int,
+    allowed_ids: Collection[str] | None = None,
+) -> tuple[Hit, ...]:
+    """Returns the pictures nearest to a query, each with its best score of all readings, best first.
+
+    Args:
+        snapshot: of the request.
+        vectors: (r, dim) float32, the query as each of r readings has it.
+        chosen: the readings.
+        k: how many.
+        allowed_ids: only these pictures.
+
+    Raises:
+        BadQuery: a vector is not finite.
+    """
+    if not np.isfinite(vectors).all():
+        raise BadQuery("This query could not be encoded; try other words.")
+    depth = k if len(chosen) == 1 else max(k, NEIGHBOUR)
+    if snapshot.hidden:
+        allowed_ids = set(snapshot.generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
+    scores, ids = snapshot.generation.search(vectors, depth, allowed_ids=allowed_ids)
+    taken_off = background(scores)
+    lowered = np.asarray(handicaps(chosen, snapshot.encoder.similarity_scale), dtype=np.float32)
+    # The likeliest reading's scores stay its cosines.
+    scores = scores + (lowered - (taken_off - taken_off[0]))[:, None]
+    return _fuse(scores, ids, k)
 
 
 def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> CompareAnswer:
@@ -236,7 +279,7 @@ class LiveSnapshot:
             return True
 
 
-def _read_as(
+def read_query(
     snapshot: Snapshot, text: str, language: str
 ) -> tuple[tuple[Reading, ...], tuple[Guess, ...], str]:
     """Decides which token tables read the query; languages that share a table are read once."""
@@ -263,7 +306,7 @@ def _read_as(
     return chosen, guesses, "; ".join(notes)
 
 
-def _reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     """Puts the first hits in the order of cosines and matching together; the text is read in its likeliest language."""
     first = hits[:FIRST]
     try:
@@ -281,9 +324,7 @@ def _reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...
     return (*moved, *hits[FIRST:])
 
 
-def _fuse(
-    scores: np.ndarray[tuple[int, ...], np.dtype[np.float32]], ids: Sequence[Sequence[str]], k: int
-) -> tuple[Hit, ...]:
+def _fuse(scores: Vectors, ids: Sequence[Sequence[str]], k: int) -> tuple[Hit, ...]:
     best: dict[str, float] = {}
     for row, found in enumerate(ids):
         for column, image_id in enumerate(found):

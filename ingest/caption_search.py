@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, column, literal_column, select, table
+from sqlalchemy import ColumnElement, Select, column, literal, literal_column, select, table
 
 from ingest.schema import captions, images
 
@@ -24,6 +24,11 @@ _UNSPACED = (
     "YI",
 )
 
+_FULL_TEXT: Any = table("captions_text", column("rowid"), column("text"))
+_MATCHING: ColumnElement[Any] = literal_column("captions_text")
+_ROW: ColumnElement[Any] = literal_column("captions_text.rowid")
+_RANK: ColumnElement[Any] = literal_column("captions_text.rank")
+
 
 def containing(text: str, limit: int) -> Select[Any] | None:
     """Returns the query for `(image id, language, text)` of captions with all words of `text`; None if empty.
@@ -31,7 +36,7 @@ def containing(text: str, limit: int) -> Select[Any] | None:
     Any text is safe: nothing in it is query syntax. The last word may be a beginning; scripts without spaces
     are matched as substrings.
     """
-    text = unicodedata.normalize("NFC", text.replace("\0", " ")).encode("utf-8", "ignore").decode().strip()
+    text = _clean(text)
     if not text:
         return None
     query = (
@@ -41,15 +46,59 @@ def containing(text: str, limit: int) -> Select[Any] | None:
         .limit(limit)
     )
     if _needs_substring(text):
-        return query.where(captions.c.text.contains(text, autoescape=True)).order_by(captions.c.seq)
-    words = " ".join('"' + word.replace('"', '""') + '"' for word in text.split())
-    matching: ColumnElement[Any] = literal_column("captions_text")
-    full_text: Any = table("captions_text", column("rowid"), column("text"))
+        return query.where(_has(text)).order_by(captions.c.seq)
     return (
-        query.join(full_text, literal_column("captions_text.rowid") == captions.c.seq)
-        .where(matching.op("MATCH")(words + "*"))
-        .order_by(literal_column("captions_text.rank"), captions.c.seq)
+        query.join(_FULL_TEXT, captions.c.seq == _ROW)
+        .where(_MATCHING.op("MATCH")(" ".join(_quoted(text)) + "*"))
+        .order_by(_RANK, captions.c.seq)
     )
+
+
+def images_captioned(text: str) -> Select[Any] | None:
+    """Returns the query for the numbers of images with a caption that `containing` would find; None if empty."""
+    text = _clean(text)
+    if not text:
+        return None
+    query = select(captions.c.image).where(~captions.c.withdrawn)
+    if _needs_substring(text):
+        return query.where(_has(text))
+    return query.join(_FULL_TEXT, captions.c.seq == _ROW).where(
+        _MATCHING.op("MATCH")(" ".join(_quoted(text)) + "*")
+    )
+
+
+def like(text: str, limit: int) -> Select[Any] | None:
+    """Returns the query for `(image id, weight)` of captions with any word of `text`, best first; None if empty.
+
+    The weight is BM25's (Robertson and Zaragoza, 2009), 1 for scripts without spaces, which are matched as substrings.
+    """
+    text = _clean(text)
+    if not text:
+        return None
+    joined = captions.join(images, captions.c.image == images.c.seq)
+    if _needs_substring(text):
+        found = select(images.c.id, literal(1.0)).select_from(joined)
+        return found.where(~captions.c.withdrawn, _has(text)).order_by(captions.c.seq).limit(limit)
+    return (
+        # SQLite's rank is BM25 below zero.
+        select(images.c.id, -_RANK)
+        .select_from(joined.join(_FULL_TEXT, captions.c.seq == _ROW))
+        .where(~captions.c.withdrawn, _MATCHING.op("MATCH")(" OR ".join(_quoted(text))))
+        .order_by(_RANK, captions.c.seq)
+        .limit(limit)
+    )
+
+
+def _clean(text: str) -> str:
+    return unicodedata.normalize("NFC", text.replace("\0", " ")).encode("utf-8", "ignore").decode().strip()
+
+
+def _quoted(text: str) -> list[str]:
+    return ['"' + word.replace('"', '""') + '"' for word in text.split()]
+
+
+def _has(text: str) -> ColumnElement[bool]:
+    return captions.c.text.contains(text, autoescape=True)
 
 
 def _needs_substring(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Engine, distinct, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from ingest.caption_search import containing
+from ingest.caption_search import containing, like
 from ingest.errors import UnknownChunk
 from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
@@ -80,6 +80,17 @@ class Catalog(ImageQueries):
         """
         query = containing(text, limit)
         return [] if query is None else [Caption(*row) for row in self._rows(query)]
+
+    def captioned_like(self, text: str, *, limit: int = 1000) -> list[tuple[ImageId, float]]:
+        """Returns images by how well any of their captions matches the words of `text`, best first, with the weight.
+
+        Any text is safe. At most so many captions are looked at.
+        """
+        query = like(text, limit)
+        best: dict[ImageId, float] = {}
+        for image_id, weight in [] if query is None else self._rows(query):
+            best.setdefault(image_id, float(weight))
+        return list(best.items())
 
     def pairs(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from sqlalchemy import Engine, Select, bindparam, func, select, update
@@ -58,9 +59,22 @@ class ImageQueries:
         languages: Collection[str] | None = None,
         domains: Collection[str] | None = None,
         chunks: Collection[str] | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        caption: str | None = None,
     ) -> set[ImageId]:
-        """Returns the images captioned in one of `languages` and of one of `domains`; None means any."""
-        return set(self._column(images_where(languages, domains, chunks)))
+        """Returns the images for which all conditions hold; None means any.
+
+        Args:
+            languages: captioned in one of these.
+            domains: of one of these.
+            chunks: brought by one of these.
+            since: taken in on this day (UTC) or later.
+            until: taken in on this day (UTC) or earlier.
+            caption: with a caption that has all these words, as `Catalog.find_captions` finds it.
+        """
+        query = images_where(languages, domains, chunks, since=since, until=until, caption=caption)
+        return set(self._column(query))
 
     def test_images(self, domain: str, *, chunks: Collection[str] | None = None) -> list[ImageId]:
         """Returns all held-out images of a domain in the order they came: what recall is measured on."""

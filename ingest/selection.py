@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import date
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, select
+from sqlalchemy import ColumnElement, Select, and_, false, select
 
+from ingest.caption_search import images_captioned
 from ingest.pair import Split
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
 
@@ -38,15 +40,37 @@ def held_out(domain: str) -> ColumnElement[bool]:
 
 
 def images_where(
-    languages: Collection[str] | None, domains: Collection[str] | None, chunk_ids: Collection[str] | None
+    languages: Collection[str] | None,
+    domains: Collection[str] | None,
+    chunk_ids: Collection[str] | None,
+    *,
+    since: date | None = None,
+    until: date | None = None,
+    caption: str | None = None,
 ) -> Select[Any]:
-    """Returns the query for the ids of images captioned in one of `languages` and of one of `domains`."""
+    """Returns the query for the ids of images that all conditions which are given hold for (`Catalog.ids_where`)."""
     query = select(images.c.id).where(images_counted(chunk_ids))
     if languages is not None:
         captioned = select(captions.c.image).where(captions.c.language.in_(list(languages)))
         query = query.where(images.c.seq.in_(captioned.where(pairs_counted(chunk_ids))))
     if domains is not None:
         query = query.where(images.c.domain.in_(list(domains)))
+    if since is not None or until is not None:
+        query = query.where(images.c.chunk.in_(_chunks_of(since, until)))
+    if caption is not None:
+        captioned_so = images_captioned(caption)
+        query = query.where(false() if captioned_so is None else images.c.seq.in_(captioned_so))
+    return query
+
+
+def _chunks_of(since: date | None, until: date | None) -> Select[Any]:
+    """Returns the query for the numbers of chunks that came on these days; times are kept as ISO 8601 in UTC."""
+    query = select(chunks.c.seq)
+    if since is not None:
+        query = query.where(chunks.c.created >= since.isoformat())
+    if until is not None:
+        # A time of a day begins with it, and "~" sorts behind all that may follow.
+        query = query.where(chunks.c.created <= f"{until.isoformat()}~")
     return query
 
 

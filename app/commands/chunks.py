@@ -1,17 +1,16 @@
-"""Verbs about pictures and captions: ingest, search."""
+"""The verb that takes pictures and captions in: ingest."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.commands.terminal import (
     HomeOption,
     JsonOption,
-    LanguageOption,
     pairs_of,
     show,
     who,
@@ -21,7 +20,6 @@ from app.errors import UsageProblem
 
 if TYPE_CHECKING:
     from app.learning.outcomes import AddOutcome
-    from app.search import Answer
     from app.workspace import Workspace
     from ingest.intake import IntakeOptions
     from ingest.records import ChunkRecord
@@ -43,7 +41,6 @@ SourceArgument = Annotated[
         metavar="SOURCE",
     ),
 ]
-_ID_SHOWN = 12
 
 
 def ingest(  # noqa: PLR0913 - one parameter per option
@@ -123,68 +120,3 @@ def added_lines(outcome: AddOutcome, chunk: ChunkRecord) -> list[str]:
     elif outcome.report.new_pairs:
         lines.append(f"Teach it: `python -m app update --chunk {chunk.id}`.")
     return lines
-
-
-def search(
-    query: Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)],
-    language: LanguageOption = "auto",
-    k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="How many.", show_default=False)] = None,
-    release: Annotated[
-        str | None, typer.Option(help="Ask this release, not the live one.", show_default=False)
-    ] = None,
-    pin: Annotated[bool, typer.Option("--pin", help="Updates must keep the first answer.")] = False,
-    rerank: Annotated[
-        bool, typer.Option("--rerank", help="Let the release's fusion encoder order the first 50.")
-    ] = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
-    """Search pictures by text."""
-    with workspace_for(home) as workspace:
-        from app.messages import table
-        from app.search import Snapshot, search_text
-
-        settings = workspace.settings
-        snapshot = Snapshot.load(workspace, release)
-        answer = search_text(
-            snapshot,
-            query,
-            language=language,
-            k=k or settings.default_k,
-            longest=settings.max_query_characters,
-            rerank=rerank,
-        )
-        lines = [
-            line for line in (f"Release {answer.release}, read as {answer.language}.", answer.note) if line
-        ]
-        if pin:
-            lines.append(_pin(workspace, answer))
-        rows = [
-            (
-                hit.rank,
-                f"{hit.score:.3f}",
-                hit.image_id[:_ID_SHOWN],
-                caption_of(workspace, hit.image_id, answer),
-            )
-            for hit in answer.hits
-        ]
-        found: Any = table(("rank", "score", "picture", "caption"), rows) if rows else "Nothing was found."
-        show(is_json, asdict(answer), *lines, found)
-
-
-def _pin(workspace: Workspace, answer: Answer) -> str:
-    if not answer.hits:
-        return "Nothing to pin."
-    first = answer.hits[0].image_id
-    workspace.catalog.set_pin(answer.query, answer.language.split(" + ")[0], first)
-    return f"Pinned: updates must keep {first[:_ID_SHOWN]} as the first answer to {answer.query!r}."
-
-
-def caption_of(workspace: Workspace, image_id: str, answer: Answer) -> str:
-    """Returns a picture's first caption, in the language of the query if it has one."""
-    captions = workspace.catalog.captions_of(image_id)
-    wanted = answer.language.split(" + ")
-    captions.sort(
-        key=lambda caption: wanted.index(caption.language) if caption.language in wanted else len(wanted)
-    )
-    return f"{captions[0].text} ({captions[0].language})" if captions else ""

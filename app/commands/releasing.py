@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.chunks import caption_of
+from app.commands.searching import caption_of
 from app.commands.terminal import (
     HomeOption,
     JsonOption,

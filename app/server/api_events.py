@@ -14,7 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from app.server.api_context import State
 from app.server.api_errors import ErrorOut, sentence_of, trouble_of
-from app.server.api_models import SearchRequest, SearchResponse, Strict
+from app.server.api_models import SearchResponse, Strict
+from app.server.api_query import SearchRequest
 from app.server.api_search import search
 from app.server.serving import OWN_ERRORS
 from ingest.records import FINAL_STATES, JobRecord

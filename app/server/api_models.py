@@ -24,18 +24,6 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class SearchRequest(Strict):
-    """`POST /v1/search`; `rerank`: the first 50 hits in the order of the release's fusion encoder."""
-
-    text: str
-    language: str = Field(default="auto", max_length=40)
-    k: int | None = Field(default=None, ge=1, le=1000)
-    domains: list[Name] | None = Field(default=None, max_length=100)
-    languages: list[Name] | None = Field(default=None, max_length=100)
-    release: str | None = Field(default=None, max_length=80)
-    rerank: bool = False
-
-
 class CompareRequest(Strict):
     """`POST /v1/compare`."""
 
@@ -90,12 +78,21 @@ class CaptionOut(BaseModel):
 
 
 class HitOut(BaseModel):
-    """One picture found; `score` is the cosine of query and picture, `match` the log-odds where hits were re-ranked."""
+    """One picture found.
+
+    `score` is the cosine of query and picture; `match` the log-odds where hits were re-ranked; `by` says which halves
+    of the search found it, and `fused` what they were fused to; `copies` are near-copies folded under it; `parts` the
+    cosine of each part of the query, where `explain` asked.
+    """
 
     id: str
     score: float
     rank: int
     match: float | None = None
+    by: list[str] = []
+    fused: float | None = None
+    copies: list[str] = []
+    parts: list[float] = []
     domain: str | None
     captions: list[CaptionOut]
     thumb_url: str
@@ -110,8 +107,17 @@ class Timing(BaseModel):
     rerank: float = 0.0
 
 
+class PartOut(BaseModel):
+    """A part of the query as it was understood; `at` is where it begins in the text, from 0."""
+
+    kind: str
+    value: str
+    weight: float
+    at: int
+
+
 class SearchResponse(BaseModel):
-    """Hits, and the release that found them."""
+    """Hits, and the release that found them; `next` is the cursor of the next page, empty when there is none."""
 
     release: str
     commit: int
@@ -121,6 +127,12 @@ class SearchResponse(BaseModel):
     note: str
     timing: Timing
     hits: list[HitOut]
+    mode: str = "vectors"
+    parts: list[PartOut] = []
+    index_size: int = 0
+    searched: int = 0
+    first: int = 0
+    next: str = ""
 
 
 def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:
@@ -139,6 +151,10 @@ def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:
                 score=hit.score,
                 rank=hit.rank,
                 match=hit.match,
+                by=list(hit.by),
+                fused=hit.fused,
+                copies=list(hit.copies),
+                parts=list(hit.parts),
                 domain=record.domain if (record := found[hit.image_id].record) else None,
                 captions=[CaptionOut(language=c.language, text=c.text) for c in found[hit.image_id].captions],
                 thumb_url=f"/v1/images/{hit.image_id}/thumbnail",

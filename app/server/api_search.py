@@ -14,14 +14,15 @@ from app.search import Answer
 from app.server.api_context import Admin, State
 from app.server.api_models import (
     CompareRequest,
+    PartOut,
     ReleaseDetail,
     ReleaseOut,
     RollBack,
-    SearchRequest,
     SearchResponse,
     Why,
     search_response,
 )
+from app.server.api_query import SearchRequest, question_of
 from app.server.api_reports import judged_out
 from app.server.serving import Serving, WentLive
 
@@ -37,17 +38,19 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 
 @router.post("/search")
 def search(body: SearchRequest, state: State) -> SearchResponse:
-    """Finds pictures by a text."""
-    answer = state.search(
-        body.text,
-        language=body.language,
-        k=body.k,
-        languages=body.languages,
-        domains=body.domains,
-        release=body.release,
-        rerank=body.rerank,
-    )
-    return _decorated(state, answer)
+    """Finds pictures by texts, pictures, both, or what is like some of the gallery's."""
+    settings = state.settings
+    question = question_of(body, longest=settings.max_query_characters, default_k=settings.default_k)
+    answer = state.find(question, release=body.release)
+    described = _decorated(state, answer)
+    described.mode = answer.mode
+    described.parts = [
+        PartOut(kind=term.kind, value=term.value[:200], weight=term.weight, at=term.at)
+        for term in answer.terms
+    ]
+    described.index_size, described.searched = answer.gallery, answer.searched
+    described.first, described.next = answer.first, answer.next
+    return described
 
 
 @router.post("/compare")

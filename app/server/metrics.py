@@ -9,7 +9,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -39,6 +39,7 @@ _SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _JOBS_COUNTED = 1000
 
 Asked = ParamSpec("Asked")
+Answered = TypeVar("Answered", bound="Answer")
 
 
 class ServerMetrics:
@@ -82,7 +83,7 @@ class ServerMetrics:
 
     def answered(self, answer: Answer, seconds: float, learned: Collection[str]) -> None:
         """Counts an answered query once, under the likeliest language it was read in."""
-        language = answer.language.split(" ")[0]
+        language = answer.language.split(" ")[0]  # empty for a query without words
         self._searches.labels(language if language in learned else OTHER, answer.release).inc()
         parts = {"encode": answer.encode_seconds, "index": answer.index_seconds, "total": seconds}
         if any(hit.match is not None for hit in answer.hits):
@@ -115,12 +116,12 @@ class ServerMetrics:
 
 
 def counted(
-    search: Callable[Concatenate[Serving, Asked], Answer],
-) -> Callable[Concatenate[Serving, Asked], Answer]:
+    search: Callable[Concatenate[Serving, Asked], Answered],
+) -> Callable[Concatenate[Serving, Asked], Answered]:
     """Has a search of `Serving` counted and timed, answered or not."""
 
     @wraps(search)
-    def counting(serving: Serving, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+    def counting(serving: Serving, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answered:
         started = time.perf_counter()
         with serving.metrics.under_way().track_inprogress():
             try:

@@ -17,10 +17,15 @@ from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
 from app.learning import fitting, going_live, lessons, standing
 from app.learning.standing import Withdrawn
+from app.query.filters import Filters
+from app.query.finder import Finder
+from app.query.pages import snapshot_of
+from app.query.parts import no_file, query_terms, read_pictures
+from app.query.question import QueryAnswer, Question
 from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
-from app.search import Answer, CompareAnswer, LiveSnapshot, Snapshot, compare, search_text
+from app.search import CompareAnswer, LiveSnapshot, Snapshot, compare
 from app.server.metrics import ServerMetrics, counted
 from app.server.work import Work
 from app.workspace import Workspace
@@ -90,6 +95,7 @@ class Serving:
         self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
+        self._finder = Finder(workspace.catalog)
 
     # Life
 
@@ -185,6 +191,21 @@ class Serving:
             return self._others[wanted]
 
     @counted
+    def find(self, question: Question, *, release: str | None = None) -> QueryAnswer:
+        """Answers a question, from a release by name or the live one; a later page from the release of the first.
+
+        Raises:
+            BadQuery: it cannot be searched for, or its page is of a release that is gone.
+            UnknownRelease: there is no such release.
+            TooBusy: too many queries are waiting.
+        """
+        if question.cursor and release is None:
+            snapshot = snapshot_of(question.cursor, self.snapshot)
+        else:
+            snapshot = self.snapshot(release)
+        with self._place():
+            return self._finder.find(snapshot, question)
+
     def search(
         self,
         text: str,
@@ -195,27 +216,19 @@ class Serving:
         domains: Collection[str] | None = None,
         release: str | None = None,
         rerank: bool = False,
-    ) -> Answer:
-        """Searches; `languages` and `domains` keep only pictures captioned in, or belonging to, one of them.
-
-        Raises:
-            BadQuery: the text is empty or too long, or the release cannot re-rank.
-            TooBusy: too many queries are waiting.
-        """
-        snapshot = self.snapshot(release)
-        allowed = None
-        if languages or domains:
-            allowed = self.workspace.catalog.ids_where(languages=languages or None, domains=domains or None)
-        with self._place():
-            return search_text(
-                snapshot,
-                text,
-                language=language,
-                k=k or self.settings.default_k,
-                allowed_ids=allowed,
-                longest=self.settings.max_query_characters,
-                rerank=rerank,
-            )
+    ) -> QueryAnswer:
+        """Searches by a text in the query grammar that names no file; errors as `find`."""
+        terms = query_terms(text, longest=self.settings.max_query_characters)
+        filters = Filters(languages=tuple(languages or ()), domains=tuple(domains or ()))
+        question = Question(
+            terms,
+            read_pictures(terms, no_file),
+            language=language,
+            filters=filters,
+            k=k or self.settings.default_k,
+            rerank=rerank,
+        )
+        return self.find(question, release=release)
 
     def compare(
         self, text: str, a: str, b: str, *, language: str = "auto", k: int | None = None

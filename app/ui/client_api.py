@@ -15,7 +15,8 @@ from gradio.events import api
 from pydantic import ValidationError
 
 from app.search import AUTO, Answer
-from app.server.api_models import CompareRequest, SearchRequest
+from app.server.api_models import CompareRequest
+from app.server.api_query import SearchRequest, question_of
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import base_of
 from app.ui.wording import base_address, thumbnail_url
@@ -58,9 +59,9 @@ class _ClientApi:
         """
         with _sentences():
             asked = SearchRequest(text=text, language=language, k=k, domains=domains, release=release)
-            answer = self._serving.search(
-                asked.text, language=asked.language, k=asked.k, domains=asked.domains, release=asked.release
-            )
+            settings = self._serving.settings
+            question = question_of(asked, longest=settings.max_query_characters, default_k=settings.default_k)
+            answer = self._serving.find(question, release=asked.release)
             return self._document(answer, request)
 
     def compare(

@@ -92,7 +92,7 @@ def test_filters_keep_only_what_fits(client: httpx.Client) -> None:
         ({"text": "boat", "k": 0}, 422, "invalid_request"),
         ({"text": 7}, 422, "invalid_request"),
         ({"text": "boat", "language": "no language"}, 422, "unknown_language"),
-        ({}, 422, "invalid_request"),
+        ({}, 400, "bad_query"),
     ],
 )
 def test_a_search_that_cannot_be_answered_says_why(
@@ -253,7 +253,7 @@ def test_an_upload_that_cannot_be_used_changes_nothing(
         ({"chunk": "CHUNK", "strategy": "finetune", "options": {"speed": 9}}, 422, "bad_strategy_option"),
         ({"chunk": "CHUNK", "options": {"epochs": 1}}, 400, "usage_problem"),
         ({"chunk": "CHUNK", "seed": -1}, 422, "invalid_request"),
-        ({}, 422, "invalid_request"),
+        ({}, 400, "bad_query"),
     ],
 )
 def test_an_update_that_cannot_run_is_refused_at_once(

@@ -196,9 +196,13 @@ def test_every_answer_carries_the_security_headers(server: Served, path: str) ->
 def test_a_large_request_is_refused_before_it_is_read(server: Served) -> None:
     with server.client(auth=ADMIN) as client:
         text = client.post(
-            "/v1/search", content=b"x" * 1_100_000, headers={"Content-Type": "application/json"}
+            "/v1/compare", content=b"x" * 1_100_000, headers={"Content-Type": "application/json"}
         )
         assert (text.status_code, text.json()["code"]) == (413, "too_large")
+        pictures = client.post(
+            "/v1/search", content=b"x" * 34_000_000, headers={"Content-Type": "application/json"}
+        )
+        assert (pictures.status_code, pictures.json()["code"]) == (413, "too_large")
         upload = client.post("/v1/chunks", files={"file": ("big.zip", b"x" * 2_100_000)})
         assert upload.status_code == 413
         assert "Split the chunk" in upload.json()["error"]

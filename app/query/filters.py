@@ -1,0 +1,54 @@
+"""Filters: which pictures of the gallery a query may find, by what the catalog knows of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from app.errors import BadQuery
+from ingest.captions import normalise_language
+from ingest.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a picture must be to be found; an empty one asks nothing. All that are given must hold.
+
+    Attributes:
+        languages: captioned in one of these.
+        domains: of one of these.
+        chunks: brought by one of these, by id or its beginning.
+        since: taken in on this day (UTC) or later.
+        until: taken in on this day (UTC) or earlier.
+        caption: one of its captions has all these words, the last perhaps only begun.
+    """
+
+    languages: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
+    since: date | None = None
+    until: date | None = None
+    caption: str = ""
+
+    def __bool__(self) -> bool:
+        return self != Filters()
+
+    def allowed(self, catalog: Catalog) -> set[str] | None:
+        """Returns the pictures that may be found; None means all.
+
+        Raises:
+            BadQuery: the days are in the wrong order.
+            UnknownChunk, UnknownLanguage: there is no such chunk, or no such language at all.
+        """
+        if not self:
+            return None
+        if self.since and self.until and self.since > self.until:
+            raise BadQuery(f"Nothing is from {self.since} on and until {self.until}. Exchange the two days.")
+        return catalog.ids_where(
+            languages=[normalise_language(tag) for tag in self.languages] or None,
+            domains=list(self.domains) or None,
+            chunks=[catalog.chunk(one).id for one in self.chunks] or None,
+            since=self.since,
+            until=self.until,
+            caption=self.caption.strip() or None,
+        )

@@ -1,0 +1,179 @@
+"""The search engine: one question in, one page of one release's answer out. Command line, REST and pages share it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from app.errors import BadQuery
+from app.query import copies, fusion
+from app.query.grammar import Kind, written
+from app.query.pages import FURTHEST, Place, cursor_of, start_of
+from app.query.parts import Encoded, encode
+from app.query.question import Mode, QueryAnswer, Question
+from app.reranking import FIRST
+from app.search import MOST_RESULTS, Hit, Snapshot, ranked, reranked
+from ingest.catalog import Catalog
+
+VECTORS, CAPTIONS = "vectors", "captions"
+
+
+class Finder:
+    """Answers questions.
+
+    Args:
+        catalog: of the home.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def find(self, snapshot: Snapshot, question: Question) -> QueryAnswer:
+        """Returns a page of what a question finds.
+
+        Args:
+            snapshot: taken once for the whole request.
+            question: what is asked; `k` is clipped to 1 … 500.
+
+        Raises:
+            BadQuery: a part, filter or cursor cannot be used, or the release cannot re-rank.
+        """
+        digest = question.digest()
+        offset = start_of(question.cursor, snapshot.release.id, digest)
+        k = max(1, min(question.k, MOST_RESULTS))
+        allowed = question.filters.allowed(self._catalog)
+        started = time.perf_counter()
+        encoded = encode(snapshot, question.terms, question.pictures, question.language)
+        encoding = time.perf_counter()
+        search = _Search(self._catalog, snapshot, question, encoded, allowed)
+        hits = search.first(offset + k + 1)
+        page = hits[offset : offset + k]
+        if question.explain:
+            page = search.explained(page)
+        goes_on = len(hits) > offset + k and offset + k < FURTHEST
+        end = time.perf_counter()
+        return QueryAnswer(
+            release=snapshot.release.id,
+            commit=snapshot.commit,
+            query=_query(question, encoded),
+            language=" + ".join(one.language for one in encoded.readings if one.language),
+            detected=encoded.guesses,
+            note=encoded.note,
+            hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
+            encode_seconds=encoding - started,
+            index_seconds=end - encoding - search.rerank_seconds,
+            rerank_seconds=search.rerank_seconds,
+            terms=question.terms,
+            mode=question.mode,
+            gallery=len(snapshot.generation),
+            searched=search.available,
+            first=offset,
+            next=cursor_of(Place(snapshot.release.id, digest, offset + k)) if goes_on else "",
+        )
+
+
+class _Search:
+    """One question being answered."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        question: Question,
+        encoded: Encoded,
+        allowed: set[str] | None,
+    ) -> None:
+        self._catalog, self._snapshot = catalog, snapshot
+        self._question, self._encoded = question, encoded
+        self.rerank_seconds = 0.0
+        # Who asks for what is like a picture has that picture already.
+        barred = snapshot.hidden | set(encoded.items)
+        positions = snapshot.generation.positions
+        if allowed is None and not barred:
+            self._allowed = None
+        else:
+            self._allowed = (positions.keys() if allowed is None else allowed & positions.keys()) - barred
+        self.available = len(positions) if self._allowed is None else len(self._allowed)
+
+    def first(self, count: int) -> list[Hit]:
+        """Returns the first hits, as many as there are up to a count."""
+        if self._question.mode is not Mode.VECTORS:
+            return self._folded(self._by_words())
+        depth = min(max(count, FIRST) if self._question.rerank else count, self.available)
+        while True:
+            hits = self._folded(self._by_vectors(depth))
+            if len(hits) >= count or depth >= self.available:
+                return hits
+            # Copies took places.
+            depth = min(self.available, depth * 2)
+
+    def _by_vectors(self, depth: int) -> list[Hit]:
+        if depth == 0:
+            return []
+        encoded = self._encoded
+        hits = ranked(self._snapshot, encoded.vectors, encoded.readings, depth, self._allowed)
+        hits = tuple(replace(hit, by=(VECTORS,)) for hit in hits)
+        return list(self._reranked(hits))
+
+    def _by_words(self) -> list[Hit]:
+        """Returns hits of the captions, fused with those of the vectors where both are asked."""
+        text = self._encoded.text
+        if not text:
+            raise BadQuery("Captions are searched by words, and this query has none that should be there.")
+        allowed = (
+            self._snapshot.generation.positions if self._allowed is None else dict.fromkeys(self._allowed)
+        )
+        found = self._catalog.captioned_like(text, limit=4 * fusion.DEPTH)
+        lists = {CAPTIONS: fusion.caption_ranks(found, allowed)}
+        scores: dict[str, float] = {}
+        if self._question.mode is Mode.HYBRID:
+            near = self._by_vectors(min(fusion.DEPTH, self.available))
+            lists = {VECTORS: [hit.image_id for hit in near], **lists}
+            scores = {hit.image_id: hit.score for hit in near}
+        together = fusion.fused(lists)
+        lacking = [image_id for image_id, _, _ in together if image_id not in scores]
+        scores |= dict(zip(lacking, self._scores(lacking), strict=True))
+        return [
+            Hit(image_id, scores[image_id], rank, by=by, fused=fused)
+            for rank, (image_id, fused, by) in enumerate(together, start=1)
+        ]
+
+    def _scores(self, image_ids: Sequence[str]) -> list[float]:
+        """Returns the cosines of pictures and the query as its likeliest reading has it."""
+        if not image_ids:
+            return []
+        rows = self._snapshot.generation.vectors(image_ids)
+        return [float(cosine) for cosine in rows @ self._encoded.vectors[0]]
+
+    def _reranked(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        if not self._question.rerank:
+            return hits
+        if [term.kind for term in self._question.terms] != [Kind.TEXT]:
+            raise BadQuery("Only a query that is one text can be re-ranked. Search without.")
+        started = time.perf_counter()
+        hits = reranked(self._snapshot, self._encoded.text, self._encoded.readings[0].language, hits)
+        self.rerank_seconds += time.perf_counter() - started
+        return hits
+
+    def _folded(self, hits: list[Hit]) -> list[Hit]:
+        if not self._question.fold:
+            return hits
+        return copies.folded(hits, self._catalog.groups([hit.image_id for hit in hits]))
+
+    def explained(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Returns hits with the cosine of each part, in the reading that counts most."""
+        if not hits:
+            return []
+        rows = self._snapshot.generation.vectors([hit.image_id for hit in hits])
+        near = np.asarray(rows @ self._encoded.parts[0].T, dtype=np.float64)
+        return [
+            replace(hit, parts=tuple(float(one) for one in own)) for hit, own in zip(hits, near, strict=True)
+        ]
+
+
+def _query(question: Question, encoded: Encoded) -> str:
+    alone = len(question.terms) == 1 and question.terms[0].kind is Kind.TEXT and question.terms[0].weight == 1
+    return encoded.text if alone else written(question.terms)

@@ -1,0 +1,91 @@
+"""Pages: cursors that name a place in the answer of one release, so that paging shows nothing twice.
+
+A page after the first is answered by the release that answered the first, whatever has gone live since; ranking is the
+same at every depth. The cursor holds all that it needs, so the server keeps nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.errors import BadQuery, UnknownRelease
+from app.search import Snapshot
+
+FURTHEST = 5000
+"""Hits that pages reach; whoever looks further is better served by a filter."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page begins: in which release's answer to which question, at which hit from 0."""
+
+    release: str
+    digest: str
+    offset: int
+
+
+def cursor_of(place: Place) -> str:
+    """Returns the cursor of a place."""
+    packed = json.dumps([place.release, place.digest, place.offset]).encode()
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def place_of(cursor: str) -> Place:
+    """Returns the place that a cursor names.
+
+    Raises:
+        BadQuery: it is none of ours.
+    """
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        release, digest, offset = json.loads(packed)
+        place = Place(str(release), str(digest), int(offset))
+    except (binascii.Error, ValueError, TypeError, RecursionError) as error:
+        raise BadQuery("This is no page cursor. Take it from the answer before, or leave it out.") from error
+    if not 0 <= place.offset <= FURTHEST:
+        raise BadQuery(f"Pages reach {FURTHEST} pictures. Use a filter to see others.")
+    return place
+
+
+def snapshot_of(cursor: str, load: Callable[[str], Snapshot]) -> Snapshot:
+    """Returns the snapshot that answers the page of a cursor.
+
+    Args:
+        cursor: of a page after the first.
+        load: gives the snapshot of a release by its id.
+
+    Raises:
+        BadQuery: the release is gone, or the cursor is none of ours.
+    """
+    place = place_of(cursor)
+    try:
+        return load(place.release)
+    except UnknownRelease as error:
+        raise BadQuery(
+            f"This page belongs to release {place.release[:40]}, which is gone. Search again from the first page."
+        ) from error
+
+
+def start_of(cursor: str, release: str, digest: str) -> int:
+    """Returns at which hit the page of a cursor begins; 0 without a cursor.
+
+    Raises:
+        BadQuery: the cursor belongs to another question or another release's answer.
+    """
+    if not cursor:
+        return 0
+    place = place_of(cursor)
+    if place.release != release:
+        raise BadQuery(
+            f"This page belongs to an answer of release {place.release[:40]}; {release} was asked. "
+            "Leave the release or the cursor out."
+        )
+    if place.digest != digest:
+        raise BadQuery(
+            "This page cursor belongs to another query. Ask the same query again, or leave it out."
+        )
+    return place.offset

@@ -1,0 +1,220 @@
+"""From the parts of a query to the vectors that are looked up.
+
+A query of several parts is looked up as one vector, the weighted sum of theirs. Cosines of two pictures spread much
+wider over a gallery than those of a text and pictures, so in a plain sum any picture would outvote any text. Each part
+is therefore divided by how widely its own cosines spread over a sample of the gallery: a weight says how many standard
+deviations of a part count as much as one of another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from app.errors import BadQuery
+from app.languages import Guess, Reading
+from app.query.grammar import Kind, Term, parse, quoted
+from app.search import Snapshot, Vectors, read_query, words
+from ingest.errors import BadImage
+from ingest.images import decode
+from model_updates.encoder import Encoder, unit
+from model_updates.inserts import BASE
+
+_SAMPLE = 512
+_NARROWEST = 1e-4  # a spread below this is rounding
+_SHORTEST = 1e-6  # of a sum: parts that cancel out leave nothing to look for
+
+ReadPicture = Callable[[str], bytes]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A query ready to be looked up.
+
+    Attributes:
+        vectors: (r, dim) float32 unit rows, the whole query in each reading.
+        parts: (r, p, dim) float32 unit rows of its parts.
+        readings: in which languages its texts were read; one that says nothing where there is no text.
+        guesses: behind the readings.
+        note: about the language, for people.
+        text: all that should be in the picture, in words.
+        items: ids of the gallery's pictures that it names.
+    """
+
+    vectors: Vectors
+    parts: Vectors
+    readings: tuple[Reading, ...]
+    guesses: tuple[Guess, ...]
+    note: str
+    text: str
+    items: tuple[str, ...]
+
+
+def query_terms(query: str, *, longest: int) -> tuple[Term, ...]:
+    """Reads a query of at most so many characters.
+
+    Raises:
+        BadQuery: it is longer, or the grammar does not know it.
+    """
+    if len(query) > longest:
+        raise BadQuery(f"The query has {len(query)} characters; at most {longest} are read. Shorten it.")
+    return parse(query)
+
+
+def no_file(name: str) -> bytes:
+    """Refuses to read a file that a query names: who asks from elsewhere sends pictures along."""
+    raise BadQuery(
+        f"The query names the picture {name[:80]}, and none was sent under this name. Send it along, or put the "
+        "words in quotation marks."
+    )
+
+
+def read_file(name: str) -> bytes:
+    """Reads a file that a query on the command line names.
+
+    Raises:
+        BadQuery: there is none, or it cannot be read.
+    """
+    try:
+        return Path(name).expanduser().read_bytes()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BadQuery(
+            f"The picture {name} cannot be read ({reason}). If these are words to look for, put them in quotation "
+            f"marks inside the query: {quoted(name)}."
+        ) from error
+
+
+def read_pictures(terms: Sequence[Term], read: ReadPicture) -> dict[str, Image.Image]:
+    """Returns the decoded pictures that a query names.
+
+    Args:
+        terms: of the query.
+        read: gives the bytes of a picture by the name that the query has for it.
+
+    Raises:
+        BadQuery: one cannot be decoded; what `read` raises passes through.
+    """
+    return {term.value: decoded(term, read(term.value)) for term in terms if term.kind is Kind.IMAGE}
+
+
+def encode(
+    snapshot: Snapshot, terms: Sequence[Term], pictures: Mapping[str, Image.Image], language: str
+) -> Encoded:
+    """Returns the vectors of a query under a snapshot's encoder.
+
+    Args:
+        snapshot: of the request.
+        terms: the parts.
+        pictures: those that parts name.
+        language: of the texts, or "auto".
+
+    Raises:
+        BadQuery: a part cannot be used, or the parts cancel out.
+    """
+    texts = {n: words(term.value) for n, term in enumerate(terms) if term.kind is Kind.TEXT}
+    chosen: tuple[Reading, ...] = (Reading("", 1.0),)
+    guesses: tuple[Guess, ...] = ()
+    note = ""
+    if texts:
+        chosen, guesses, note = read_query(snapshot, " ".join(texts.values()), language)
+    items = {n: _item(snapshot, term) for n, term in enumerate(terms) if term.kind is Kind.ITEM}
+    rows = []
+    for n, term in enumerate(terms):
+        if n in texts:
+            rows.append(snapshot.encoder.encode_readings(texts[n], [one.language for one in chosen]))
+        else:
+            vector = _vector(snapshot, term, pictures, items.get(n))
+            rows.append(np.repeat(vector[None], len(chosen), axis=0))
+    parts = np.stack(rows, axis=1).astype(np.float32)
+    wanted = " ".join(text for n, text in texts.items() if terms[n].weight > 0)
+    vectors = _joined(snapshot, parts, [term.weight for term in terms])
+    return Encoded(vectors, parts, chosen, guesses, note, wanted, tuple(items.values()))
+
+
+def _joined(snapshot: Snapshot, parts: Vectors, weights: Sequence[float]) -> Vectors:
+    """Returns the (r, dim) unit sums of (r, p, dim) parts."""
+    if not np.isfinite(parts).all():
+        raise BadQuery("A part of this query could not be encoded; try other words or another picture.")
+    if len(weights) == 1:
+        return parts[:, 0] * np.float32(np.sign(weights[0]))
+    sample = sample_of(snapshot)
+    spread = np.ones(parts.shape[:2], dtype=np.float32)
+    if len(sample) > 1:
+        spread = np.maximum((parts @ sample.T).std(axis=2), _NARROWEST)
+    summed = (parts * (np.asarray(weights, dtype=np.float32) / spread)[..., None]).sum(axis=1)
+    if (np.linalg.norm(summed, axis=1) < _SHORTEST * np.abs(weights).max() / spread.max()).any():
+        raise BadQuery("The parts of this query cancel each other out; nothing is left to look for.")
+    return unit(summed)
+
+
+def sample_of(snapshot: Snapshot) -> Vectors:
+    """Returns the (n, dim) float32 unit vectors of at most 512 pictures, spread over the whole gallery."""
+    ids = snapshot.generation.ids
+    step = max(1, -(-len(ids) // _SAMPLE))
+    return snapshot.generation.vectors(ids[::step])
+
+
+def _vector(snapshot: Snapshot, term: Term, pictures: Mapping[str, Image.Image], item: str | None) -> Vectors:
+    if item is not None:
+        row = snapshot.generation.vectors([item])[0]
+    elif term.kind is Kind.IMAGE:
+        row = _picture_vector(snapshot.encoder, pictures[term.value])
+    else:
+        row = _given(term, snapshot.generation.dim)
+    return np.asarray(row, dtype=np.float32)
+
+
+def _picture_vector(encoder: Encoder, picture: Image.Image) -> Vectors:
+    """Returns (dim,) float32; a picture whose domain nobody stated takes the route that it looks like."""
+    trunk = encoder.trunk_features([picture])
+    route = encoder.guess_routes(trunk)[0] if encoder.can_guess_routes else BASE
+    rows = unit(encoder.projected(trunk)) if route == BASE else encoder.encode_images([picture], route)
+    return np.asarray(rows[0], dtype=np.float32)
+
+
+def _given(term: Term, dim: int) -> Vectors:
+    row = np.asarray(term.vector, dtype=np.float64)
+    if row.shape != (dim,):
+        raise BadQuery(f"The embedding has {row.size} numbers; this release's have {dim}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = float(np.linalg.norm(row))
+    if not np.isfinite(length) or length == 0:
+        raise BadQuery("The embedding has a number that is not finite, or is all zeros.")
+    return (row / length).astype(np.float32)
+
+
+def _item(snapshot: Snapshot, term: Term) -> str:
+    """Returns the id of the picture that begins so."""
+    ids = sorted(snapshot.generation.positions)
+    first = bisect_left(ids, term.value)
+    found = [one for one in ids[first : first + 2] if one.startswith(term.value)]
+    shown = [one for one in found if one not in snapshot.hidden]
+    if len(shown) == 1:
+        return shown[0]
+    said = (
+        "Several pictures have ids that begin" if shown else "No picture of the gallery has an id that begins"
+    )
+    at = f" (character {term.at + 1})" if term.at else ""
+    raise BadQuery(
+        f"{said} with {term.value[:24]}{at}. Take the id from a result, or put it in quotation marks to "
+        "search for the words.",
+        at=term.at,
+    )
+
+
+def decoded(term: Term, data: bytes) -> Image.Image:
+    """Returns a picture to search with.
+
+    Raises:
+        BadQuery: it cannot be decoded safely.
+    """
+    try:
+        return decode(data).image
+    except BadImage as error:
+        raise BadQuery(f"{term.value} cannot be searched with. {error}", at=term.at) from error

@@ -1,0 +1,86 @@
+"""What is asked of a snapshot, and what comes back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from PIL import Image
+
+from app.query.filters import Filters
+from app.query.grammar import Term
+from app.search import AUTO, Answer
+
+
+class Mode(StrEnum):
+    """What a query is looked up in."""
+
+    VECTORS = "vectors"
+    CAPTIONS = "captions"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query with everything that belongs to it.
+
+    Attributes:
+        terms: its parts.
+        pictures: those that parts name, decoded.
+        language: of its texts, or "auto".
+        filters: which pictures may be found.
+        k: hits a page.
+        cursor: of a page after the first, from the answer before.
+        mode: vectors, captions, or both fused.
+        fold: show of near-copies only the best, the others with it.
+        rerank: order the first 50 by the release's fusion encoder.
+        explain: say of each hit how near each part is.
+    """
+
+    terms: tuple[Term, ...]
+    pictures: Mapping[str, Image.Image] = field(default_factory=dict)
+    language: str = AUTO
+    filters: Filters = field(default_factory=Filters)
+    k: int = 24
+    cursor: str = ""
+    mode: Mode = Mode.VECTORS
+    fold: bool = False
+    rerank: bool = False
+    explain: bool = False
+
+    def digest(self) -> str:
+        """Returns what two pages of one result have in common, as 16 hexadecimal digits."""
+        seen = {name: hashlib.sha256(one.tobytes()).hexdigest() for name, one in self.pictures.items()}
+        facts = (
+            self.terms,
+            sorted(seen.items()),
+            self.language,
+            self.filters,
+            self.mode,
+            self.fold,
+            self.rerank,
+        )
+        return hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class QueryAnswer(Answer):
+    """An answer with what it was asked.
+
+    Attributes:
+        terms: the parts of the query.
+        mode: what it was looked up in.
+        gallery: pictures of the release.
+        searched: those that could be found: all, or what the filters leave of them.
+        first: number of the page's first hit among all, from 0.
+        next: the cursor of the next page; empty when there is none.
+    """
+
+    terms: tuple[Term, ...] = ()
+    mode: Mode = Mode.VECTORS
+    gallery: int = 0
+    searched: int = 0
+    first: int = 0
+    next: str = ""

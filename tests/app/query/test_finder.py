@@ -1,0 +1,243 @@
+"""Claims about the search engine on a real home: parts, filters, hybrid, folding and pages."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.errors import BadQuery
+from app.learning import update_cycle
+from app.query.filters import Filters
+from app.query.finder import Finder
+from app.query.fusion import fused
+from app.query.grammar import Kind, Term, parse
+from app.query.parts import read_pictures
+from app.query.question import Mode, QueryAnswer, Question
+from app.search import Snapshot, search_text
+from app.settings import load_settings
+from app.workspace import Workspace
+from ingest.errors import UnknownChunk
+from ingest.intake import IntakeOptions
+from tests.app.small_home import copy_of, small_home
+
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with Workspace.open(load_settings(home=small_home(tmp_path_factory)), read_only=True) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def snapshot(workspace: Workspace) -> Snapshot:
+    return Snapshot.load(workspace)
+
+
+def _find(workspace: Workspace, snapshot: Snapshot, query: str | Question, **changes: object) -> QueryAnswer:
+    question = Question(parse(query), k=10) if isinstance(query, str) else query
+    return Finder(workspace.catalog).find(snapshot, replace(question, **changes))  # type: ignore[arg-type]
+
+
+def _ids(answer: QueryAnswer) -> list[str]:
+    return [hit.image_id for hit in answer.hits]
+
+
+def test_one_text_finds_what_it_always_found(workspace: Workspace, snapshot: Snapshot) -> None:
+    found = _find(workspace, snapshot, "two red boats")
+    before = search_text(snapshot, "two red boats", k=10)
+
+    assert _ids(found) == [hit.image_id for hit in before.hits]
+    assert [hit.score for hit in found.hits] == [hit.score for hit in before.hits]
+    assert (found.query, found.language) == (before.query, before.language)
+
+
+def test_a_picture_finds_itself_first_and_with_words_what_is_like_both(
+    workspace: Workspace, snapshot: Snapshot
+) -> None:
+    wanted = snapshot.generation.ids[5]
+    packed = io.BytesIO()
+    workspace.load_image(wanted).save(packed, "PNG")
+    terms = parse("./a.png")
+    pictures = read_pictures(terms, lambda name: packed.getvalue())
+
+    alone = _find(workspace, snapshot, Question(terms, pictures, k=5))
+    both = _find(workspace, snapshot, Question(parse("./a.png + 3:a red car"), pictures, k=5, explain=True))
+
+    assert alone.hits[0].image_id == wanted
+    assert alone.hits[0].score == pytest.approx(1, abs=1e-3)
+    assert alone.language == ""
+    near_text = [hit.parts[1] for hit in both.hits]
+    alone_text = [hit.parts[0] for hit in _find(workspace, snapshot, "a red car", explain=True).hits]
+    assert max(near_text) > np.median(alone_text)
+
+
+def test_what_is_taken_away_goes_down_and_weights_count(workspace: Workspace, snapshot: Snapshot) -> None:
+    def near(query: str) -> float:
+        return float(np.mean([hit.parts[-1] for hit in _find(workspace, snapshot, query, explain=True).hits]))
+
+    assert near("a red car - night") < near("a red car + night") < near("a red car + 5:night")
+
+
+def test_parts_count_by_how_they_spread(workspace: Workspace, snapshot: Snapshot) -> None:
+    ids = snapshot.generation.ids
+    everything = snapshot.generation.vectors(ids)
+    item = ids[7]
+    text = snapshot.encoder.encode_texts(["a red car"], "en")[0]
+    picture = everything[7]
+
+    answer = _find(workspace, snapshot, f"a red car - 2:#{item[:12]}", k=3)
+
+    near = everything @ np.stack([text, picture], axis=1)
+    scores = near / near.std(axis=0) @ np.array([1, -2])
+    order = [ids[n] for n in np.argsort(-scores) if ids[n] != item]
+    assert _ids(answer) == order[:3]
+
+
+def test_more_like_this_leaves_out_what_it_is_like(workspace: Workspace, snapshot: Snapshot) -> None:
+    ids = snapshot.generation.ids
+
+    answer = _find(workspace, snapshot, f"#{ids[0][:10]} + #{ids[1]}", k=500)
+
+    assert set(_ids(answer)) == set(ids) - set(ids[:2])
+    with pytest.raises(BadQuery, match="No picture of the gallery"):
+        _find(workspace, snapshot, "#0000000000")
+
+
+def test_parts_that_cancel_out_are_refused(workspace: Workspace, snapshot: Snapshot) -> None:
+    with pytest.raises(BadQuery, match="cancel each other out"):
+        _find(workspace, snapshot, "red car - red car")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"), [((1.0, 2.0), "2 numbers"), ((0.0,) * 64, "zeros"), ((float("nan"),) * 64, "finite")]
+)
+def test_an_embedding_that_cannot_be_one_is_refused(
+    workspace: Workspace, snapshot: Snapshot, numbers: tuple[float, ...], says: str
+) -> None:
+    if len(numbers) == 64:
+        numbers = numbers[:1] * snapshot.generation.dim
+    with pytest.raises(BadQuery, match=says):
+        _find(workspace, snapshot, Question((Term(Kind.VECTOR, "embedding", vector=numbers),)))
+
+
+def test_filters_leave_what_holds(workspace: Workspace, snapshot: Snapshot) -> None:
+    def left(filters: Filters) -> int:
+        return len(_find(workspace, snapshot, "a red car", k=500, filters=filters).hits)
+
+    chunk = workspace.catalog.chunks()[-1]
+    everything = len(snapshot.generation)
+    red = {c.image_id for c in workspace.catalog.find_captions("red", limit=1000)}
+    assert left(Filters(chunks=(chunk.id[:8],))) == chunk.images
+    assert left(Filters(languages=("de",), domains=("flat",))) <= everything
+    assert left(Filters(since=TODAY - timedelta(1), until=TODAY + timedelta(1))) == everything
+    assert left(Filters(since=TODAY + timedelta(1))) == 0
+    assert left(Filters(until=TODAY - timedelta(1))) == 0
+    assert left(Filters(until=date.max)) == everything
+    assert 0 < left(Filters(caption="red")) == len(red & set(snapshot.generation.ids)) < everything
+    assert left(Filters(caption=' red" OR *')) == 0
+    with pytest.raises(BadQuery, match="Exchange"):
+        left(Filters(since=TODAY, until=TODAY - timedelta(1)))
+    with pytest.raises(UnknownChunk):
+        left(Filters(chunks=("nosuch",)))
+
+
+def test_captions_are_found_by_words_and_hybrid_says_which_half_found_what(
+    workspace: Workspace, snapshot: Snapshot
+) -> None:
+    by_words = _find(workspace, snapshot, "red boats", mode=Mode.CAPTIONS)
+    both = _find(workspace, snapshot, "red boats", mode=Mode.HYBRID)
+
+    assert all(hit.by == ("captions",) for hit in by_words.hits)
+    captions = [c.text for c in workspace.catalog.captions_of(by_words.hits[0].image_id)]
+    assert any("red boats" in text for text in captions)
+    assert both.hits[0].by == ("vectors", "captions")
+    vectors = _ids(_find(workspace, snapshot, "red boats", k=500))
+    ranks = {
+        "vectors": vectors,
+        "captions": _ids(_find(workspace, snapshot, "red boats", mode=Mode.CAPTIONS, k=500)),
+    }
+    assert [(h.image_id, h.fused, h.by) for h in both.hits] == fused(ranks)[:10]
+    with pytest.raises(BadQuery, match="by words"):
+        _find(workspace, snapshot, "- boats", mode=Mode.HYBRID)
+
+
+def test_reciprocal_rank_fusion_adds_one_over_sixty_and_the_rank() -> None:
+    found = fused({"a": ["x", "y"], "b": ["y", "z"]})
+
+    assert found == [
+        ("y", 1 / 62 + 1 / 61, ("a", "b")),
+        ("x", 1 / 61, ("a",)),
+        ("z", 1 / 62, ("b",)),
+    ]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("fold", [False, True])
+def test_pages_together_are_the_whole(
+    workspace: Workspace, snapshot: Snapshot, mode: Mode, fold: bool
+) -> None:
+    question = Question(parse("a red car"), k=500, mode=mode, fold=fold)
+    whole = _find(workspace, snapshot, question)
+    assert whole.next == ""
+
+    seen, cursor, ranks = [], "", []
+    for _ in range(20):
+        page = _find(workspace, snapshot, question, k=7, cursor=cursor)
+        seen += _ids(page)
+        ranks += [hit.rank for hit in page.hits]
+        cursor = page.next
+        if not cursor:
+            break
+
+    assert seen == _ids(whole)
+    assert ranks == list(range(1, len(seen) + 1))
+
+
+def test_a_cursor_of_something_else_is_refused(workspace: Workspace, snapshot: Snapshot) -> None:
+    cursor = _find(workspace, snapshot, "a red car", k=3).next
+
+    with pytest.raises(BadQuery, match="another query"):
+        _find(workspace, snapshot, "a blue car", k=3, cursor=cursor)
+    other = replace(snapshot, release=replace(snapshot.release, id="r9-00000000"))
+    with pytest.raises(BadQuery, match="belongs to an answer of release"):
+        _find(workspace, other, "a red car", k=3, cursor=cursor)
+    for nonsense in ("x", "!!", "W10", cursor[:-4], "é"):
+        with pytest.raises(BadQuery):
+            _find(workspace, snapshot, "a red car", k=3, cursor=nonsense)
+
+
+def test_near_copies_are_folded_under_the_best(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = copy_of(small_home(tmp_path_factory), tmp_path)
+    with Workspace.open(load_settings(home=home)) as opened:
+        copied = opened.catalog.gallery_ids()[3]
+        text = next(c.text for c in opened.catalog.captions_of(copied) if c.language == "en")
+        folder = tmp_path / "again"
+        folder.mkdir()
+        opened.load_image(copied).save(folder / "again.jpg", quality=80)
+        (folder / "again.txt").write_text(text)
+        update_cycle.add_chunk(opened, folder, IntakeOptions(language="en", domain="scenes"), by="t")
+        fresh = Snapshot.load(opened)
+        again = (set(fresh.generation.ids) - set(snapshot_ids(opened))).pop()
+
+        plain = _find(opened, fresh, text, k=500)
+        folded = _find(opened, fresh, text, k=500, fold=True)
+
+    assert {copied, again} <= set(_ids(plain))
+    best = min((hit for hit in plain.hits if hit.image_id in {copied, again}), key=lambda hit: hit.rank)
+    kept = next(hit for hit in folded.hits if hit.image_id == best.image_id)
+    assert kept.copies == tuple({copied, again} - {best.image_id})
+    assert len(folded.hits) == len(plain.hits) - 1
+
+
+def snapshot_ids(workspace: Workspace) -> list[str]:
+    """The gallery before the last chunk came."""
+    return workspace.catalog.gallery_ids()[:-1]
