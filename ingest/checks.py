@@ -100,7 +100,7 @@ class Judge:
         split = parse_split(row.split) if row.split else None
         group = normalise_group(row.group) if row.group else None
         if language == UNDETERMINED:
-            sentence = "Its language is not given: add --language TAG or a language column."
+            sentence = "Its language is not given and does not show: add --language TAG or a language column."
             return ReportRow(row.where, "held", "language_missing", sentence)
         if domain is not None and domain != settled:
             return _domain_conflict(row.where, domain, settled)

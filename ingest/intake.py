@@ -29,6 +29,7 @@ from ingest.readers.dispatch import open_container
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
 from ingest.report import IntakeReport, copies_note
+from ingest.unstated_languages import Detected, fill_in
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class IntakeOptions:
     """How to take an upload in.
 
     Attributes:
-        language: BCP-47 tag for captions whose language the upload does not state.
+        language: BCP-47 tag for captions whose language the upload does not state; None: it is detected.
         domain: domain for pictures whose domain the upload does not state.
         mapping: a table's column name to ours, such as {"text": "caption"}.
         name: what to call the chunk; the file's or folder's name otherwise.
@@ -89,6 +90,7 @@ def ingest_source(
     harvest = Harvest(catalog, blobs, language=options.language, domain=options.domain, limits=options.limits)
     for problem in plan.problems:
         harvest.reject([problem.where], problem.code, problem.sentence)
+    detected = fill_in(plan) if options.language is None else None
     try:
         blobs.put(harvest.gather(container, plan, progress))
         harvest.settle()
@@ -96,7 +98,7 @@ def ingest_source(
     except BadUpload:
         harvest.forget(harvest.stored)
         raise
-    report = _record(harvest, plan.notes, options, options.name or container.name)
+    report = _record(harvest, plan.notes, options, options.name or container.name, detected)
     logger.info(
         "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d",
         report.chunk_id,
@@ -129,7 +131,9 @@ def _checked(options: IntakeOptions) -> IntakeOptions:
     return replace(options, language=language, domain=domain)
 
 
-def _record(harvest: Harvest, notes: Sequence[str], options: IntakeOptions, name: str) -> IntakeReport:
+def _record(
+    harvest: Harvest, notes: Sequence[str], options: IntakeOptions, name: str, detected: Detected | None
+) -> IntakeReport:
     chunk = NewChunk(
         id=_chunk_id(harvest),
         name=shown(name),
@@ -140,7 +144,8 @@ def _record(harvest: Harvest, notes: Sequence[str], options: IntakeOptions, name
     share = _english_share(harvest)
     held = {key: len(held_out(harvest.settled, ids)) for key, ids in sorted(harvest.slices().items())}
     copies = harvest.copies()
-    found = [note for note in (copies_note(copies), too_few_note(held)) if note]
+    looks = detected.note() if detected else None
+    found = [note for note in (looks, copies_note(copies), too_few_note(held)) if note]
 
     def report_of(recorded: Recorded) -> IntakeReport:
         outcomes = Counter(row.outcome for row in harvest.rows)
@@ -161,6 +166,7 @@ def _record(harvest: Harvest, notes: Sequence[str], options: IntakeOptions, name
             rows=tuple(harvest.rows),
             held_out={str(key): count for key, count in held.items()},
             copies=copies,
+            detected=detected.languages if detected else {},
         )
 
     recorded = harvest.catalog.record_chunk(chunk, lambda changes: report_of(changes).to_json())

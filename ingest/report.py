@@ -46,6 +46,7 @@ class IntakeReport:
             group, or near-copies of one another, count once.
         copies: how many new pictures are near-copies: `in_upload` of an earlier one of the upload, `of_known`
             of one in the catalog, `of_held_out` of one there that is held out.
+        detected: of captions that state no language, how many look like which.
     """
 
     chunk_id: str
@@ -61,6 +62,7 @@ class IntakeReport:
     rows: Sequence[ReportRow]
     held_out: Mapping[str, int] = field(default_factory=dict)
     copies: Mapping[str, int] = field(default_factory=dict)
+    detected: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON values, with the rows that have something to say (at most 20,000)."""
@@ -76,6 +78,7 @@ class IntakeReport:
             "per_slice": {key: dict(counts) for key, counts in self.per_slice.items()},
             "held_out": dict(self.held_out),
             "copies": dict(self.copies),
+            "detected": dict(self.detected),
             "english_share": self.english_share,
             "notes": list(self.notes),
             "reasons": dict(Counter(row.code for row in self.rows).most_common()),

@@ -35,7 +35,7 @@ def source_path(word: str) -> Path:
 SourceArgument = Annotated[
     Path,
     typer.Argument(
-        help="A folder, a zip or tar, or a csv, tsv or jsonl table.",
+        help="A folder, a zip or tar, a csv, tsv, jsonl or parquet table, or a saved Hugging Face dataset.",
         show_default=False,
         parser=source_path,
         metavar="SOURCE",
@@ -46,7 +46,10 @@ SourceArgument = Annotated[
 def ingest(  # noqa: PLR0913 - one parameter per option
     source: SourceArgument,
     language: Annotated[
-        str | None, typer.Option(help="Of captions that state none, such as de.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Of captions that state none, such as de; else it is detected.", show_default=False
+        ),
     ] = None,
     domain: Annotated[
         str | None, typer.Option(help="Of pictures that state none, such as photo.", show_default=False)

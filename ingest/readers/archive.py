@@ -25,8 +25,9 @@ from ingest.readers.container import (
     ARCHIVE_SUFFIXES,
     NESTED_ARCHIVE,
     PICTURE_SUFFIXES,
+    SIDECAR_SUFFIXES,
     SPECIAL_FILE,
-    TABLE_SUFFIXES,
+    TEXT_SUFFIXES,
     Listing,
     NameIndex,
     Problem,
@@ -34,7 +35,7 @@ from ingest.readers.container import (
     label_of,
     suffix_of,
 )
-from ingest.readers.table import too_large
+from ingest.readers.table_file import too_large
 
 _MEGABYTE = 1024**2
 _DIRECTORY_ENTRY_BYTES = 512  # more than a central directory entry with a sensible name needs
@@ -75,10 +76,13 @@ class _Sorter:
             self.listing.pictures.append(name)
         elif suffix in ARCHIVE_SUFFIXES:
             self.problem(name, "nested_archive", NESTED_ARCHIVE)
-        elif suffix in TABLE_SUFFIXES or suffix == ".txt":
-            limit = self._limits.sidecar_bytes if suffix == ".txt" else self._limits.text_bytes
+        elif suffix in TEXT_SUFFIXES:
+            limit = self._limits.sidecar_bytes if suffix in SIDECAR_SUFFIXES else self._limits.text_bytes
             if size <= limit:
                 return True
+            if suffix == ".json":  # too much for one picture: annotations of many, or none at all
+                self.listing.others.append(name)
+                return False
             self.problem(name, "text_too_large", f"The text has more than {limit / 1024:,.0f} KB.")
         else:
             self.listing.others.append(name)
@@ -335,6 +339,25 @@ class TarArchive:
                 raise _damaged("tar") from None
             with archive:
                 yield archive, counted
+
+
+def is_tar_file(path: Path) -> bool:
+    """Returns whether a file begins as a tar does, plain or gzip, whatever it is called."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    if head.startswith(b"\x1f\x8b"):
+        try:
+            with gzip.open(path) as unpacked:
+                head = unpacked.read(512)
+        except (OSError, EOFError, zlib.error):
+            return False
+    if len(head) < 512:
+        return False
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError):
+        return False
+    return True
 
 
 def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

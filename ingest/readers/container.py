@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ingest.errors import BadRow
 
@@ -43,6 +43,9 @@ PICTURE_SUFFIXES = frozenset(
     ]
 )
 TABLE_SUFFIXES = frozenset((".csv", ".tsv", ".jsonl", ".ndjson"))
+ARROW_SUFFIXES = frozenset((".parquet", ".arrow"))
+SIDECAR_SUFFIXES = frozenset((".txt", ".json"))
+TEXT_SUFFIXES = TABLE_SUFFIXES | ARROW_SUFFIXES | SIDECAR_SUFFIXES
 ARCHIVE_SUFFIXES = frozenset([".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar"])
 _SYSTEM_NAMES = frozenset(("__macosx", ".ds_store", "thumbs.db", "desktop.ini"))
 _NAME_SHOWN = 120
@@ -70,16 +73,38 @@ class Problem:
     sentence: str
 
 
+class Embedded(str):
+    """A name of a picture that lies in the table itself; it is nobody's path."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table whose lines need no parsing, because its file has types.
+
+    `lines` reads it from its beginning. Columns in `embedded` hold picture files; a line has an `Embedded` for each.
+    `split` is stated for the whole table.
+    """
+
+    columns: Sequence[str]
+    embedded: frozenset[str]
+    lines: Callable[[], Iterator[Mapping[str, Any]]]
+    split: str | None = None
+
+
 @dataclass(slots=True)
 class Listing:
     """What a scan found.
 
     `pictures` are names in container order (a name may repeat), `texts` the bytes of tables and caption
-    files, `others` names of files that are neither; a table may still name one of them as its picture.
+    files, `tables` those that need no parsing, `others` names of files that are neither; a table may still
+    name one of them as its picture.
     """
 
     pictures: list[str] = field(default_factory=list)
     texts: dict[str, bytes] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

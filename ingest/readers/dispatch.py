@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
-import tarfile
-import zlib
 from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.archive import TarArchive, ZipArchive
+from ingest.readers.archive import TarArchive, ZipArchive, is_tar_file
+from ingest.readers.arrow_file import ArrowTables, saved_dataset
 from ingest.readers.container import TABLE_SUFFIXES, Container, shown
 from ingest.readers.folder import Folder
-from ingest.readers.table import TableFile
+from ingest.readers.table_file import TableFile
 
-_EXPECTED = "Not a folder, zip, tar, csv, tsv or JSONL file"
+_EXPECTED = "Not a folder, zip, tar, csv, tsv, JSONL, Parquet or Arrow file"
+_ARROW = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow's file and stream formats
 _OTHERS = (
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive; make it a zip"),
     (b"Rar!", "a RAR archive; make it a zip"),
     (b"\xfd7zXZ", "an xz archive; use gzip or none"),
     (b"BZh", "a bzip2 archive; use gzip or none"),
-    (b"PAR1", "Parquet; export it as JSONL with the pictures beside it"),
     (b"\xff\xd8\xff", "a single picture; give the folder it is in"),
     (b"\x89PNG", "a single picture; give the folder it is in"),
     (b"GIF8", "a single picture; give the folder it is in"),
@@ -40,7 +38,7 @@ def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True
         BadUpload: missing, empty, or nothing that can be read.
     """
     if source.is_dir():
-        return Folder(source, limits)
+        return saved_dataset(source, limits) or Folder(source, limits)
     if not source.is_file():
         if source.exists():
             raise BadUpload("source_special", f"{shown(str(source))!r} is neither a file nor a folder.")
@@ -51,8 +49,11 @@ def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True
         raise BadUpload("file_empty", "The file is empty.")
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")):
         return ZipArchive(source, limits)
-    if _is_tar(head) or (head.startswith(b"\x1f\x8b") and _is_tar(_gunzipped_start(source))):
+    if is_tar_file(source):
         return TarArchive(source, limits)
+    if head.startswith(_ARROW):
+        folder = source.resolve().parent if pictures_beside else None
+        return ArrowTables(source.name, {source.name: source}, limits, folder=folder)
     if _is_table(source, head):
         if not pictures_beside:
             raise BadUpload(
@@ -60,24 +61,6 @@ def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True
             )
         return TableFile(source, limits)
     raise BadUpload("not_supported", f"{_EXPECTED} ({_looks_like(head)}).")
-
-
-def _is_tar(head: bytes) -> bool:
-    if len(head) < 512:
-        return False
-    try:
-        tarfile.TarInfo.frombuf(head[:512], "utf-8", "surrogateescape")
-    except (tarfile.TarError, ValueError):
-        return False
-    return True
-
-
-def _gunzipped_start(source: Path) -> bytes:
-    try:
-        with gzip.open(source) as file:
-            return file.read(512)
-    except (OSError, EOFError, zlib.error):
-        return b""
 
 
 def _is_table(source: Path, head: bytes) -> bool:

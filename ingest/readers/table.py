@@ -1,4 +1,4 @@
-"""Caption tables: csv, tsv and JSON Lines, and a table by itself as a container."""
+"""Caption tables: csv, tsv, JSON Lines, and those of a typed file; and the JSON beside a picture."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ingest.errors import BadOption, BadRow, BadUpload
+from ingest.errors import BadOption, BadRow
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Listing, Problem, Row, inside_name, shown
+from ingest.readers.container import Embedded, Problem, Row, Table, inside_name, shown
 
 COLUMNS = ("image", "caption", "language", "domain", "split", "group")
-# What a column may be called when no mapping says otherwise; `file_name` and `text` are HF ImageFolder's.
-_ALIASES = {"image": ("image", "file_name"), "caption": ("caption", "text")}
+# What a column may be called when no mapping says otherwise; `file_name` and `text` are HF ImageFolder's, `jpg` and
+# `txt` img2dataset's and webdataset's.
+_ALIASES = {
+    "image": ("image", "file_name", "jpg", "png", "webp"),
+    "caption": ("caption", "captions", "text", "txt"),
+    "language": ("language", "lang"),
+}
+# What img2dataset (1.47) writes of each address it was given; only of a success is there a picture.
+_DOWNLOADED = frozenset(("key", "status", "url"))
 _DELIMITERS = (",", "\t", ";", "|")
 
 Locate = Callable[[str], str | None]
@@ -34,13 +40,19 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
 
 
 def read_rows(
-    name: str, data: bytes, *, mapping: Mapping[str, str], limits: Limits, locate: Locate, notes: list[str]
+    name: str,
+    data: bytes | Table,
+    *,
+    mapping: Mapping[str, str],
+    limits: Limits,
+    locate: Locate,
+    notes: list[str],
 ) -> Iterator[Row | Problem]:
     """Yields each line of a table as rows, or why it is skipped.
 
     Args:
         name: the table's name in its container; pictures are looked up relative to its folder.
-        data: the file's bytes.
+        data: the file's bytes, or a table that needs no parsing.
         mapping: the file's column name to ours.
         limits: line length and JSON depth.
         locate: finds a picture by its normalised name.
@@ -49,8 +61,13 @@ def read_rows(
     Raises:
         BadRow: the table has no column that names pictures, or a mapped column is missing.
     """
-    lines = _json_lines if _is_json(name, data) else _delimited_lines
-    for where, fields in lines(name, data, mapping, limits, notes):
+    if isinstance(data, Table):
+        lines = _typed_lines(name, data, mapping)
+    elif _is_json(name, data):
+        lines = _json_lines(name, data, mapping, limits, notes)
+    else:
+        lines = _delimited_lines(name, data, mapping, limits)
+    for where, fields in lines:
         if isinstance(fields, Problem):
             yield fields
             continue
@@ -64,7 +81,7 @@ def _rows(where: str, fields: Mapping[str, Any], table_name: str, locate: Locate
     cell = fields.get("image")
     if not isinstance(cell, str) or not cell.strip():
         raise BadRow("image_not_named", "The line names no picture.")
-    candidates = inside_name(cell, table_name)
+    candidates = [cell] if isinstance(cell, Embedded) else inside_name(cell, table_name)
     found = next((place for place in map(locate, candidates) if place is not None), None)
     if found is None:
         raise BadRow("image_missing", f"The picture {shown(cell)!r} is not in the upload.")
@@ -89,8 +106,10 @@ def _is_json(name: str, data: bytes) -> bool:
     return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
-def _columns(found: list[str], mapping: Mapping[str, str], name: str) -> dict[str, str]:
-    """Returns our column for each column of the file that we use."""
+def _columns(
+    found: list[str], mapping: Mapping[str, str], name: str, embedded: Sequence[str] = ()
+) -> dict[str, str]:
+    """Returns our column for each column of the file that we use; pictures are in the only column that holds any."""
     by_folded = {column.strip().casefold(): column for column in reversed(found)}
     listed = ", ".join(shown(column) for column in found[:20]) or "none"
     used: dict[str, str] = {}
@@ -107,6 +126,8 @@ def _columns(found: list[str], mapping: Mapping[str, str], name: str) -> dict[st
         actual = next((by_folded[a] for a in _ALIASES.get(ours, (ours,)) if a in by_folded), None)
         if actual is not None and actual not in used:
             used[actual] = ours
+    if "image" not in used.values() and len(embedded) == 1:
+        used[embedded[0]] = "image"
     if "image" not in used.values():
         raise BadRow(
             "column_missing",
@@ -140,9 +161,56 @@ def _unreadable(error: csv.Error) -> str:
 _Lines = Iterator[tuple[str, Mapping[str, Any] | Problem]]
 
 
-def _delimited_lines(
-    name: str, data: bytes, mapping: Mapping[str, str], limits: Limits, _: list[str]
-) -> _Lines:
+def _typed_lines(name: str, table: Table, mapping: Mapping[str, str]) -> _Lines:
+    is_download = set(table.columns) >= _DOWNLOADED
+    # Beside pictures, or tars of them, that table only tells what could not be had.
+    tells_failures = is_download and not table.embedded and "image" not in mapping.values()
+    used = {} if tells_failures else _columns(list(table.columns), mapping, name, sorted(table.embedded))
+    for number, record in enumerate(table.lines(), start=1):
+        where = f"{shown(name)} row {number}"
+        failed = not_downloaded(where, record) if is_download else None
+        if failed is not None:
+            yield where, failed
+        elif not tells_failures:
+            fields = {ours: record[column] for column, ours in used.items() if column in record}
+            yield where, fields if fields.get("split") else {**fields, "split": table.split}
+
+
+def not_downloaded(where: str, record: Mapping[str, Any]) -> Problem | None:
+    """Says why img2dataset has no picture for an address; None when it has."""
+    status = record.get("status")
+    if not isinstance(status, str) or status == "success":
+        return None
+    why = record.get("error_message")
+    said = f"{status}: {why}" if isinstance(why, str) and why else status
+    return Problem(where, "not_downloaded", f"img2dataset could not get this picture ({shown(said)}).")
+
+
+def sidecar_rows(name: str, data: bytes, picture: str, limits: Limits) -> Iterator[Row | Problem]:
+    """Yields what the .json beside a picture says of it."""
+    try:
+        record = _parsed(data, limits, set())
+    except BadRow as error:
+        yield Problem(name, error.code, error.sentence.replace("The line", "The file"))
+        return
+    failed = not_downloaded(name, record) if set(record) >= _DOWNLOADED else None
+    if failed is not None:
+        yield failed
+        return
+    by_folded = {key.strip().casefold(): value for key, value in reversed(record.items())}
+    fields = {
+        ours: next((by_folded[alias] for alias in _ALIASES.get(ours, (ours,)) if alias in by_folded), None)
+        for ours in COLUMNS
+    }
+    if fields["caption"] is None:
+        return  # it describes the file, and another one may have its caption
+    try:
+        yield from _rows(name, {**fields, "image": Embedded(picture)}, name, lambda found: found)
+    except BadRow as error:
+        yield Problem(name, error.code, error.sentence.replace("The line", "The file"))
+
+
+def _delimited_lines(name: str, data: bytes, mapping: Mapping[str, str], limits: Limits) -> _Lines:
     text = decode_text(data)
     header_line = text[:65536].lstrip().split("\n", 1)[0]
     delimiter = "\t" if name.lower().endswith(".tsv") else max(_DELIMITERS, key=header_line.count)
@@ -264,55 +332,3 @@ def _depth_exceeds(value: object, limit: int) -> bool:
             return False
         level = deeper
     return any(isinstance(item, dict | list) for item in level)
-
-
-class TableFile:
-    """A table given by itself; its pictures lie in its own folder."""
-
-    def __init__(self, path: Path, limits: Limits) -> None:
-        self.name = path.name
-        self._path = path
-        self._folder = path.resolve().parent
-        self._limits = limits
-
-    def scan(self) -> Listing:
-        """Reads the table; pictures that it does not name are none of its business."""
-        size = self._path.stat().st_size
-        if size > self._limits.text_bytes:
-            raise BadUpload(
-                "table_too_large",
-                f"The table has {size >> 20} MB; the limit is {self._limits.text_bytes >> 20} MB. Split it.",
-            )
-        return Listing(texts={self.name: self._path.read_bytes()})
-
-    def locate(self, name: str) -> str | None:
-        """Returns the name if it is a file in the table's folder or below."""
-        try:
-            return name if (self._folder / name).is_file() else None
-        except (OSError, ValueError):
-            return None
-
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
-        """Yields the bytes of the wanted files in alphabetical order."""
-        for name in sorted(wanted):
-            yield name, read_file(self._folder, name, self._limits)
-
-
-def read_file(folder: Path, name: str, limits: Limits) -> bytes | Problem:
-    """Reads a file that must really lie inside `folder`."""
-    path = folder / name
-    try:
-        if path.is_symlink() or not path.resolve().is_relative_to(folder) or not path.is_file():
-            return Problem(name, "special_file", SPECIAL_FILE)
-        size = path.stat().st_size
-        if size > limits.image_bytes:
-            return too_large(name, size, limits)
-        return path.read_bytes()
-    except OSError as error:
-        return Problem(name, "file_unreadable", f"The file cannot be read ({error.strerror}).")
-
-
-def too_large(name: str, size: int, limits: Limits) -> Problem:
-    """Says that a picture file has too many bytes to be read at all."""
-    sentence = f"The file has {size / 1024**2:.1f} MB; the limit is {limits.image_bytes / 1024**2:.0f} MB."
-    return Problem(name, "image_too_large", sentence)

@@ -199,7 +199,7 @@ REFUSED: list[tuple[str, Maker, str, str]] = [
     ("1 empty file", _file("upload.zip", b""), "file_empty", "The file is empty."),
     ("2 text renamed zip", _file("upload.zip", b"hello there\n" * 50), "not_supported", "looks like text"),
     ("2 picture alone", _file("cat.png", picture()), "not_supported", "single picture"),
-    ("2 parquet", _file("a.parquet", b"PAR1" + bytes(99)), "not_supported", "Parquet"),
+    ("18 parquet cut", _file("a.parquet", b"PAR1" + bytes(99)), "damaged", "cannot be read"),
     (
         "3 truncated zip",
         _changed(_zip(GOOD), lambda data: data[:-40]),

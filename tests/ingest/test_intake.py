@@ -160,9 +160,9 @@ def test_a_table_from_a_browser_names_no_files_of_the_server(place: Place, tmp_p
         place.ingest(tmp_path / "upload", pictures_beside=False)
 
 
-def test_without_a_language_pairs_are_held_and_the_option_is_named(place: Place, tmp_path: Path) -> None:
-    source = folder_of(tmp_path / "u", {k: v for k, v in PAIRS.items() if k != "three.png"})
-    with pytest.raises(NoValidPair, match="3 x language_missing.*--language"):
+def test_a_language_nobody_can_tell_holds_pairs_and_the_option_is_named(place: Place, tmp_path: Path) -> None:
+    source = folder_of(tmp_path / "u", {"1.png": picture(1), "1.txt": "OK\n\n007\n"})
+    with pytest.raises(NoValidPair, match="2 x language_missing.*--language"):
         place.ingest(source, language=None)
     table = folder_of(
         tmp_path / "v", {"1.png": picture(1), "t.csv": "image,caption,language\n1.png,a,und\n1.png,b,fr\n"}

@@ -1,0 +1,62 @@
+"""A table as a container of its own, and files that lie beside one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from ingest.errors import BadUpload
+from ingest.limits import Limits
+from ingest.readers.container import SPECIAL_FILE, Listing, Problem
+
+
+class TableFile:
+    """A table given by itself; its pictures lie in its own folder."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.name = path.name
+        self._path = path
+        self._folder = path.resolve().parent
+        self._limits = limits
+
+    def scan(self) -> Listing:
+        """Reads the table; pictures that it does not name are none of its business."""
+        size = self._path.stat().st_size
+        if size > self._limits.text_bytes:
+            raise BadUpload(
+                "table_too_large",
+                f"The table has {size >> 20} MB; the limit is {self._limits.text_bytes >> 20} MB. Split it.",
+            )
+        return Listing(texts={self.name: self._path.read_bytes()})
+
+    def locate(self, name: str) -> str | None:
+        """Returns the name if it is a file in the table's folder or below."""
+        try:
+            return name if (self._folder / name).is_file() else None
+        except (OSError, ValueError):
+            return None
+
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+        """Yields the bytes of the wanted files in alphabetical order."""
+        for name in sorted(wanted):
+            yield name, read_file(self._folder, name, self._limits)
+
+
+def read_file(folder: Path, name: str, limits: Limits) -> bytes | Problem:
+    """Reads a file that must really lie inside `folder`."""
+    path = folder / name
+    try:
+        if path.is_symlink() or not path.resolve().is_relative_to(folder) or not path.is_file():
+            return Problem(name, "special_file", SPECIAL_FILE)
+        size = path.stat().st_size
+        if size > limits.image_bytes:
+            return too_large(name, size, limits)
+        return path.read_bytes()
+    except OSError as error:
+        return Problem(name, "file_unreadable", f"The file cannot be read ({error.strerror}).")
+
+
+def too_large(name: str, size: int, limits: Limits) -> Problem:
+    """Says that a picture file has too many bytes to be read at all."""
+    sentence = f"The file has {size / 1024**2:.1f} MB; the limit is {limits.image_bytes / 1024**2:.0f} MB."
+    return Problem(name, "image_too_large", sentence)
