@@ -8,12 +8,22 @@ from __future__ import annotations
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from app.commands import bench, chunks, homes, learning, releasing, reports, searching, standing
+from app.commands import (
+    bench,
+    chunks,
+    homes,
+    learning,
+    releasing,
+    remote,
+    reports,
+    searching,
+    standing,
+)
 
 if TYPE_CHECKING:
     from app.messages import Problem
@@ -33,7 +43,20 @@ class _Edge(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         # Looked for here since an error may come before the verb has read its options.
         self._is_json = "--json" in args
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, _server_first(args))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        known = super().get_command(ctx, cmd_name)
+        if known is None or ctx.params.get("server") is None:
+            return known
+        elsewhere = typer.main.get_command(remote_verbs)
+        found = elsewhere.get_command(ctx, cmd_name)  # type: ignore[attr-defined]
+        if found is None:
+            names = ", ".join(sorted(elsewhere.commands))  # type: ignore[attr-defined]
+            raise typer.BadParameter(
+                f"{cmd_name} works on a home on this machine. With --server there are {names}."
+            )
+        return found
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -64,6 +87,18 @@ class _Edge(TyperGroup):
         return typer.Exit(exit_code)
 
 
+def _server_first(args: list[str]) -> list[str]:
+    """Lets --server stand behind the verb too, where --home stands."""
+    for at, word in enumerate(args):
+        if word == "--":
+            break
+        if word == "--server" and at + 1 < len(args):
+            return [word, args[at + 1], *args[:at], *args[at + 2 :]]
+        if word.startswith("--server="):
+            return [word, *args[:at], *args[at + 1 :]]
+    return args
+
+
 def _problem(error: Exception) -> Problem:
     from app import logs, messages
 
@@ -87,6 +122,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+remote_verbs = typer.Typer(add_completion=False)
+for remote_verb in remote.VERBS:
+    remote_verbs.command()(remote_verb)
+
+
+@app.callback()
+def _everywhere(
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="PERENNIAL_SERVER",
+            help="Work on a running server instead of a home; the password is in PERENNIAL_SERVER_PASSWORD.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Image search that keeps learning."""
+
 
 for verb in (
     homes.init,

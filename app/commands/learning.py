@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from ingest.records import JobRecord
 
-_EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
+EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
 
 
 class JobFailed(AppError):
@@ -215,10 +215,10 @@ def _finish(done: JobRecord, *, is_json: bool) -> None:
     """Shows how a job ended and leaves with the exit code of its verdict."""
     from app import messages
 
-    if done.state not in _EXIT_CODES:
+    if done.state not in EXIT_CODES:
         raise _failure(done)
     show(is_json, _document(done), *messages.outcome(done))
-    raise typer.Exit(_EXIT_CODES[done.state])
+    raise typer.Exit(EXIT_CODES[done.state])
 
 
 def _failure(job: JobRecord) -> JobFailed:

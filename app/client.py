@@ -1,0 +1,379 @@
+"""A running server from Python: `Client("http://127.0.0.1:7860").search("two red boats")`.
+
+Loads neither torch nor FAISS. What a newer server adds to an answer is kept and does no harm; what the server refuses
+is raised with the server's own sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ConfigDict
+
+from app.errors import AppError, UsageProblem
+from ingest.records import FINAL_STATES, ChunkRecord, JobRecord
+
+# A query may wait for a place; an upload of the largest size goes over a slow line.
+_SECONDS = httpx.Timeout(60.0, write=600.0)
+_RECONNECT_SECONDS = 2.0
+_PATIENCE_SECONDS = 60.0
+_USAGE, _HELD, _BUSY = 2, 4, 5
+_EXIT_CODES = {"chunk_held": _HELD, "update_running": _BUSY, "parent_moved": _BUSY, "bad_query": _USAGE}
+
+Record = TypeVar("Record", ChunkRecord, JobRecord)
+
+
+class ServerAway(AppError):
+    """No server answers at this address, or what answers is none of ours."""
+
+
+class Refused(AppError):
+    """The server did not do what was asked.
+
+    Attributes:
+        status: of HTTP.
+        code: stable name of the reason.
+    """
+
+    def __init__(self, sentence: str, status: int, code: str) -> None:
+        usage = _USAGE if status == httpx.codes.UNPROCESSABLE_ENTITY else 1
+        super().__init__(sentence, _EXIT_CODES.get(code, usage))
+        self.status = status
+        self.code = code
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class FoundCaption(_Answer):
+    """A caption of a hit."""
+
+    language: str
+    text: str
+
+
+class FoundHit(_Answer):
+    """One picture found; addresses are relative to the server's (`Client.picture` fetches them)."""
+
+    id: str
+    score: float
+    rank: int
+    match: float | None = None
+    domain: str | None = None
+    captions: tuple[FoundCaption, ...] = ()
+    thumb_url: str = ""
+    url: str = ""
+
+
+class SearchAnswer(_Answer):
+    """Hits, and the release that found them."""
+
+    release: str
+    commit: int
+    query: str
+    language: str
+    note: str = ""
+    hits: tuple[FoundHit, ...]
+
+
+class Moved(_Answer):
+    """Where a picture stands in two answers; None where it was not found."""
+
+    id: str
+    rank_a: int | None
+    rank_b: int | None
+
+
+class Compared(_Answer):
+    """One query in two releases."""
+
+    a: SearchAnswer
+    b: SearchAnswer
+    overlap: float
+    moves: tuple[Moved, ...]
+
+
+class ListedRelease(_Answer):
+    """A release in a list."""
+
+    id: str
+    live: bool
+    version: str
+    generation: str
+    parent: str | None = None
+    strategy: str | None = None
+    verdict: str | None = None
+    mode: str | None = None
+    images_embedded: int | None = None
+    languages: tuple[str, ...] = ()
+    created: str | None = None
+
+
+class WentLiveAnswer(_Answer):
+    """A change by hand of what is live; `job` adds the pictures that the release does not hold."""
+
+    release: str
+    commit: int
+    reason: str
+    left_out: int = 0
+    job: dict[str, Any] | None = None
+
+
+class Client:
+    """A server's REST interface; a context manager.
+
+    Every method raises `Refused` with the server's sentence, or `ServerAway`.
+    """
+
+    def __init__(
+        self, url: str, *, auth: tuple[str, str] | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Prepares; nothing is asked yet.
+
+        Args:
+            url: Of the server, such as `https://search.example`; below a proxy's path, with it.
+            auth: Name and password of an account.
+            headers: Sent with every request.
+
+        Raises:
+            UsageProblem: it is no address.
+        """
+        address = httpx.URL(url) if url.startswith(("http://", "https://")) else None
+        if address is None or not address.host:
+            raise UsageProblem(f"{url!r} is no address of a server; write it like http://127.0.0.1:7860.")
+        self.url = str(address.copy_with(username=None, password=None)).rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.url,
+            auth=auth,
+            headers=dict(headers or {}),
+            timeout=_SECONDS,
+            follow_redirects=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    # Searching
+
+    def search(self, text: str, **options: Any) -> SearchAnswer:
+        """Finds pictures; options are the fields of `POST /v1/search` (language, k, domains, release, …)."""
+        return SearchAnswer.model_validate(self.post("/v1/search", {"text": text, **_said(options)}))
+
+    def compare(self, text: str, a: str, b: str, *, language: str = "auto", k: int | None = None) -> Compared:
+        """Asks two releases the same."""
+        body = {"text": text, "a": a, "b": b, "language": language, "k": k}
+        return Compared.model_validate(self.post("/v1/compare", _said(body)))
+
+    def picture(self, hit: FoundHit, *, thumbnail: bool = False) -> bytes:
+        """Returns a hit's picture as WebP."""
+        return self._ask("GET", hit.thumb_url if thumbnail else hit.url).content
+
+    # Chunks
+
+    def chunks(self) -> list[ChunkRecord]:
+        """Returns all chunks, newest first, without their reports."""
+        return [_record(ChunkRecord, {"report": {}} | one) for one in self.get("/v1/chunks")["chunks"]]
+
+    def chunk(self, chunk: str) -> ChunkRecord:
+        """Returns a chunk with its report and what its checks found."""
+        document = self.get(f"/v1/chunks/{_part(chunk)}")
+        return _record(ChunkRecord, document)
+
+    def add_chunk(
+        self,
+        file: Path | BinaryIO,
+        *,
+        name: str | None = None,
+        language: str | None = None,
+        domain: str | None = None,
+        columns: Mapping[str, str] | None = None,
+    ) -> JobRecord:
+        """Uploads a zip, tar or table and returns the job that takes it in.
+
+        Args:
+            file: Its path, or the open file.
+            name: What to call it; the file's own name when not given.
+            language: Of captions that state none.
+            domain: Of pictures that state none.
+            columns: Their columns by ours.
+        """
+        form: dict[str, Any] = _said({"language": language, "domain": domain})
+        form["map"] = [f"{theirs}={ours}" for theirs, ours in (columns or {}).items()]
+        if isinstance(file, Path):
+            with file.open("rb") as opened:
+                return self.add_chunk(
+                    opened, name=name or file.name, language=language, domain=domain, columns=columns
+                )
+        answer = self._ask("POST", "/v1/chunks", data=form, files={"file": (name or "upload.zip", file)})
+        return _record(JobRecord, answer.json()["job"])
+
+    def accept(self, chunk: str, *, why: str, measure: bool = False) -> ChunkRecord:
+        """Lets a chunk teach in spite of what its checks found."""
+        return _record(
+            ChunkRecord, self.post(f"/v1/chunks/{_part(chunk)}/accept", {"why": why, "measure": measure})
+        )
+
+    def withdraw(self, chunk: str, *, why: str) -> dict[str, Any]:
+        """Takes a chunk out of training, measuring and search; `sentence` says what became of it."""
+        return self.post(f"/v1/chunks/{_part(chunk)}/withdraw", {"why": why})
+
+    # Updates and jobs
+
+    def update(self, chunk: str, **options: Any) -> JobRecord:
+        """Starts learning from a chunk; options are the fields of `POST /v1/updates`."""
+        return _record(JobRecord, self.post("/v1/updates", {"chunk": chunk, **_said(options)}))
+
+    def jobs(self) -> list[JobRecord]:
+        """Returns the latest jobs, newest first."""
+        return [_record(JobRecord, one) for one in self.get("/v1/jobs")["jobs"]]
+
+    def job(self, job: str) -> JobRecord:
+        """Returns a job."""
+        return _record(JobRecord, self.get(f"/v1/jobs/{_part(job)}"))
+
+    def cancel(self, job: str) -> JobRecord:
+        """Stops a job; nothing live changes."""
+        return _record(JobRecord, self.post(f"/v1/jobs/{_part(job)}/cancel", {}))
+
+    def follow(self, job: str) -> Iterator[JobRecord]:
+        """Yields a job now and whenever it changes, until it has ended; connects again when the line drops."""
+        silent_since = time.monotonic()
+        while True:
+            try:
+                for record in self._events(job):
+                    silent_since = time.monotonic()
+                    yield record
+                    if record.state in FINAL_STATES:
+                        return
+            except ServerAway:
+                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
+                    raise
+            time.sleep(_RECONNECT_SECONDS)
+
+    def wait(self, job: str) -> JobRecord:
+        """Returns a job once it has ended."""
+        return [*self.follow(job)][-1]
+
+    # Releases
+
+    def releases(self) -> list[ListedRelease]:
+        """Returns all releases, newest first."""
+        return [ListedRelease.model_validate(one) for one in self.get("/v1/releases")["releases"]]
+
+    def judged(self, name: str) -> dict[str, Any]:
+        """Returns the gate's report on a release or an update's job; `gate` is null where nothing was judged."""
+        if name[:1] == "j":
+            judged = self.get(f"/v1/jobs/{_part(name)}/gate")
+        else:
+            judged = self.get(f"/v1/releases/{_part(name)}")["judged"]
+        for side in ("lost", "won"):
+            for moved in (judged["gate"] or {}).get(side, ()):
+                # Addresses are for pages; what is left is the report as its makers wrote it.
+                for extra in ("thumb_url", "first_thumb_url"):
+                    moved.pop(extra, None)
+        return dict(judged)
+
+    def promote(self, release: str, *, why: str = "", force: bool = False) -> WentLiveAnswer:
+        """Makes a release live."""
+        body = {"why": why, "force": force}
+        return WentLiveAnswer.model_validate(self.post(f"/v1/releases/{_part(release)}/promote", body))
+
+    def roll_back(self, release: str | None = None, *, why: str = "") -> WentLiveAnswer:
+        """Goes back to an earlier release; without a name, to the one that was live before."""
+        return WentLiveAnswer.model_validate(
+            self.post("/v1/rollback", _said({"release": release, "why": why}))
+        )
+
+    # Anything else
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """Returns what a route answers."""
+        return _object(self._ask("GET", path, params=_said(query)))
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Sends JSON to a route and returns what it answers."""
+        return _object(self._ask("POST", path, json=dict(body)))
+
+    def _ask(self, method: str, path: str, **how: Any) -> httpx.Response:
+        with self._reaching():
+            answer = self._http.request(method, path, **how)
+        _check(answer, self.url)
+        return answer
+
+    def _events(self, job: str) -> Iterator[JobRecord]:
+        # A stream is silent for as long as nothing changes; the server sends a sign of life every 15 seconds.
+        with self._reaching(), self._http.stream("GET", f"/v1/jobs/{_part(job)}/events") as stream:
+            if stream.is_error:
+                stream.read()
+            _check(stream, self.url)
+            for line in stream.iter_lines():
+                if line.startswith("data:"):
+                    yield _record(JobRecord, json.loads(line.removeprefix("data:")))
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.HTTPError as error:
+            raise ServerAway(
+                f"No answer from {self.url} ({error or type(error).__name__}). "
+                "Is `python -m app serve` running there?"
+            ) from error
+
+
+def _part(name: str) -> str:
+    return quote(name, safe="") or "-"
+
+
+def _said(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said; None leaves it to the server."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check(answer: httpx.Response, url: str) -> None:
+    if answer.is_success:
+        return
+    try:
+        said = answer.json()
+        sentence, code = str(said["error"]), str(said["code"])
+    except (ValueError, KeyError, TypeError):
+        raise ServerAway(f"{url} answered {answer.status_code}, and not as Perennial does.") from None
+    if code == "sign_in":
+        sentence += (
+            " Put the name into the address (https://ada@…) and the password into PERENNIAL_SERVER_PASSWORD."
+        )
+    raise Refused(sentence, answer.status_code, code)
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise ServerAway(f"{answer.url} answered, but not as Perennial does.")
+    return document
+
+
+def _record(kind: type[Record], document: Mapping[str, Any]) -> Record:
+    """Builds a record; what a newer server adds is left out."""
+    return kind(**{field.name: document[field.name] for field in fields(kind) if field.name in document})

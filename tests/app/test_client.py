@@ -1,0 +1,192 @@
+"""Claims about the Python client and the command line's --server mode, against a running server."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from app import cli
+from app.client import Client, Refused, ServerAway
+from app.errors import UsageProblem
+from app.server.security import Passwords, password_line
+from app.settings import load_settings
+from tests.app import small_home
+from tests.app.server.served import Served, make_home, sample_upload, served
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
+
+
+def run(server: Served, *arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, [*arguments, "--server", server.url])
+
+
+def document(server: Served, *arguments: str) -> Any:
+    result = run(server, *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+# The client
+
+
+def test_the_client_loads_nothing_heavy() -> None:
+    code = "import app.client, sys; print([m for m in ('torch','faiss','gradio','open_clip') if m in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+def test_hits_have_captions_and_pictures(client: Client) -> None:
+    answer = client.search("a red boat", k=3)
+    assert [hit.rank for hit in answer.hits] == [1, 2, 3]
+    assert answer.hits[0].captions[0].language == "en"
+    sizes = [
+        Image.open(io.BytesIO(client.picture(answer.hits[0], thumbnail=small))).size
+        for small in (True, False)
+    ]
+    assert sizes[0] <= sizes[1]
+
+
+def test_compare_and_releases_are_typed(client: Client) -> None:
+    compared = client.compare("a red boat", "r1", "r2", k=4)
+    assert (compared.a.release[:3], compared.b.release[:3]) == ("r1-", "r2-")
+    assert {move.id for move in compared.moves} >= {hit.id for hit in compared.b.hits}
+    assert [(one.id[:2], one.live) for one in client.releases()] == [
+        ("r3", False),
+        ("r2", False),
+        ("r1", True),
+    ]
+
+
+def test_what_the_server_refuses_is_its_sentence_with_an_exit_code(client: Client) -> None:
+    for act, status, code, exit_code in (
+        (lambda: client.search(" "), 400, "bad_query", 2),
+        (lambda: client.search("boat", langauge="de"), 422, "invalid_request", 2),
+        (lambda: client.job("j77"), 404, "unknown_job", 1),
+        (lambda: client.chunk("../releases"), 404, "unknown_route", 1),
+        (lambda: client.promote("r99"), 404, "unknown_release", 1),
+    ):
+        with pytest.raises(Refused) as caught:
+            act()
+        assert (caught.value.status, caught.value.code, caught.value.exit_code) == (status, code, exit_code)
+
+
+@pytest.mark.parametrize("address", ["", "search.example", "ftp://search.example", "http://", "/tmp"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(UsageProblem, match="no address"):
+        Client(address)
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(ServerAway, match="127.0.0.1:9"), Client("http://127.0.0.1:9") as client:
+        client.search("boat")
+
+
+# The command line
+
+
+def test_search_compare_and_releases_show_what_the_server_says(server: Served) -> None:
+    assert document(server, "search", "a red boat", "-k", "2")["hits"][0]["rank"] == 1
+    assert document(server, "compare", "r1", "r2", "boat", "-k", "3")["overlap"] >= 0
+    assert [one["live"] for one in document(server, "releases")] == [False, False, True]
+    shown = run(server, "search", "a red boat", "-k", "2")
+    assert "Release r1-" in shown.stdout
+    assert document(server, "status")["live"]["release"].startswith("r1-")
+
+
+def test_promote_and_rollback_work_on_the_server(server: Served) -> None:
+    assert document(server, "promote", "r2", "--why", "tests")["release"].startswith("r2-")
+    assert document(server, "gate", "r2")["gate"]["verdict"] == "promote"
+    assert "promote" in run(server, "gate", "r2").stdout
+    assert document(server, "rollback")["release"].startswith("r1-")
+
+
+def test_the_option_may_stand_before_the_verb_and_in_the_environment(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = CliRunner().invoke(cli.app, ["--server", server.url, "releases", "--json"])
+    assert len(json.loads(before.stdout)) == 3
+    monkeypatch.setenv("PERENNIAL_SERVER", server.url)
+    assert len(json.loads(CliRunner().invoke(cli.app, ["releases", "--json"]).stdout)) == 3
+
+
+def test_mistakes_end_with_a_sentence_and_a_code(server: Served) -> None:
+    refused = run(server, "promote", "r99")
+    assert (refused.exit_code, "r99" in refused.stderr) == (1, True)
+    assert "Traceback" not in refused.output
+    here = run(server, "serve")
+    assert (here.exit_code, "works on a home on this machine" in here.stderr) == (2, True)
+    missing = run(server, "ingest", "/no/such/folder")
+    assert (missing.exit_code, "nothing at /no/such/folder" in missing.stderr) == (2, True)
+
+
+def test_an_account_signs_in_by_address_and_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "passwords"
+    path.write_text(password_line("ada", "admin", "correct horse battery") + "\n", encoding="utf-8")
+    path.chmod(0o600)
+    with served(make_home(tmp_path), Passwords.load(path)) as guarded:
+        nobody = run(guarded, "releases")
+        assert (nobody.exit_code, "PERENNIAL_SERVER_PASSWORD" in nobody.stderr) == (1, True)
+        named = guarded.url.replace("http://", "http://ada@")
+        unset = CliRunner().invoke(cli.app, ["--server", named, "releases"])
+        assert (unset.exit_code, "password of ada" in unset.stderr) == (2, True)
+        monkeypatch.setenv("PERENNIAL_SERVER_PASSWORD", "correct horse battery")
+        assert CliRunner().invoke(cli.app, ["--server", named, "releases"]).exit_code == 0
+
+
+def test_a_folder_is_uploaded_searched_taught_and_judged(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The demo's story in small: every step of it through the server."""
+    home = small_home.copy_of(small_home.small_home(tmp_path_factory), tmp_path)
+    gate = {"samples": 200, "slice_drop": 100.0, "pooled_drop": 100.0}
+    settings = load_settings(home=home, gate=gate, poll_seconds=0.1)
+    import zipfile
+
+    with zipfile.ZipFile(sample_upload(tmp_path / "s.zip", first=70, count=4, languages=("en",))) as archive:
+        archive.extractall(tmp_path / "pictures")
+    with served(settings) as running:
+        before = document(running, "search", "a boat", "-k", "100")["hits"]
+        taken = document(running, "ingest", str(tmp_path / "pictures"))
+        assert (taken["state"], taken["images_embedded"]) == ("succeeded", 4)
+        assert len(document(running, "search", "a boat", "-k", "100")["hits"]) == len(before) + 4
+        chunk = next(
+            one for one in document(running, "status")["chunks"] if one["id"] != taken["report"]["chunk_id"]
+        )
+        assert document(running, "check", chunk["id"])["id"] == chunk["id"]
+        taught = run(
+            running,
+            "update",
+            "--chunk",
+            chunk["id"],
+            "--strategy",
+            "language-tables",
+            "--option",
+            "epochs=1",
+            "--json",
+        )
+        said = json.loads(taught.stdout)
+        assert (taught.exit_code, said["state"]) in {(0, "succeeded"), (3, "rejected"), (4, "review")}, said
+        assert document(running, "gate", said["job"])["gate"]["rows"]
