@@ -83,6 +83,7 @@ class SearchAnswer(_Answer):
     query: str
     language: str
     note: str = ""
+    next: str = ""
     hits: tuple[FoundHit, ...]
 
 
@@ -174,9 +175,12 @@ class Client:
 
     # Searching
 
-    def search(self, text: str, **options: Any) -> SearchAnswer:
-        """Finds pictures; options are the fields of `POST /v1/search` (language, k, domains, release, …)."""
-        return SearchAnswer.model_validate(self.post("/v1/search", {"text": text, **_said(options)}))
+    def search(self, text: str | None = None, **options: Any) -> SearchAnswer:
+        """Finds pictures by a text in the query grammar and by what else the options say.
+
+        Options are the fields of `POST /v1/search`: image, items, parts, language, k, domains, mode, cursor, release, …
+        """
+        return SearchAnswer.model_validate(self.post("/v1/search", _said({"text": text, **options})))
 
     def compare(self, text: str, a: str, b: str, *, language: str = "auto", k: int | None = None) -> Compared:
         """Asks two releases the same."""

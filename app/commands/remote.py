@@ -29,6 +29,13 @@ _CHUNK = typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK",
 _RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
 
 
+_Several = list[str] | None
+
+
+def _option(name: str, says: str) -> Any:
+    return typer.Option(name, help=says, show_default=False)
+
+
 @contextmanager
 def _connected(context: typer.Context) -> Iterator[Client]:
     """Connects to the server of `--server`, as the account in its address or the environment."""
@@ -46,35 +53,87 @@ def _connected(context: typer.Context) -> Iterator[Client]:
         yield client
 
 
-def search(
+def search(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)],
+    query: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="What the pictures show: texts, picture files and weights, such as: 2:red car + ./a.jpg - fruit",
+            show_default=False,
+            metavar="QUERY",
+        ),
+    ] = None,
     language: LanguageOption = "auto",
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="How many.", show_default=False)] = None,
-    release: Annotated[
-        str | None, typer.Option(help="Ask this release, not the live one.", show_default=False)
+    like: Annotated[_Several, _option("--like", "More like this picture of the gallery, by its id.")] = None,
+    mode: Annotated[str, typer.Option(help="Look it up in vectors, captions, or both: hybrid.")] = "vectors",
+    domain: Annotated[_Several, _option("--domain", "Only pictures of this domain.")] = None,
+    captioned: Annotated[
+        _Several, _option("--captioned", "Only pictures captioned in this language.")
     ] = None,
-    domain: Annotated[
-        list[str] | None, typer.Option(help="Only pictures of this domain.", show_default=False)
+    chunk: Annotated[_Several, _option("--chunk", "Only pictures of this chunk.")] = None,
+    since: Annotated[str | None, _option("--since", "Taken in on this day (UTC) or later.")] = None,
+    until: Annotated[str | None, _option("--until", "Taken in on this day (UTC) or earlier.")] = None,
+    caption: Annotated[
+        str | None, _option("--caption", "Only pictures with these words in a caption.")
     ] = None,
+    fold: Annotated[bool, typer.Option("--fold", help="Show of near-copies only the best.")] = False,
+    page: Annotated[str | None, _option("--next", "The next page, by the cursor of the one before.")] = None,
+    release: Annotated[str | None, _option("--release", "Ask this release, not the live one.")] = None,
     rerank: Annotated[
         bool, typer.Option("--rerank", help="Let the release's fusion encoder order the first 50.")
     ] = False,
     is_json: JsonOption = False,
 ) -> None:
-    """Search pictures by text."""
+    """Search pictures by texts, by pictures, or by both."""
     from app.messages import plain, table
 
+    text = " ".join(query or [])
+    options: dict[str, Any] = {
+        "images": _pictures_in(text),
+        "items": like or None,
+        "language": language,
+        "k": k,
+        "mode": mode,
+        "domains": domain,
+        "languages": captioned,
+        "chunks": chunk,
+        "since": since,
+        "until": until,
+        "caption": caption,
+        "dedup": fold or None,
+        "cursor": page,
+        "release": release,
+        "rerank": rerank or None,
+    }
     with _connected(context) as client:
-        answer = client.search(
-            query, language=language, k=k, release=release, domains=domain, rerank=rerank or None
-        )
+        answer = client.search(text or None, **options)
     rows = [
         (hit.rank, f"{hit.score:.3f}", hit.id[:_ID_SHOWN], _caption(answer, hit.id)) for hit in answer.hits
     ]
     said = [f"Release {answer.release}, read as {answer.language}.", answer.note]
+    said += [f"There are more: --next {answer.next}"] if answer.next else []
     found: Any = table(("rank", "score", "picture", "caption"), rows) if rows else "Nothing was found."
     show(is_json, answer.model_dump(), *[plain(line) for line in said if line], found)
+
+
+def _pictures_in(query: str) -> dict[str, str] | None:
+    """Reads the files that a query names, to be sent along."""
+    import base64
+
+    from app.query.grammar import Kind, parse
+
+    if not query.strip():
+        return None
+    sent = {}
+    for name in {term.value for term in parse(query) if term.kind is Kind.IMAGE}:
+        try:
+            sent[name] = base64.b64encode(Path(name).expanduser().read_bytes()).decode("ascii")
+        except (OSError, RuntimeError) as error:
+            raise UsageProblem(
+                f"The picture {name} cannot be read ({getattr(error, 'strerror', None) or error})."
+            ) from error
+    return sent or None
 
 
 def compare(

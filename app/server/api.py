@@ -16,7 +16,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from app.server import api_events, api_learning, api_search
+from app.server import api_events, api_learning, api_search, knn_service
 from app.server.api_errors import ErrorOut, sentence_of, trouble_of
 from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
 from app.server.known_fields import only_known_fields
@@ -50,6 +50,7 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     _protect(app, serving.settings, passwords)
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(only_known_fields)], responses=_REFUSED)
+    app.include_router(knn_service.router)
     _add_health(app, serving)
     app.add_api_route(
         "/v1/{rest:path}",

@@ -149,7 +149,9 @@ def _named(terms: list[Term], sent: dict[str, str]) -> dict[str, Image.Image]:
     for term in terms:
         if term.kind is Kind.IMAGE:
             data = sent.get(term.value, sent.get(term.value.removeprefix("./")))
-            pictures[term.value] = decoded(term, no_file(term.value) if data is None else _bytes(data, term))
+            pictures[term.value] = decoded(
+                term, no_file(term.value) if data is None else picture_bytes(data, term)
+            )
     return pictures
 
 
@@ -162,11 +164,16 @@ def _term(part: PartIn, number: int, pictures: dict[str, Image.Image]) -> Term:
         return Term(Kind.VECTOR, "embedding", part.weight, vector=tuple(part.embedding))
     name = f"{_IMAGE} {number + 1}"
     term = Term(Kind.IMAGE, name, part.weight)
-    pictures[name] = decoded(term, _bytes(part.image or "", term))
+    pictures[name] = decoded(term, picture_bytes(part.image or "", term))
     return term
 
 
-def _bytes(data: str, term: Term) -> bytes:
+def picture_bytes(data: str, term: Term) -> bytes:
+    """Returns a picture file that was sent in base64.
+
+    Raises:
+        BadQuery: it is no base64.
+    """
     # Browsers give files as data addresses.
     start, comma, rest = data.partition(",")
     packed: Any = rest if comma and start.startswith("data:") else data

@@ -114,6 +114,20 @@ def test_search_compare_and_releases_show_what_the_server_says(server: Served) -
     assert document(server, "status")["live"]["release"].startswith("r1-")
 
 
+def test_a_query_may_name_a_picture_here_filters_and_a_page(server: Served, tmp_path: Path) -> None:
+    first = document(server, "search", "a red boat", "-k", "1")
+    file = tmp_path / "a.webp"
+    with Client(server.url) as client:
+        file.write_bytes(client.picture(client.search("a red boat", k=1).hits[0]))
+    assert document(server, "search", str(file), "-k", "1")["hits"][0]["id"] == first["hits"][0]["id"]
+    second = document(server, "search", "a red boat", "-k", "1", "--next", first["next"])["hits"][0]
+    assert second["rank"] == 2
+    assert document(server, "search", "--like", second["id"], "-k", "2")["hits"]
+    assert document(server, "search", "a red boat", "--domain", "photo")["hits"] == []
+    missing = run(server, "search", "./no-such-file.jpg")
+    assert (missing.exit_code, "no-such-file" in missing.stderr) == (2, True)
+
+
 def test_promote_and_rollback_work_on_the_server(server: Served) -> None:
     assert document(server, "promote", "r2", "--why", "tests")["release"].startswith("r2-")
     assert document(server, "gate", "r2")["gate"]["verdict"] == "promote"

@@ -1,0 +1,148 @@
+"""clip-retrieval's three routes, so that its `ClipClient` and its front end work on this server unchanged.
+
+Requests and answers are those of clip-retrieval 2.45 (`clip_retrieval/clip_back.py`, class `KnnService`). An id there
+is a place in a list; here it is the first 52 bits of the picture's own id, which stays when pictures come and go, and
+which JavaScript's numbers hold. Safety, violence and aesthetics are asked for by every `ClipClient`, and there are no
+such models here: what is asked of them changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.errors import BadQuery
+from app.query.grammar import Kind, Term
+from app.query.parts import decoded
+from app.query.question import Question
+from app.server.api_context import State
+from app.server.api_errors import sentence_of
+from app.server.api_query import Numbers, Picture, picture_bytes
+from app.server.serving import Serving
+
+router = APIRouter(include_in_schema=False)
+
+INDEX = "perennial"
+_DIGITS = 13  # 52 bits
+_MOST = 1000
+Asked = TypeVar("Asked", bound=BaseModel)
+
+
+class _Tolerant(BaseModel):
+    """clip-retrieval's front end sends more than its client; what is not known here changes nothing."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class KnnRequest(_Tolerant):
+    """`POST /knn-service`."""
+
+    text: str | None = None
+    image: Picture | None = None
+    image_url: str | None = None
+    embedding_input: Numbers | None = None
+    deduplicate: bool = False
+    indice_name: str | None = Field(default=None, max_length=80)
+    modality: Literal["image", "text"] = "image"
+    num_images: int = Field(default=40, ge=0, le=_MOST)
+    num_result_ids: int | None = Field(default=None, ge=1)
+
+
+class MetadataRequest(_Tolerant):
+    """`POST /metadata`."""
+
+    ids: list[Annotated[int, Field(ge=0, lt=2**52)]] = Field(max_length=_MOST)
+    indice_name: str | None = Field(default=None, max_length=80)
+
+
+async def _json(request: Request) -> Any:
+    # Its client sends JSON without saying so.
+    try:
+        return await request.json()
+    except ValueError as error:
+        raise BadQuery("The request is no JSON.") from error
+
+
+Sent = Annotated[Any, Depends(_json)]
+
+
+@router.get("/indices-list")
+def indices(state: State) -> list[str]:
+    """Lists what `indice_name` may be: the live release under a fixed name, and every release."""
+    return [INDEX, *(record.id for record in state.releases())]
+
+
+@router.post("/knn-service")
+def knn(sent: Sent, request: Request, state: State) -> list[dict[str, Any]]:
+    """Finds pictures by a text, a picture or an embedding; the first `num_images` of the hits are described."""
+    asked = _read(KnnRequest, sent)
+    if asked.modality == "text":
+        raise BadQuery("Captions are not searched by these routes; ask for the modality `image`.")
+    found = asked.num_result_ids or asked.num_images
+    answer = state.find(
+        Question(*_terms(asked), k=max(1, min(found, _MOST)), fold=asked.deduplicate),
+        release=_release(asked.indice_name),
+    )
+    shown = [hit.image_id for hit in answer.hits[: asked.num_images]]
+    told = _described(state, shown, str(request.base_url))
+    return [
+        told.get(hit.image_id, {}) | {"id": number_of(hit.image_id), "similarity": hit.score}
+        for hit in answer.hits
+    ]
+
+
+@router.post("/metadata")
+def metadata(sent: Sent, request: Request, state: State) -> list[dict[str, Any]]:
+    """Describes pictures by their numbers; those that there are not are left out."""
+    asked = _read(MetadataRequest, sent)
+    snapshot = state.snapshot(_release(asked.indice_name))
+    by_number = {number_of(one): one for one in snapshot.generation.ids if one not in snapshot.hidden}
+    known = [(number, by_number[number]) for number in asked.ids if number in by_number]
+    told = _described(state, [image_id for _, image_id in known], str(request.base_url))
+    return [{"id": number, "metadata": told[image_id]} for number, image_id in known]
+
+
+def number_of(image_id: str) -> int:
+    """Returns the number by which these routes call a picture."""
+    return int(image_id[:_DIGITS], 16)
+
+
+def _read(kind: type[Asked], sent: Any) -> Asked:
+    try:
+        return kind.model_validate(sent)
+    except ValidationError as error:
+        raise BadQuery(" ".join(sentence_of(problem) for problem in error.errors()[:3])) from error
+
+
+def _terms(asked: KnnRequest) -> tuple[tuple[Term, ...], dict[str, Any]]:
+    """Returns the one part of a query; a text is taken as it is, since clip-retrieval knows no grammar."""
+    if asked.image_url:
+        raise BadQuery("Nothing is fetched from the network. Send the picture itself as `image`, in base64.")
+    if asked.text:
+        return (Term(Kind.TEXT, asked.text, 1.0),), {}
+    if asked.image:
+        term = Term(Kind.IMAGE, "image", 1.0)
+        return (term,), {term.value: decoded(term, picture_bytes(asked.image, term))}
+    if asked.embedding_input:
+        return (Term(Kind.VECTOR, "embedding", 1.0, vector=tuple(asked.embedding_input)),), {}
+    raise BadQuery("There is nothing to look for. Send text, image or embedding_input.")
+
+
+def _release(name: str | None) -> str | None:
+    return None if name in (None, "", INDEX) else name
+
+
+def _described(state: Serving, image_ids: list[str], base: str) -> dict[str, dict[str, Any]]:
+    """Returns captions and addresses by picture."""
+    told: dict[str, dict[str, Any]] = {}
+    for image_id, found in state.found(image_ids, "auto").items():
+        told[image_id] = {
+            "url": f"{base}v1/images/{image_id}",
+            "caption": found.captions[0].text if found.captions else "",
+            "language": found.captions[0].language if found.captions else "",
+            "domain": found.record.domain if found.record else "",
+            "sha256": image_id,
+        }
+    return told
