@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from app.commands import (
     bench,
     chunks,
+    doctor,
     homes,
     learning,
     releasing,
@@ -164,5 +165,6 @@ for verb in (
     homes.serve,
     homes.demo,
     homes.status,
+    doctor.doctor,
 ):
     app.command()(verb)

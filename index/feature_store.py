@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from index.errors import DimensionMismatch, VectorError
 from index.vectors import finite_rows
+from ingest.errors import StoreDamaged
 from ingest.storage import Store
 
 # Rows per read transaction: a long-held LMDB reader makes the file grow (300 overwrites of 100 KB: 100x).
@@ -69,6 +71,22 @@ class FeatureStore:
         rows = np.frombuffer(b"".join(found), dtype=LITTLE_ENDIAN_FLOAT).reshape(len(found), dim)
         return rows.astype(np.float32), mask
 
+    def examine(self) -> Examined:
+        """Reads every row that is kept."""
+        rows = damaged = non_finite = zero = 0
+        for key in self._store.keys():  # noqa: SIM118 - no mapping
+            rows += 1
+            try:
+                value = self._store.get(key) or b""
+                row = np.frombuffer(value, dtype=LITTLE_ENDIAN_FLOAT)
+            except (StoreDamaged, ValueError):
+                damaged += 1
+                continue
+            is_finite = bool(np.isfinite(row).all())
+            non_finite += not is_finite
+            zero += is_finite and not row.any()
+        return Examined(rows, damaged, non_finite, zero)
+
     def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], raw: ArrayLike) -> int:
         """Stores features; the same content under the same tower is written once.
 
@@ -90,6 +108,16 @@ class FeatureStore:
                 f"{len(content_ids)} ids came with {len(rows)} vectors; each id needs exactly one."
             )
         return self._store.put_many(_records(fingerprint, kind, content_ids, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """How many rows are kept; of these, whose checksum fails, that are not finite, and that are all zero."""
+
+    rows: int = 0
+    damaged: int = 0
+    non_finite: int = 0
+    zero: int = 0
 
 
 def _records(

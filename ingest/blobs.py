@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from PIL import Image
 
-from ingest.errors import UnknownImage
+from ingest.errors import StoreDamaged, UnknownImage
 from ingest.images import decode
 from ingest.limits import Limits
-from ingest.pair import ImageId
+from ingest.pair import ImageId, image_id_of
 from ingest.storage import Store
 
 _ORIGINAL = b"i"
@@ -65,6 +65,23 @@ class BlobStore:
     def thumbnail(self, image_id: ImageId) -> bytes:
         """Returns the WebP thumbnail (at most 256 pixels a side, no metadata)."""
         return self._get(_THUMBNAIL, image_id)
+
+    def ids(self) -> Iterator[ImageId]:
+        """Yields the id of every stored picture."""
+        for key in self._store.keys(_ORIGINAL):
+            yield key.removeprefix(_ORIGINAL).hex()
+
+    def damage(self, image_id: ImageId) -> str | None:
+        """Says what is wrong with a stored picture, None when nothing is."""
+        try:
+            if image_id_of(self.original(image_id)) != image_id:
+                return "It is another picture than its id says."
+            self.thumbnail(image_id)
+        except StoreDamaged as error:
+            return str(error)
+        except UnknownImage:
+            return "Its thumbnail is missing."
+        return None
 
     def delete(self, image_ids: Iterable[ImageId]) -> None:
         """Deletes pictures and thumbnails; ids that are not stored are no error."""

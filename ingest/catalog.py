@@ -55,6 +55,14 @@ class Catalog(ImageQueries):
         """Closes all pooled connections."""
         self._engine.dispose()
 
+    def damage(self) -> list[str]:
+        """Returns what SQLite finds wrong with its file, and rows that refer to rows that are not there."""
+        with self._engine.connect() as connection:
+            said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
+            astray = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        found = [line for line in said if line != "ok"]
+        return found + ([f"{len(astray)} rows refer to rows that are not there"] if astray else [])
+
     def __enter__(self) -> Catalog:
         return self
 

@@ -321,15 +321,19 @@ class ReleaseStore:
                 logger.warning("left out of the releases: %s", error)
         return records
 
-    def verify_release(self, id_or_prefix: str) -> ReleaseRecord:
-        """Reads every byte of a release, its version and its generation.
+    def names(self) -> list[str]:
+        """The ids of all releases on the shelf, damaged ones too, oldest first."""
+        return self._releases.ids()
+
+    def verify_release(self, id_or_prefix: str, *, every_byte: bool = True) -> ReleaseRecord:
+        """Reads every byte of a release, its version and its generation; or only compares their sizes.
 
         Raises:
             UnknownRelease: There is no such release.
             ReleaseDamaged: Something is missing or changed.
         """
         record = self.release(id_or_prefix)
-        self._require_intact(record, every_byte=True)
+        self._require_intact(record, every_byte=every_byte)
         return record
 
     def clean_staging(

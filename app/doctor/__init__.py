@@ -1,0 +1,1 @@
+"""Everything that can be wrong with a home, looked for and said."""

@@ -1,0 +1,71 @@
+"""The story of an examination: what is looked at, in the order in which one thing rests on another.
+
+Nothing is changed. A part that cannot even be opened is a diagnosis like any other, and the rest is looked at all the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from app.doctor import files, published, stores
+from app.doctor.diagnosis import Diagnosis, Level
+from app.errors import AppError
+from app.learning.outcomes import Stage, Tell, say_nothing
+from app.releases.home import Home
+from app.releases.store import ReleaseStore
+from app.settings import Settings
+from app.workspace import Workspace
+from index.errors import IndexingError
+from ingest.errors import IngestError
+from model_updates.errors import ModelUpdateError
+
+_KNOWN = (AppError, IngestError, IndexingError, ModelUpdateError, OSError)
+Look = Callable[[], Iterable[Diagnosis]]
+
+
+def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say_nothing) -> list[Diagnosis]:
+    """Looks at a whole home.
+
+    Args:
+        settings: of the installation.
+        every_byte: whether to read all files and pictures for their checksums; else their presence and size.
+        progress: is told each check.
+
+    Raises:
+        NoHome, NewerFormat: there is nothing to look at.
+    """
+    home = Home.open(settings.home)
+    releases = ReleaseStore(home)
+    found: list[Diagnosis] = []
+
+    def look(name: str, looking: Look) -> None:
+        progress(Stage("doctor", name))
+        found.extend(_safely(name, looking))
+
+    look("installation", files.installation)
+    look("commits", partial(published.commits, releases))
+    look("checksums", partial(published.checksums, releases, every_byte=every_byte))
+    try:
+        workspace = Workspace.open(settings)
+    except _KNOWN as error:
+        advice = "Restore the home from a backup; what is live is not touched by this."
+        found.append(Diagnosis("stores", Level.ERROR, f"Catalog or stores cannot be opened. {error}", advice))
+    else:
+        with workspace:
+            look("catalog", partial(stores.catalog, workspace))
+            look("pictures", partial(stores.pictures, workspace, every_byte=every_byte))
+            look("features", partial(stores.features, workspace))
+            for name, live_check in published.LIVE_CHECKS.items():
+                look(name, partial(live_check, workspace))
+            look("orphan files", partial(files.orphans, workspace))
+    look("disk", partial(files.disk, home))
+    return found
+
+
+def _safely(name: str, looking: Look) -> Iterator[Diagnosis]:
+    try:
+        yield from looking()
+    except _KNOWN as error:
+        yield Diagnosis(name, Level.ERROR, f"It could not be looked at: {error}")

@@ -1,0 +1,99 @@
+"""What lies on the disk: leftovers, strangers, room; and whether the program is all ours."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.doctor.diagnosis import Diagnosis, Level
+from app.jobs import worker
+from app.messages import size
+from app.releases import durable
+from app.releases.home import Home
+from app.releases.store import STAGING_SECONDS
+from app.workspace import Workspace
+
+OWN = ("app", "index", "ingest", "model_updates")
+LEAST_FREE = 1 << 30  # an update checks its own need; below this even uploads soon fail
+_AT_TOP = frozenset(
+    (
+        "FORMAT",
+        "catalog.sqlite",
+        "catalog.sqlite-wal",
+        "catalog.sqlite-shm",
+        "blobs.lmdb",
+        "vectors.lmdb",
+        "inbox",
+    )
+    + ("staging", "workers", "versions", "generations", "releases", "commits", "updater.lock", "exports")
+)
+SHOWN = 5
+
+
+def installation() -> Iterator[Diagnosis]:
+    """Looks whether another package has put files into one of our folders; pip does that without a word."""
+    owners = importlib.metadata.packages_distributions()
+    shared = {name: sorted(set(owners.get(name, ())) - {"perennial"}) for name in OWN}
+    for name, others in shared.items():
+        if others:
+            said = f"The package {name!r} also belongs to {', '.join(others)}, whose files may have replaced ours."
+            advice = f"Uninstall {others[0]} and install Perennial again, in an environment of its own."
+            yield Diagnosis("installation", Level.ERROR, said, advice)
+    if not any(shared.values()):
+        yield Diagnosis("installation", Level.OK, "No other package owns any of our files.")
+
+
+def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
+    """Looks for folders that nothing names, work that nobody will finish, and files that are not ours."""
+    home, records = workspace.home, workspace.releases.releases()
+    readable = len(records) == len(workspace.releases.names())
+    found: list[Path] = []
+    if readable:  # else nobody knows what the unreadable one needs
+        needed = {record.version for record in records} | {record.generation for record in records}
+        shelves = (*home.versions.iterdir(), *home.generations.iterdir())
+        found += [path for path in shelves if path.name not in needed]
+    resumable = worker.resumable(workspace.catalog.jobs())
+    leftovers = [path for path in home.staging.iterdir() if path.name not in resumable]
+    found += [path for path in (*leftovers, *home.inbox.iterdir()) if _age(path) > STAGING_SECONDS]
+    found += [path for path in home.root.iterdir() if not _is_ours(path)]
+    if not found:
+        yield Diagnosis("orphan files", Level.OK, "Every file belongs to something.")
+        return
+    used = sum(_bytes(path) for path in found)
+    listed = ", ".join(path.relative_to(home.root).as_posix() for path in sorted(found)[:SHOWN])
+    more = f" and {len(found) - SHOWN} others" if len(found) > SHOWN else ""
+    said = f"{len(found)} files or folders belong to nothing any more, {size(used)}: {listed}{more}."
+    advice = (
+        "Candidates that the gate rejected are among them; a server that starts removes old unfinished work."
+    )
+    yield Diagnosis("orphan files", Level.WARN, said, advice, {"files": len(found), "bytes": used})
+
+
+def disk(home: Home) -> Iterator[Diagnosis]:
+    """Says what takes how much room, and how much is left."""
+    parts = {path.name: _bytes(path) for path in sorted(home.root.iterdir())}
+    free = durable.free_bytes(home.root)
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:SHOWN]
+    listed = ", ".join(f"{name} {size(used)}" for name, used in largest)
+    said = f"{size(sum(parts.values()))} used ({listed}), {size(free)} free."
+    figures = {"used": parts, "free": free}
+    if free < LEAST_FREE:
+        yield Diagnosis("disk", Level.WARN, said, "Free some space: updates need more than that.", figures)
+    else:
+        yield Diagnosis("disk", Level.OK, said, figures=figures)
+
+
+def _is_ours(path: Path) -> bool:
+    return path.name in _AT_TOP or path.name.startswith((".", "perennial.log", "perennial.toml"))
+
+
+def _age(path: Path) -> float:
+    return time.time() - path.lstat().st_mtime
+
+
+def _bytes(path: Path) -> int:
+    inside = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
+    # Blocks, not length: LMDB's files are sparse.
+    return sum(one.lstat().st_blocks * 512 for one in inside if one.is_file())

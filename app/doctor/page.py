@@ -1,0 +1,47 @@
+"""An examination as one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from app.doctor.diagnosis import Diagnosis, Level, worst
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --ok: #17713a; --warn: #8a5a00; --error: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --ok: #6fce8f; --warn: #e6b450; --error: #ff8a80; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .5rem .75rem .5rem 0; border-top: 1px solid var(--line); }
+.ok { color: var(--ok); } .warn { color: var(--warn); } .error { color: var(--error); }
+td p { margin: 0 0 .25rem; }
+"""
+SUMMARY = {
+    Level.OK: "Nothing is wrong.",
+    Level.WARN: "Nothing is broken; something deserves a look.",
+    Level.ERROR: "Something is broken.",
+}
+
+
+def html_page(home: Path, found: Sequence[Diagnosis], when: str) -> str:
+    """Returns the page; everything from outside is escaped.
+
+    Args:
+        home: what was examined.
+        found: the diagnoses.
+        when: it was examined.
+    """
+    rows = "".join(
+        f"<tr><th scope=row>{escape(one.check)}</th><td class={one.level}>{one.level}</td>"
+        f"<td><p>{escape(one.sentence)}</p>{f'<p>{escape(one.advice)}</p>' if one.advice else ''}</td></tr>"
+        for one in sorted(found, key=lambda one: -one.level)
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Examination of {escape(str(home))}</title><style>{_STYLE}</style></head><body><main>"
+        f"<h1>{SUMMARY[worst(found)]}</h1><p>{escape(str(home))}, {escape(when)} UTC.</p>"
+        "<table><thead><tr><th scope=col>looked at</th><th scope=col>level</th><th scope=col>found</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></main></body></html>\n"
+    )

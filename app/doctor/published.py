@@ -1,0 +1,139 @@
+"""What is published and live: commits, checksums, fingerprints, coverage, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from app.doctor.diagnosis import Diagnosis, Level
+from app.errors import ReleaseDamaged
+from app.learning import gallery, going_live
+from app.releases.store import ReleaseRecord, ReleaseStore
+from app.workspace import Workspace
+from index.errors import FingerprintMismatch
+from index.vectors import SHORTEST_LENGTH
+
+EXACT_LENGTH, ROUNDED_LENGTH = 1e-3, 5e-2  # how far from 1 a stored vector may be; quantised ones are rounded
+_ROLL_BACK = "Go back with `python -m app rollback`, or restore the folder from a backup."
+
+
+def commits(releases: ReleaseStore) -> Iterator[Diagnosis]:
+    """Looks at the commit log: what is live, and what had to be skipped to say so."""
+    standing = releases.standing()
+    for one in standing.skipped:
+        advice = "An older commit is live instead. Restore the file from a backup, or promote a release that is intact."
+        yield Diagnosis("commits", Level.ERROR, f"Commit {one.number} is skipped: {one.why}", advice)
+    if standing.commit is None:
+        yield Diagnosis(
+            "commits", Level.ERROR, "Nothing is live.", "Promote an intact release, or restore a backup."
+        )
+    else:
+        said = (
+            f"{standing.commit.release} is live since commit {standing.commit.number} of {standing.highest}."
+        )
+        yield Diagnosis("commits", Level.OK, said, figures={"commits": standing.highest})
+
+
+def checksums(releases: ReleaseStore, *, every_byte: bool) -> Iterator[Diagnosis]:
+    """Compares every published release with its manifests."""
+    intact = 0
+    for name in releases.names():
+        try:
+            releases.verify_release(name, every_byte=every_byte)
+            intact += 1
+        except ReleaseDamaged as error:
+            yield Diagnosis("checksums", Level.ERROR, f"{name}: {error.message}", _ROLL_BACK)
+    what = "Every byte" if every_byte else "Every file's size"
+    said = f"{what} of {intact} releases is as it was written."
+    yield Diagnosis("checksums", Level.OK, said, figures={"releases": intact})
+
+
+def fingerprints(workspace: Workspace) -> Iterator[Diagnosis]:
+    """Compares what made the live vectors with the live encoder, and that with what its version says it is."""
+    _, live = going_live.live_release(workspace)
+    encoder, generation = workspace.open_encoder(live.version), workspace.open_generation(live.generation)
+    try:
+        generation.require_made_by(encoder.image_fingerprint)
+    except FingerprintMismatch as error:
+        yield Diagnosis("fingerprints", Level.ERROR, str(error), _ROLL_BACK)
+        return
+    said = workspace.version_manifest(live.version)
+    written = (said.get("image_fingerprint"), said.get("text_fingerprint"))
+    if written != (encoder.image_fingerprint(), encoder.text_fingerprint()):
+        sentence = (
+            f"Version {live.version} was written with other fingerprints than its encoder has here: this program, or a "
+            "library under it, computes something else than the one that wrote it."
+        )
+        yield Diagnosis("fingerprints", Level.ERROR, sentence, "Use the versions of `constraints.txt`.")
+        return
+    routes = len(generation.fingerprints)
+    sentence = f"One encoder made all live vectors, on {routes} {'route' if routes == 1 else 'routes'}."
+    yield Diagnosis("fingerprints", Level.OK, sentence, figures={"routes": routes})
+
+
+def coverage(workspace: Workspace) -> Iterator[Diagnosis]:
+    """Compares the pictures that search should find with those the live index holds."""
+    _, live = going_live.live_release(workspace)
+    held, wanted = set(workspace.open_generation(live.generation).ids), set(workspace.catalog.gallery_ids())
+    missing, gone = wanted - held, held - wanted
+    figures = {"gallery": len(wanted), "indexed": len(held), "missing": len(missing), "withdrawn": len(gone)}
+    if missing:
+        said = f"{len(missing):,} of {len(wanted):,} pictures of the gallery are not in {live.id} and are not found."
+        advice = "The next `python -m app ingest` adds them, and so does promoting a release."
+        yield Diagnosis("coverage", Level.ERROR, said, advice, figures)
+    if gone:
+        said = f"{len(gone):,} pictures in {live.id} were withdrawn since; search hides them."
+        yield Diagnosis("coverage", Level.WARN, said, "The next ingest or update takes them out.", figures)
+    if not missing and not gone:
+        said = f"All {len(wanted):,} pictures of the gallery are in {live.id}, and no others."
+        yield Diagnosis("coverage", Level.OK, said, figures=figures)
+
+
+def vectors(workspace: Workspace) -> Iterator[Diagnosis]:
+    """Looks at every live vector: finite, of length one, and what its encoder gives for its picture."""
+    _, live = going_live.live_release(workspace)
+    generation = workspace.open_generation(live.generation)
+    rows = generation.vectors(generation.ids)
+    finite = np.isfinite(rows).all(axis=1)
+    lengths = np.linalg.norm(rows[finite].astype(np.float64), axis=1)
+    allowed = EXACT_LENGTH if generation.manifest.get("factory") == "Flat" else ROUNDED_LENGTH
+    zero = int((lengths < SHORTEST_LENGTH).sum())
+    other = int((np.abs(lengths - 1) > allowed).sum()) - zero
+    infinite = int((~finite).sum())
+    figures = {"vectors": len(rows), "non_finite": infinite, "zero": zero, "unnormalised": other}
+    if infinite or zero or other:
+        said = (
+            f"Of {len(rows):,} vectors of {live.generation}, {infinite} are not finite, {zero} are zero and "
+            f"{other} are not of length one."
+        )
+        yield Diagnosis("vectors", Level.ERROR, said, _ROLL_BACK, figures)
+        return
+    yield from _own_vectors(workspace, live, figures)
+
+
+def _own_vectors(workspace: Workspace, live: ReleaseRecord, figures: dict[str, int]) -> Iterator[Diagnosis]:
+    encoder, generation = workspace.open_encoder(live.version), workspace.open_generation(live.generation)
+    try:
+        measured = gallery.require_sound(
+            generation,
+            encoder,
+            [],
+            lambda ids: gallery.embedded(workspace, encoder, ids, generation.routes),
+        )
+    except ReleaseDamaged as error:
+        said = error.message[0].upper() + error.message[1:]
+        yield Diagnosis("vectors", Level.ERROR, f"{said}.", _ROLL_BACK, figures)
+        return
+    said = (
+        f"All {figures['vectors']:,} vectors are finite and of length one; a sample is what the encoder gives, and "
+        f"search agrees with exact search on {100 * measured['agreement']:.1f} % of answers."
+    )
+    yield Diagnosis("vectors", Level.OK, said, figures=figures | measured)
+
+
+LIVE_CHECKS: dict[str, Callable[[Workspace], Iterable[Diagnosis]]] = {
+    "fingerprints": fingerprints,
+    "coverage": coverage,
+    "vectors": vectors,
+}
