@@ -92,6 +92,7 @@ class Hit:
         fused: what it was ranked by where both were asked.
         copies: near-copies of it that were found too and are folded under it.
         parts: the cosine of each part of the query, where that was asked.
+        relevance: strong, weak or nothing; empty where nobody can say (see `app.query.relevance`).
     """
 
     image_id: str
@@ -102,6 +103,7 @@ class Hit:
     fused: float | None = None
     copies: tuple[str, ...] = ()
     parts: tuple[float, ...] = ()
+    relevance: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _ID_SHOWN = 12
 _FILTERS = "Filters"
 _Several = list[str] | None
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def _option(name: str, says: str) -> Any:
@@ -54,6 +56,9 @@ def search(  # noqa: PLR0913 - one parameter per option
     caption: Annotated[str, _filter("--caption", "Only pictures with these words in a caption.")] = "",
     fold: Annotated[bool, typer.Option("--fold", help="Show of near-copies only the best.")] = False,
     page: Annotated[str, _option("--next", "The next page, by the cursor of the answer before.")] = "",
+    least: Annotated[
+        str | None, _option("--min-relevance", "Leave out hits that are worth less: strong or weak.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say how near each part is.")] = False,
     release: Annotated[str | None, _option("--release", "Ask this release, not the live one.")] = None,
     pin: Annotated[bool, typer.Option("--pin", help="Updates must keep the first answer.")] = False,
@@ -69,7 +74,8 @@ def search(  # noqa: PLR0913 - one parameter per option
         from app.query.finder import Finder
         from app.query.grammar import Kind, Term
         from app.query.parts import query_terms, read_file, read_pictures
-        from app.query.question import Question
+        from app.query.question import Mode, Question
+        from app.query.relevance import Relevance
 
         settings = workspace.settings
         # Words that a shell has split; a lone + or - of theirs is an operator as in one argument.
@@ -89,14 +95,17 @@ def search(  # noqa: PLR0913 - one parameter per option
             ),
             k=k or settings.default_k,
             cursor=page,
-            mode=_mode(mode),
+            mode=_one_of(Mode, mode, "--mode"),
+            least=_one_of(Relevance, least, "--min-relevance") if least else None,
             fold=fold,
             rerank=rerank,
             explain=explain,
         )
         if pin and [(term.kind, term.weight) for term in question.terms] != [(Kind.TEXT, 1.0)]:
             raise UsageProblem("Only a query that is one text can be pinned.")
-        answer = Finder(workspace.catalog).find(_snapshot(workspace, release, page), question)
+        answer = Finder(workspace.catalog, workspace.features).find(
+            _snapshot(workspace, release, page), question
+        )
         lines = said_of(answer)
         if pin:
             lines.append(_pin(workspace, answer))
@@ -106,12 +115,11 @@ def search(  # noqa: PLR0913 - one parameter per option
         show(is_json, document, *lines, _table(workspace, answer))
 
 
-def _mode(name: str) -> Any:
-    from app.query.question import Mode
-
-    if name not in set(Mode):
-        raise UsageProblem(f"--mode is one of {', '.join(Mode)}; found {name!r}.")
-    return Mode(name)
+def _one_of(kind: type[Choice], name: str, option: str) -> Choice:
+    try:
+        return kind(name)
+    except ValueError as error:
+        raise UsageProblem(f"{option} is one of {', '.join(kind)}; found {name!r}.") from error
 
 
 def _snapshot(workspace: Workspace, release: str | None, cursor: str) -> Snapshot:
@@ -134,6 +142,8 @@ def said_of(answer: QueryAnswer) -> list[str]:
         lines.append("Asked: " + answer.query)
     if answer.searched < answer.gallery:
         lines.append(f"{answer.searched} of {answer.gallery} pictures were searched.")
+    if answer.hits and answer.relevance == "nothing":
+        lines.append("Probably nothing here fits; these are the nearest.")
     if answer.next:
         lines.append(f"There are more: --next {answer.next}")
     return [plain(line) for line in lines if line]
@@ -147,6 +157,8 @@ def _table(workspace: Workspace, answer: QueryAnswer) -> Any:
         return "Nothing was found."
     header = ["rank", "score", "picture", "caption"]
     more: list[tuple[str, list[str]]] = []
+    if any(hit.relevance for hit in answer.hits):
+        more.append(("relevance", [hit.relevance for hit in answer.hits]))
     if answer.mode is not Mode.VECTORS:
         more.append(("found by", [" + ".join(hit.by) for hit in answer.hits]))
     if any(hit.copies for hit in answer.hits):

@@ -14,8 +14,10 @@ from app.query.grammar import Kind, written
 from app.query.pages import FURTHEST, Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Mode, QueryAnswer, Question
+from app.query.relevance import FEWEST, Calibration, Levels, Relevance
 from app.reranking import FIRST
 from app.search import MOST_RESULTS, Hit, Snapshot, ranked, reranked
+from index.feature_store import FeatureStore
 from ingest.catalog import Catalog
 
 VECTORS, CAPTIONS = "vectors", "captions"
@@ -26,10 +28,16 @@ class Finder:
 
     Args:
         catalog: of the home.
+        features: of the home.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, features: FeatureStore) -> None:
         self._catalog = catalog
+        self._calibration = Calibration(catalog, features)
+
+    def prepare(self, snapshot: Snapshot) -> None:
+        """Makes ready what a release's first queries would wait for."""
+        self._calibration.prepare(snapshot)
 
     def find(self, snapshot: Snapshot, question: Question) -> QueryAnswer:
         """Returns a page of what a question finds.
@@ -48,7 +56,8 @@ class Finder:
         started = time.perf_counter()
         encoded = encode(snapshot, question.terms, question.pictures, question.language)
         encoding = time.perf_counter()
-        search = _Search(self._catalog, snapshot, question, encoded, allowed)
+        levels = self._levels(snapshot, question, encoded)
+        search = _Search(self._catalog, snapshot, question, encoded, allowed, levels)
         hits = search.first(offset + k + 1)
         page = hits[offset : offset + k]
         if question.explain:
@@ -72,7 +81,21 @@ class Finder:
             searched=search.available,
             first=offset,
             next=cursor_of(Place(snapshot.release.id, digest, offset + k)) if goes_on else "",
+            relevance=_best(hits),
         )
+
+    def _levels(self, snapshot: Snapshot, question: Question, encoded: Encoded) -> Levels | None:
+        """Returns what cosines of a question mean; None where nobody has measured that."""
+        language = encoded.readings[0].language
+        levels = None
+        if is_one_text(question) and language in snapshot.languages:
+            levels = self._calibration.levels(snapshot, language)
+        if levels is None and question.least is not None:
+            raise BadQuery(
+                f"Relevance is known of a query that is one text, in a learned language with {FEWEST} or more "
+                "held-out captions of gallery pictures; not of this one. Search without a least relevance."
+            )
+        return levels
 
 
 class _Search:
@@ -85,8 +108,9 @@ class _Search:
         question: Question,
         encoded: Encoded,
         allowed: set[str] | None,
+        levels: Levels | None,
     ) -> None:
-        self._catalog, self._snapshot = catalog, snapshot
+        self._catalog, self._snapshot, self._levels = catalog, snapshot, levels
         self._question, self._encoded = question, encoded
         self.rerank_seconds = 0.0
         # Who asks for what is like a picture has that picture already.
@@ -101,11 +125,14 @@ class _Search:
     def first(self, count: int) -> list[Hit]:
         """Returns the first hits, as many as there are up to a count."""
         if self._question.mode is not Mode.VECTORS:
-            return self._folded(self._by_words())
+            return self._folded(self._relevant(self._by_words()))
         depth = min(max(count, FIRST) if self._question.rerank else count, self.available)
         while True:
-            hits = self._folded(self._by_vectors(depth))
-            if len(hits) >= count or depth >= self.available:
+            found = self._by_vectors(depth)
+            relevant = self._relevant(found)
+            hits = self._folded(relevant)
+            # What lies deeper is worth less than what was left out.
+            if len(hits) >= count or depth >= self.available or len(relevant) < len(found):
                 return hits
             # Copies took places.
             depth = min(self.available, depth * 2)
@@ -123,9 +150,7 @@ class _Search:
         text = self._encoded.text
         if not text:
             raise BadQuery("Captions are searched by words, and this query has none that should be there.")
-        allowed = (
-            self._snapshot.generation.positions if self._allowed is None else dict.fromkeys(self._allowed)
-        )
+        allowed = self._snapshot.generation.positions if self._allowed is None else self._allowed
         found = self._catalog.captioned_like(text, limit=4 * fusion.DEPTH)
         lists = {CAPTIONS: fusion.caption_ranks(found, allowed)}
         scores: dict[str, float] = {}
@@ -141,6 +166,14 @@ class _Search:
             for rank, (image_id, fused, by) in enumerate(together, start=1)
         ]
 
+    def _relevant(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Returns hits with what they are worth, without those that are worth less than was asked for."""
+        levels, least = self._levels, self._question.least
+        if levels is None:
+            return list(hits)
+        floor = -2.0 if least is None else levels.least(least)
+        return [replace(hit, relevance=levels.of(hit.score)) for hit in hits if hit.score >= floor]
+
     def _scores(self, image_ids: Sequence[str]) -> list[float]:
         """Returns the cosines of pictures and the query as its likeliest reading has it."""
         if not image_ids:
@@ -151,7 +184,7 @@ class _Search:
     def _reranked(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         if not self._question.rerank:
             return hits
-        if [term.kind for term in self._question.terms] != [Kind.TEXT]:
+        if not is_one_text(self._question):
             raise BadQuery("Only a query that is one text can be re-ranked. Search without.")
         started = time.perf_counter()
         hits = reranked(self._snapshot, self._encoded.text, self._encoded.readings[0].language, hits)
@@ -174,6 +207,16 @@ class _Search:
         ]
 
 
+def is_one_text(question: Question) -> bool:
+    """Whether a question is one text and nothing else."""
+    return [(term.kind, term.weight > 0) for term in question.terms] == [(Kind.TEXT, True)]
+
+
 def _query(question: Question, encoded: Encoded) -> str:
-    alone = len(question.terms) == 1 and question.terms[0].kind is Kind.TEXT and question.terms[0].weight == 1
-    return encoded.text if alone else written(question.terms)
+    return encoded.text if is_one_text(question) else written(question.terms)
+
+
+def _best(hits: Sequence[Hit]) -> str:
+    order = [*Relevance]
+    known = [Relevance(hit.relevance) for hit in hits if hit.relevance]
+    return min(known, key=order.index, default="")

@@ -153,11 +153,15 @@ def _joined(snapshot: Snapshot, parts: Vectors, weights: Sequence[float]) -> Vec
     return unit(summed)
 
 
-def sample_of(snapshot: Snapshot) -> Vectors:
-    """Returns the (n, dim) float32 unit vectors of at most 512 pictures, spread over the whole gallery."""
+def sample_ids(snapshot: Snapshot) -> list[str]:
+    """Returns at most 512 pictures, spread over the whole gallery."""
     ids = snapshot.generation.ids
-    step = max(1, -(-len(ids) // _SAMPLE))
-    return snapshot.generation.vectors(ids[::step])
+    return ids[:: max(1, -(-len(ids) // _SAMPLE))]
+
+
+def sample_of(snapshot: Snapshot) -> Vectors:
+    """Returns the (n, dim) float32 unit vectors of the sample."""
+    return snapshot.generation.vectors(sample_ids(snapshot))
 
 
 def _vector(snapshot: Snapshot, term: Term, pictures: Mapping[str, Image.Image], item: str | None) -> Vectors:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from app.query.filters import Filters
 from app.query.grammar import Term
+from app.query.relevance import Relevance
 from app.search import AUTO, Answer
 
 
@@ -37,6 +38,7 @@ class Question:
         fold: show of near-copies only the best, the others with it.
         rerank: order the first 50 by the release's fusion encoder.
         explain: say of each hit how near each part is.
+        least: leave out hits that are worth less than this; None leaves none out.
     """
 
     terms: tuple[Term, ...]
@@ -49,6 +51,7 @@ class Question:
     fold: bool = False
     rerank: bool = False
     explain: bool = False
+    least: Relevance | None = None
 
     def digest(self) -> str:
         """Returns what two pages of one result have in common, as 16 hexadecimal digits."""
@@ -61,6 +64,7 @@ class Question:
             self.mode,
             self.fold,
             self.rerank,
+            self.least,
         )
         return hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
@@ -76,6 +80,7 @@ class QueryAnswer(Answer):
         searched: those that could be found: all, or what the filters leave of them.
         first: number of the page's first hit among all, from 0.
         next: the cursor of the next page; empty when there is none.
+        relevance: of the best hit; empty where nobody can say, or there is none.
     """
 
     terms: tuple[Term, ...] = ()
@@ -84,3 +89,4 @@ class QueryAnswer(Answer):
     searched: int = 0
     first: int = 0
     next: str = ""
+    relevance: str = ""

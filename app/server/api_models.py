@@ -82,7 +82,8 @@ class HitOut(BaseModel):
 
     `score` is the cosine of query and picture; `match` the log-odds where hits were re-ranked; `by` says which halves
     of the search found it, and `fused` what they were fused to; `copies` are near-copies folded under it; `parts` the
-    cosine of each part of the query, where `explain` asked.
+    cosine of each part of the query, where `explain` asked; `relevance` is strong, weak or nothing, and empty where
+    that is not known.
     """
 
     id: str
@@ -93,6 +94,7 @@ class HitOut(BaseModel):
     fused: float | None = None
     copies: list[str] = []
     parts: list[float] = []
+    relevance: str = ""
     domain: str | None
     captions: list[CaptionOut]
     thumb_url: str
@@ -133,6 +135,7 @@ class SearchResponse(BaseModel):
     searched: int = 0
     first: int = 0
     next: str = ""
+    relevance: str = ""
 
 
 def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:
@@ -155,6 +158,7 @@ def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:
                 fused=hit.fused,
                 copies=list(hit.copies),
                 parts=list(hit.parts),
+                relevance=hit.relevance,
                 domain=record.domain if (record := found[hit.image_id].record) else None,
                 captions=[CaptionOut(language=c.language, text=c.text) for c in found[hit.image_id].captions],
                 thumb_url=f"/v1/images/{hit.image_id}/thumbnail",

@@ -15,6 +15,7 @@ from app.query.filters import Filters
 from app.query.grammar import HEAVIEST, MOST_PARTS, Kind, Term
 from app.query.parts import decoded, no_file, query_terms
 from app.query.question import Mode, Question
+from app.query.relevance import Relevance
 from app.server.api_models import Name, Strict
 
 _IMAGE = "image"
@@ -84,6 +85,7 @@ class SearchRequest(Strict):
     rerank: bool = Field(
         default=False, description="The first 50 in the order of the release's fusion encoder."
     )
+    min_relevance: Relevance | None = Field(default=None, description="Leave out hits worth less than this.")
     explain: bool = Field(default=False, description="Say of each hit how near each part is.")
 
 
@@ -129,6 +131,7 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
         fold=body.dedup,
         rerank=body.rerank,
         explain=body.explain,
+        least=body.min_relevance,
     )
 
 

@@ -49,7 +49,7 @@ def search(body: SearchRequest, state: State) -> SearchResponse:
         for term in answer.terms
     ]
     described.index_size, described.searched = answer.gallery, answer.searched
-    described.first, described.next = answer.first, answer.next
+    described.first, described.next, described.relevance = answer.first, answer.next, answer.relevance
     return described
 
 

@@ -95,7 +95,7 @@ class Serving:
         self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
-        self._finder = Finder(workspace.catalog)
+        self._finder = Finder(workspace.catalog, workspace.features)
 
     # Life
 
@@ -156,8 +156,20 @@ class Serving:
 
     def _watch(self) -> None:
         self._tidy()
-        while not self._stopping.wait(self.settings.poll_seconds):
+        prepared = None
+        while True:
+            if self._live is not None and self._live.current.release.id != prepared:
+                prepared = self._live.current.release.id
+                self._prepare(self._live.current)
+            if self._stopping.wait(self.settings.poll_seconds):
+                return
             self.refresh()
+
+    def _prepare(self, snapshot: Snapshot) -> None:
+        try:
+            self._finder.prepare(snapshot)
+        except _TIDYING_MAY_FAIL as error:  # the watch must go on; a query that needs it tries again
+            logger.warning("could not prepare release %s: %s", snapshot.release.id, error)
 
     # Searching
 
