@@ -307,6 +307,18 @@ class Client:
             self.post("/v1/rollback", _said({"release": release, "why": why}))
         )
 
+    # What people say of answers
+
+    def thumb(self, answer: SearchAnswer, hit: FoundHit, verdict: str) -> dict[str, Any]:
+        """Says whether a hit is a good answer: `up` or `down`."""
+        said = {"query": answer.query, "language": answer.language or "auto", "release": answer.release}
+        return self.post("/v1/feedback", said | {"image": hit.id, "verdict": verdict})
+
+    def vote(self, query: str, a: str, b: str, choice: str, *, language: str = "auto") -> dict[str, Any]:
+        """Says which of two releases answered better: `a`, `b`, `tie` or `both_bad`."""
+        said = {"query": query, "language": language, "a": a, "b": b, "choice": choice}
+        return self.post("/v1/feedback", said)
+
     # Anything else
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:

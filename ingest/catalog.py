@@ -16,6 +16,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.caption_search import containing, like
 from ingest.errors import UnknownChunk
+from ingest.feedback import FeedbackTable
 from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
 from ingest.jobs import JobTable
@@ -33,12 +34,17 @@ class Catalog(ImageQueries):
     What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a
     question takes `chunks`, ids of chunks, it is about what any of them has, each thing once; None means all
     chunks that are not withdrawn, and an id that no chunk has matches nothing.
+
+    Attributes:
+        path: of the file.
+        feedback: what people said of answers.
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self.path = path
         super().__init__(engine)
         self._jobs = JobTable(engine)
+        self.feedback = FeedbackTable(engine)
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Catalog:

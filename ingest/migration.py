@@ -1,6 +1,6 @@
 """How a catalog of an earlier release becomes one of this release: one transaction, nothing is read anew.
 
-Each step only adds columns that have a default, so a process of the earlier release that still runs goes on
+Each step only adds tables, and columns that have a default, so a process of the earlier release that still runs goes on
 working on the same file.
 """
 
@@ -24,6 +24,12 @@ STEPS: dict[int, tuple[str, ...]] = {
         'CREATE INDEX images_by_group ON images ("group")',
         "CREATE INDEX chunk_captions_by_caption ON chunk_captions (caption)",
         "CREATE INDEX chunk_images_by_image ON chunk_images (image)",
+    ),
+    2: (
+        'CREATE TABLE feedback (seq INTEGER NOT NULL PRIMARY KEY, created VARCHAR(32) NOT NULL, "by" TEXT NOT NULL, '
+        "query TEXT NOT NULL, language VARCHAR(80) NOT NULL, release TEXT NOT NULL, other TEXT NOT NULL, "
+        "image_id VARCHAR(64) NOT NULL, verdict VARCHAR(10) NOT NULL, "
+        'UNIQUE ("by", query, release, other, image_id))',
     ),
 }
 """By schema number, the statements that make the next one of it."""

@@ -32,7 +32,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
 
-SCHEMA = 2
+SCHEMA = 3
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -135,6 +135,21 @@ pins = Table(
     Column("query", Text, primary_key=True),
     Column("language", String(35), primary_key=True),
     Column("image_id", String(64), nullable=False),
+)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("created", String(32), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("query", Text, nullable=False),
+    Column("language", String(80), nullable=False),
+    Column("release", Text, nullable=False),
+    Column("other", Text, nullable=False),  # of a vote; empty for a thumb
+    Column("image_id", String(64), nullable=False),  # of a thumb; empty for a vote
+    Column("verdict", String(10), nullable=False),
+    UniqueConstraint("by", "query", "release", "other", "image_id"),
 )
 
 _FULL_TEXT = (

@@ -1,0 +1,140 @@
+"""What people say of answers: kept with who said it, counted as votes between releases, made a canary query."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.errors import UsageProblem
+from app.workspace import Workspace
+from ingest.errors import UnknownImage
+from ingest.feedback import FeedbackRecord
+from ingest.records import Pin
+
+_NORMAL_95 = 1.959964
+
+
+class UnknownFeedback(UsageProblem):
+    """There is no feedback of this number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What people preferred between two releases.
+
+    Attributes:
+        a: a release's id.
+        b: another's.
+        for_a: votes.
+        for_b: votes.
+        ties: votes.
+        both_bad: votes.
+        share_b: of the votes that preferred one, those for B, in percent; None without any.
+        low: of its 95 % interval.
+        high: of its 95 % interval.
+    """
+
+    a: str
+    b: str
+    for_a: int
+    for_b: int
+    ties: int
+    both_bad: int
+    share_b: float | None
+    low: float | None
+    high: float | None
+
+
+def thumb(
+    workspace: Workspace, *, query: str, language: str, release: str, image_id: str, verdict: str, by: str
+) -> FeedbackRecord:
+    """Keeps a thumb up or down on a picture that an answer showed.
+
+    Raises:
+        UnknownRelease, UnknownImage: there is none.
+    """
+    if workspace.catalog.image(image_id) is None:
+        raise UnknownImage(f"There is no picture {image_id[:64]!r}.")
+    known = workspace.releases.release(release).id
+    return workspace.catalog.feedback.thumb(
+        by=by, query=query, language=language, release=known, image_id=image_id, verdict=verdict
+    )
+
+
+def vote(
+    workspace: Workspace, *, query: str, language: str, a: str, b: str, choice: str, by: str
+) -> FeedbackRecord:
+    """Keeps which of two releases answered better; the pair is kept in one order, however it was shown.
+
+    Raises:
+        UnknownRelease: there is none.
+        UsageProblem: both are the same.
+    """
+    first, second = (workspace.releases.release(name) for name in (a, b))
+    if first.id == second.id:
+        raise UsageProblem(f"Both sides are {first.id}; a vote is between two releases.")
+    if first.seq > second.seq:
+        first, second = second, first
+        choice = {"a": "b", "b": "a"}.get(choice, choice)
+    return workspace.catalog.feedback.vote(
+        by=by, query=query, language=language, release=first.id, other=second.id, verdict=choice
+    )
+
+
+def votes(records: Iterable[FeedbackRecord]) -> list[Votes]:
+    """Counts votes by pair of releases."""
+    pairs: dict[tuple[str, str], Counter[str]] = {}
+    for record in records:
+        if record.other:
+            pairs.setdefault((record.release, record.other), Counter())[record.verdict] += 1
+    return [_counted(a, b, tally) for (a, b), tally in sorted(pairs.items())]
+
+
+def pin(workspace: Workspace, number: int) -> Pin:
+    """Makes a thumb up a canary: updates must keep this picture as the first answer of this query.
+
+    Raises:
+        UnknownFeedback: there is no such feedback.
+        UsageProblem: it is no thumb up.
+    """
+    found = next((one for one in workspace.catalog.feedback.all() if one.id == number), None)
+    if found is None:
+        raise UnknownFeedback(f"There is no feedback {number}.")
+    if found.verdict != "up":
+        raise UsageProblem(
+            f"Feedback {number} is {found.verdict!r}; only a thumb up names the picture that a query should keep."
+        )
+    language = found.language.split(" ")[0]
+    if language == "auto":
+        raise UsageProblem(f"Feedback {number} does not say in which language its query was read.")
+    workspace.catalog.set_pin(found.query, language, found.image_id)
+    return Pin(found.query, language, found.image_id)
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Returns the 95 % score interval of a share (Wilson, J. Am. Stat. Assoc. 22, 1927), as shares.
+
+    Args:
+        successes: out of `trials`.
+        trials: at least 1.
+    """
+    square = _NORMAL_95**2
+    share = successes / trials
+    middle = (share + square / (2 * trials)) / (1 + square / trials)
+    half = (
+        _NORMAL_95
+        * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
+        / (1 + square / trials)
+    )
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _counted(a: str, b: str, tally: Counter[str]) -> Votes:
+    decided = tally["a"] + tally["b"]
+    share = low = high = None
+    if decided:
+        share = 100 * tally["b"] / decided
+        low, high = (100 * bound for bound in wilson(tally["b"], decided))
+    return Votes(a, b, tally["a"], tally["b"], tally["tie"], tally["both_bad"], share, low, high)

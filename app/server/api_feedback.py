@@ -1,0 +1,77 @@
+"""REST for what people say of answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import APIRouter, Query
+from pydantic import Field, model_validator
+
+from app import feedback
+from app.server.api_context import Admin, Anyone, State
+from app.server.api_models import Strict
+from ingest.feedback import FeedbackRecord
+
+router = APIRouter(prefix="/v1")
+
+_Release = Annotated[str, Field(min_length=1, max_length=80)]
+
+
+class Feedback(Strict):
+    """`POST /v1/feedback`: a thumb (`release`, `image`, `verdict`), or a vote between releases (`a`, `b`, `choice`)."""
+
+    query: str = Field(min_length=1, max_length=2000)
+    language: str = Field(default="auto", min_length=1, max_length=80)
+    release: _Release | None = None
+    image: str | None = Field(default=None, max_length=64)
+    verdict: Literal["up", "down"] | None = None
+    a: _Release | None = None
+    b: _Release | None = None
+    choice: Literal["a", "b", "tie", "both_bad"] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        thumb = [self.release, self.image, self.verdict]
+        vote = [self.a, self.b, self.choice]
+        whole = [all(one is not None for one in kind) for kind in (thumb, vote)]
+        begun = [any(one is not None for one in kind) for kind in (thumb, vote)]
+        if whole != begun or sum(whole) != 1:
+            raise ValueError("send release, image and verdict for a thumb, or a, b and choice for a vote")
+        try:
+            self.query.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("the query is not valid text") from error
+        return self
+
+
+@router.post("/feedback", status_code=201)
+def give(body: Feedback, state: State, account: Anyone) -> dict[str, Any]:
+    """Keeps a thumb or a vote; a person's newest word on the same thing takes the place of an earlier one."""
+    said = {"query": body.query, "language": body.language, "by": account.name}
+    record: FeedbackRecord
+    if body.image is not None:
+        facts = {"release": str(body.release), "image_id": body.image, "verdict": str(body.verdict)}
+        record = feedback.thumb(state.workspace, **said, **facts)
+    else:
+        sides = {"a": str(body.a), "b": str(body.b), "choice": str(body.choice)}
+        record = feedback.vote(state.workspace, **said, **sides)
+    return asdict(record)
+
+
+@router.get("/feedback")
+def given(
+    state: State, account: Admin, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
+) -> dict[str, Any]:
+    """Lists feedback, newest first, and counts all votes by pair of releases."""
+    every = state.workspace.catalog.feedback.all()
+    return {
+        "feedback": [asdict(one) for one in every[:limit]],
+        "votes": [asdict(one) for one in feedback.votes(every)],
+    }
+
+
+@router.post("/feedback/{number}/pin")
+def pin(number: Annotated[int, Field(ge=1, lt=2**63)], state: State, account: Admin) -> dict[str, Any]:
+    """Makes a thumb up a canary: updates must keep this picture as the first answer of its query."""
+    return asdict(feedback.pin(state.workspace, number))
