@@ -3,6 +3,7 @@
 AppError                   exit code 1 unless a leaf says otherwise
 ├── UsageProblem           2: what was asked makes no sense as asked
 ├── BadQuery               2: a query that cannot be searched for
+├── CaptionsNotReady       5: captions are being embedded; ask again later
 ├── NoHome                 there is no Perennial home at this place
 ├── HomeDamaged            a file that everything else refers to has gone
 ├── NewerFormat            the home was written by a newer Perennial
@@ -54,6 +55,12 @@ class BadQuery(AppError):
     def __init__(self, message: str, exit_code: int | None = None, *, at: int | None = None) -> None:
         super().__init__(message, exit_code)
         self.at = at
+
+
+class CaptionsNotReady(AppError):
+    """Captions are being embedded; ask again later."""
+
+    default_exit_code = 5
 
 
 class NoHome(AppError):

@@ -59,6 +59,12 @@ def search(  # noqa: PLR0913 - one parameter per option
     least: Annotated[
         str | None, _option("--min-relevance", "Leave out hits that are worth less: strong or weak.")
     ] = None,
+    captions: Annotated[
+        int, typer.Option("--captions", min=0, help="Show so many captions, too, nearest first.")
+    ] = 0,
+    captions_in: Annotated[
+        _Several, _option("--captions-in", "Of this language; all learned ones without it.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say how near each part is.")] = False,
     release: Annotated[str | None, _option("--release", "Ask this release, not the live one.")] = None,
     pin: Annotated[bool, typer.Option("--pin", help="Updates must keep the first answer.")] = False,
@@ -97,22 +103,22 @@ def search(  # noqa: PLR0913 - one parameter per option
             cursor=page,
             mode=_one_of(Mode, mode, "--mode"),
             least=_one_of(Relevance, least, "--min-relevance") if least else None,
+            captions=captions,
+            caption_languages=tuple(captions_in or ()),
             fold=fold,
             rerank=rerank,
             explain=explain,
         )
         if pin and [(term.kind, term.weight) for term in question.terms] != [(Kind.TEXT, 1.0)]:
             raise UsageProblem("Only a query that is one text can be pinned.")
-        answer = Finder(workspace.catalog, workspace.features).find(
-            _snapshot(workspace, release, page), question
-        )
+        answer = Finder(workspace).find(_snapshot(workspace, release, page), question)
         lines = said_of(answer)
         if pin:
             lines.append(_pin(workspace, answer))
         document = asdict(answer)
         # What `--json` writes is read by programs: an embedding of theirs need not come back.
         document["terms"] = [{k: v for k, v in term.items() if k != "vector"} for term in document["terms"]]
-        show(is_json, document, *lines, _table(workspace, answer))
+        show(is_json, document, *lines, _table(workspace, answer), *_captions_table(answer))
 
 
 def _one_of(kind: type[Choice], name: str, option: str) -> Choice:
@@ -176,6 +182,16 @@ def _table(workspace: Workspace, answer: QueryAnswer) -> Any:
         for n, hit in enumerate(answer.hits)
     ]
     return table([*header, *(name for name, _ in more)], rows)
+
+
+def _captions_table(answer: QueryAnswer) -> list[Any]:
+    from app.messages import table
+
+    rows = [
+        (f"{one.score:.3f}", one.language, one.text, ", ".join(image[:_ID_SHOWN] for image in one.images))
+        for one in answer.captions
+    ]
+    return [table(("score", "language", "caption", "pictures"), rows)] if rows else []
 
 
 def _pin(workspace: Workspace, answer: Answer) -> str:

@@ -27,7 +27,17 @@ _AT_TOP = frozenset(
         "vectors.lmdb",
         "inbox",
     )
-    + ("staging", "workers", "versions", "generations", "releases", "commits", "updater.lock", "exports")
+    + (
+        "staging",
+        "workers",
+        "versions",
+        "generations",
+        "captions",
+        "releases",
+        "commits",
+        "updater.lock",
+        "exports",
+    )
 )
 SHOWN = 5
 

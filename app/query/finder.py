@@ -10,6 +10,7 @@ import numpy as np
 
 from app.errors import BadQuery
 from app.query import copies, fusion
+from app.query.caption_index import CaptionIndexes, FoundCaption
 from app.query.grammar import Kind, written
 from app.query.pages import FURTHEST, Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
@@ -17,7 +18,7 @@ from app.query.question import Mode, QueryAnswer, Question
 from app.query.relevance import FEWEST, Calibration, Levels, Relevance
 from app.reranking import FIRST
 from app.search import MOST_RESULTS, Hit, Snapshot, ranked, reranked
-from index.feature_store import FeatureStore
+from app.workspace import Workspace
 from ingest.catalog import Catalog
 
 VECTORS, CAPTIONS = "vectors", "captions"
@@ -27,13 +28,14 @@ class Finder:
     """Answers questions.
 
     Args:
-        catalog: of the home.
-        features: of the home.
+        workspace: of the home.
+        patient: whether who asks waits for captions to be embedded, however many they are.
     """
 
-    def __init__(self, catalog: Catalog, features: FeatureStore) -> None:
-        self._catalog = catalog
-        self._calibration = Calibration(catalog, features)
+    def __init__(self, workspace: Workspace, *, patient: bool = True) -> None:
+        self._catalog = workspace.catalog
+        self._calibration = Calibration(workspace.catalog, workspace.features)
+        self._captions = CaptionIndexes(workspace, patient=patient)
 
     def prepare(self, snapshot: Snapshot) -> None:
         """Makes ready what a release's first queries would wait for."""
@@ -82,7 +84,16 @@ class Finder:
             first=offset,
             next=cursor_of(Place(snapshot.release.id, digest, offset + k)) if goes_on else "",
             relevance=_best(hits),
+            captions=self._nearest_captions(snapshot, question, encoded),
         )
+
+    def _nearest_captions(
+        self, snapshot: Snapshot, question: Question, encoded: Encoded
+    ) -> tuple[FoundCaption, ...]:
+        if question.captions < 1:
+            return ()
+        count = min(question.captions, MOST_RESULTS)
+        return self._captions.nearest(snapshot, encoded.vectors[0], question.caption_languages, count)
 
     def _levels(self, snapshot: Snapshot, question: Question, encoded: Encoded) -> Levels | None:
         """Returns what cosines of a question mean; None where nobody has measured that."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from PIL import Image
 
+from app.query.caption_index import FoundCaption
 from app.query.filters import Filters
 from app.query.grammar import Term
 from app.query.relevance import Relevance
@@ -39,6 +40,8 @@ class Question:
         rerank: order the first 50 by the release's fusion encoder.
         explain: say of each hit how near each part is.
         least: leave out hits that are worth less than this; None leaves none out.
+        captions: how many captions to return beside the pictures.
+        caption_languages: of those captions; all learned ones when empty.
     """
 
     terms: tuple[Term, ...]
@@ -52,6 +55,8 @@ class Question:
     rerank: bool = False
     explain: bool = False
     least: Relevance | None = None
+    captions: int = 0
+    caption_languages: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """Returns what two pages of one result have in common, as 16 hexadecimal digits."""
@@ -81,6 +86,7 @@ class QueryAnswer(Answer):
         first: number of the page's first hit among all, from 0.
         next: the cursor of the next page; empty when there is none.
         relevance: of the best hit; empty where nobody can say, or there is none.
+        captions: nearest to the query.
     """
 
     terms: tuple[Term, ...] = ()
@@ -90,3 +96,4 @@ class QueryAnswer(Answer):
     first: int = 0
     next: str = ""
     relevance: str = ""
+    captions: tuple[FoundCaption, ...] = ()

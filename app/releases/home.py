@@ -131,6 +131,11 @@ class Home:
         return self.root / "inbox"
 
     @property
+    def captions(self) -> Path:
+        """Holds the caption generations; made when one is first asked for, and made again when it is lost."""
+        return self.root / "captions"
+
+    @property
     def staging(self) -> Path:
         """Work in progress, one folder per job."""
         return self.root / "staging"

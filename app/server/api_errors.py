@@ -51,6 +51,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
         (
             TooBusy,
             app_errors.NoRelease,
+            app_errors.CaptionsNotReady,
             app_errors.NoHome,
             ingest_errors.CatalogMissing,
             ingest_errors.StoreMissing,

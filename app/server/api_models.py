@@ -118,6 +118,15 @@ class PartOut(BaseModel):
     at: int
 
 
+class FoundCaptionOut(BaseModel):
+    """A caption nearest to the query; `images` are the first of the pictures that have it."""
+
+    text: str
+    language: str
+    score: float
+    images: list[str]
+
+
 class SearchResponse(BaseModel):
     """Hits, and the release that found them; `next` is the cursor of the next page, empty when there is none."""
 
@@ -136,6 +145,7 @@ class SearchResponse(BaseModel):
     first: int = 0
     next: str = ""
     relevance: str = ""
+    captions: list[FoundCaptionOut] = []
 
 
 def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:

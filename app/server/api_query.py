@@ -85,6 +85,10 @@ class SearchRequest(Strict):
     rerank: bool = Field(
         default=False, description="The first 50 in the order of the release's fusion encoder."
     )
+    captions: int = Field(default=0, ge=0, le=500, description="How many captions to return, nearest first.")
+    caption_languages: list[Name] | None = Field(
+        default=None, max_length=100, description="Of these captions; all learned languages when not given."
+    )
     min_relevance: Relevance | None = Field(default=None, description="Leave out hits worth less than this.")
     explain: bool = Field(default=False, description="Say of each hit how near each part is.")
 
@@ -132,6 +136,8 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
         rerank=body.rerank,
         explain=body.explain,
         least=body.min_relevance,
+        captions=body.captions,
+        caption_languages=tuple(body.caption_languages or ()),
     )
 
 

@@ -14,6 +14,7 @@ from app.search import Answer
 from app.server.api_context import Admin, State
 from app.server.api_models import (
     CompareRequest,
+    FoundCaptionOut,
     PartOut,
     ReleaseDetail,
     ReleaseOut,
@@ -50,6 +51,10 @@ def search(body: SearchRequest, state: State) -> SearchResponse:
     ]
     described.index_size, described.searched = answer.gallery, answer.searched
     described.first, described.next, described.relevance = answer.first, answer.next, answer.relevance
+    described.captions = [
+        FoundCaptionOut(text=one.text, language=one.language, score=one.score, images=list(one.images))
+        for one in answer.captions
+    ]
     return described
 
 

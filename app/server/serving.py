@@ -95,7 +95,7 @@ class Serving:
         self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
-        self._finder = Finder(workspace.catalog, workspace.features)
+        self._finder = Finder(workspace, patient=False)
 
     # Life
 

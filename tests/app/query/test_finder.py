@@ -42,7 +42,7 @@ def snapshot(workspace: Workspace) -> Snapshot:
 
 def _find(workspace: Workspace, snapshot: Snapshot, query: str | Question, **changes: object) -> QueryAnswer:
     question = Question(parse(query), k=10) if isinstance(query, str) else query
-    return Finder(workspace.catalog, workspace.features).find(snapshot, replace(question, **changes))  # type: ignore[arg-type]
+    return Finder(workspace).find(snapshot, replace(question, **changes))  # type: ignore[arg-type]
 
 
 def _ids(answer: QueryAnswer) -> list[str]:

@@ -33,7 +33,7 @@ def snapshot(workspace: Workspace) -> Snapshot:
 
 def _find(workspace: Workspace, snapshot: Snapshot, query: str, **changes: object) -> QueryAnswer:
     question = replace(Question(parse(query), k=10), **changes)  # type: ignore[arg-type]
-    return Finder(workspace.catalog, workspace.features).find(snapshot, question)
+    return Finder(workspace).find(snapshot, question)
 
 
 def test_levels_lie_where_the_two_samples_say() -> None:

@@ -73,6 +73,16 @@ def test_parts_say_the_same_as_the_grammar(client: httpx.Client, picture: tuple[
     assert other not in {hit["id"] for hit in by_parts["hits"]}
 
 
+def test_a_picture_is_answered_with_captions(client: httpx.Client, picture: tuple[str, str]) -> None:
+    found = _search(client, image=picture[1], k=1, captions=4, caption_languages=["en"])
+
+    assert len(found["captions"]) == 4
+    assert {caption["language"] for caption in found["captions"]} == {"en"}
+    assert all(caption["images"] for caption in found["captions"])
+    refused = client.post("/v1/search", json={"text": "a boat", "captions": 1, "caption_languages": ["ja"]})
+    assert (refused.status_code, refused.json()["code"]) == (400, "bad_query")
+
+
 def test_more_like_some_pictures(client: httpx.Client) -> None:
     items = [hit["id"] for hit in _search(client, text="a boat", k=2)["hits"]]
 
