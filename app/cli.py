@@ -119,7 +119,6 @@ app = typer.Typer(
     name="perennial",
     help="Image search that keeps learning.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -163,6 +162,7 @@ for verb in (
     releasing.releases,
     searching.search,
     homes.serve,
+    homes.mcp,
     homes.demo,
     homes.status,
     doctor.doctor,

@@ -193,6 +193,16 @@ def serve(
     run_server(settings)
 
 
+def mcp(home: HomeOption = None) -> None:
+    """Serve search as tools for assistants, from the server that runs on this machine or from --server."""
+    settings = settings_for(home)
+    from app.client import Client
+    from app.commands.remote import serve_tools
+
+    with Client(f"http://{settings.host}:{settings.port}") as client:
+        serve_tools(client)
+
+
 def demo(
     script: Annotated[bool, typer.Option("--script", help="Tell the story without a browser.")] = False,
     port: Annotated[int | None, typer.Option(help="On which port.", show_default=False)] = None,

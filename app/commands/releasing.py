@@ -13,6 +13,7 @@ from app.commands.terminal import (
     JsonOption,
     LanguageOption,
     WhyOption,
+    release_names,
     settings_for,
     show,
     who,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from app.workspace import Workspace
 
 _ID_SHOWN = 12
-_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False)
+_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names)
 
 
 def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
@@ -85,7 +86,12 @@ def promote(
 
 def rollback(
     release: Annotated[
-        str | None, typer.Argument(help="Where to; the one live before when not given.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Where to; the one live before when not given.",
+            show_default=False,
+            autocompletion=release_names,
+        ),
     ] = None,
     why: WhyOption = "",
     home: HomeOption = None,
@@ -100,8 +106,8 @@ def rollback(
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="A release, such as r1.", show_default=False)],
-    b: Annotated[str, typer.Argument(help="Another one.", show_default=False)],
+    a: Annotated[str, _RELEASE],
+    b: Annotated[str, _RELEASE],
     query: Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)],
     language: LanguageOption = "auto",
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many.")] = 10,
@@ -132,8 +138,8 @@ def compare(
 
 
 def drift(
-    a: Annotated[str, typer.Argument(help="A release, such as r1.", show_default=False)],
-    b: Annotated[str, typer.Argument(help="A later one.", show_default=False)],
+    a: Annotated[str, _RELEASE],
+    b: Annotated[str, _RELEASE],
     pairs: Annotated[int, typer.Option("--pairs", min=2, help="Most held-out pairs to look at.")] = 2000,
     home: HomeOption = None,
     is_json: JsonOption = False,

@@ -367,9 +367,30 @@ def status(context: typer.Context, is_json: JsonOption = False) -> None:
     show(is_json, document, *map(plain, lines), *tables)
 
 
+def mcp(context: typer.Context) -> None:
+    """Serve search as tools for assistants, on standard input and output."""
+    with _connected(context) as client:
+        serve_tools(client)
+
+
+def serve_tools(client: Client) -> None:
+    """Serves until standard input ends.
+
+    Raises:
+        UsageProblem: the package for it is not installed.
+    """
+    try:
+        from app.assistant import assistant_server
+    except ModuleNotFoundError as error:
+        raise UsageProblem(
+            "Tools for assistants need a package more: pip install 'perennial[mcp]'."
+        ) from error
+    assistant_server(client).run("stdio")
+
+
 VERBS = (
     *(search, compare, ingest, update, check, gate, accept, withdraw),
-    *(releases, promote, rollback, status),
+    *(releases, promote, rollback, status, mcp),
 )
 
 
