@@ -162,6 +162,7 @@ for verb in (
     releasing.releases,
     searching.search,
     homes.serve,
+    homes.work,
     homes.mcp,
     homes.demo,
     homes.status,

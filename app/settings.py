@@ -92,6 +92,7 @@ class Settings(BaseSettings):
         proxy_contributors: Names or groups of contributors; everybody else may search.
         allow_open: Serve beyond loopback without a password.
         origins: Web origins that may call the server, beside its own.
+        jobs: Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `python -m app work`.
         poll_seconds: How often servers and `follow` look for something new.
         gate: The gate's policy.
         log_level: Of the log.
@@ -118,6 +119,7 @@ class Settings(BaseSettings):
     proxy_contributors: Annotated[list[str], NoDecode] = []
     allow_open: bool = False
     origins: Annotated[list[str], NoDecode] = []
+    jobs: Literal["here", "elsewhere"] = "here"
     poll_seconds: float = Field(default=1.0, gt=0)
     gate: GateSettings = GateSettings()
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

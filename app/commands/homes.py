@@ -193,6 +193,28 @@ def serve(
     run_server(settings)
 
 
+def work(home: HomeOption = None) -> None:
+    """Run the jobs of a server whose setting `jobs` is elsewhere, until it is stopped."""
+    import signal
+
+    # Jobs run here, whatever the server beside it has been told.
+    settings = settings_for(home, jobs="here")
+    from app.releases.home import Home
+
+    Home.open(settings.home)  # refuses at once, before the heavy imports
+    from app import logs
+    from app.server.work import Work
+    from app.workspace import Workspace
+
+    logs.configure(settings.log_level, home=settings.home, to_stderr=True)
+    with Workspace.open(settings) as workspace:
+        waiting = Work(workspace, on_ended=lambda: None)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: waiting.stop())
+        typer.echo(f"Waiting for jobs of {settings.home} (Ctrl-C ends it; jobs at work go on)")
+        waiting.take_all()
+
+
 def mcp(home: HomeOption = None) -> None:
     """Serve search as tools for assistants, from the server that runs on this machine or from --server."""
     settings = settings_for(home)

@@ -148,6 +148,21 @@ def follow(
             spawn(settings, job_id)
 
 
+def wait(settings: Settings, job_id: str, stopping: threading.Event) -> JobRecord:
+    """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set.
+
+    Args:
+        settings: Of the installation.
+        job_id: Which job.
+        stopping: Ends the waiting.
+    """
+    with _catalog(settings) as (_, catalog):
+        while (job := catalog.job(job_id)).state not in FINAL_STATES:
+            if stopping.wait(settings.poll_seconds):
+                break
+        return job
+
+
 def resume(settings: Settings, job_id: str) -> JobRecord:
     """Queues a job again that was interrupted, cancelled or failed; it goes on from its last checkpoint.
 

@@ -125,6 +125,7 @@ class Serving:
     def stop(self) -> None:
         """Stops watching; the workspace stays open."""
         self._stopping.set()
+        self.work.stop()
         if self._poller is not None:
             self._poller.join(timeout=10)
 

@@ -46,13 +46,28 @@ class Work:
         self._settings = workspace.settings
         self._on_ended = on_ended
         self.turn = threading.Lock()
+        self._stopping = threading.Event()
+        self._followed: set[str] = set()
+
+    def stop(self) -> None:
+        """Stops waiting for what runs elsewhere, and looking for new jobs; what runs here goes on."""
+        self._stopping.set()
+
+    def take_all(self) -> None:
+        """Runs every job that anybody queues, until `stop`: for a process that does nothing else."""
+        self.take_up()
+        while not self._stopping.wait(self._settings.poll_seconds):
+            for job in self._workspace.catalog.jobs(state="queued")[::-1]:
+                if job.id not in self._followed:
+                    self.follow(job)
 
     def take_up(self) -> None:
         """Goes on with the jobs that a server before this one left.
 
         An update that was interrupted waits for a person to resume it; one that never began is begun.
         """
-        worker.recover(self._settings)
+        if self._settings.jobs == "here":
+            worker.recover(self._settings)
         for job in self._workspace.catalog.jobs(limit=_JOBS_LOOKED_AT)[::-1]:
             waits = job.state in {"queued", "interrupted"}
             is_left = waits and (job.kind != "update" or job.started is None)
@@ -126,15 +141,21 @@ class Work:
         return active[-1] if active else None
 
     def follow(self, job: JobRecord) -> None:
-        """Has a thread of ours start a job's process, and start it again when it dies."""
+        """Has a thread of ours start a job's process, and start it again when it dies; or wait for it."""
+        self._followed.add(job.id)
         threading.Thread(target=self._run, args=(job,), name=f"follow-{job.id}", daemon=True).start()
 
     def _run(self, job: JobRecord) -> None:
         # Updates keep one another out; of the others one at a time has the machine's few cores.
-        turn = nullcontext() if job.kind == "update" else self.turn
+        is_here = self._settings.jobs == "here"
+        turn = self.turn if is_here and job.kind != "update" else nullcontext()
         try:
             with turn:
-                ended = worker.follow(self._settings, job.id)
+                if is_here:
+                    ended = worker.follow(self._settings, job.id)
+                else:
+                    ended = worker.wait(self._settings, job.id, self._stopping)
+            self._followed.discard(job.id)
             self._on_ended()
             if ended.result.get("update"):
                 self.follow(self._workspace.catalog.job(ended.result["update"]))

@@ -47,7 +47,7 @@ VERBS = {
         "rollback",
         "releases",
     ),
-    *("search", "serve", "mcp", "demo", "status", "models"),
+    *("search", "serve", "work", "mcp", "demo", "status", "models"),
 }
 
 
@@ -119,7 +119,7 @@ def test_every_verb_knows_json_and_home() -> None:
     for name, function in verbs.items():
         parameters = set(inspect.signature(function).parameters)
         assert "home" in parameters or name in {"methods", "models"}
-        assert "is_json" in parameters or name in {"serve", "mcp", "demo"}
+        assert "is_json" in parameters or name in {"serve", "work", "mcp", "demo"}
 
 
 # Mistakes

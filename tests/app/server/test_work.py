@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES
 from tests.app.server.served import PICTURES, make_home, sample_upload, served
 
+ROOT = Path(__file__).parents[3]
 SECONDS = 180.0  # a new process loads the encoder; on a busy machine that takes long
 
 
@@ -154,3 +158,35 @@ def test_a_withdrawn_chunk_leaves_search_and_an_accepted_one_says_so(tmp_path: P
         assert client.post(f"/v1/chunks/{chunk}/withdraw", json={"why": "again"}).status_code == 400
         refused = client.post("/v1/updates", json={"chunk": chunk})
         assert refused.json()["code"] == "chunk_held"
+
+
+def test_a_server_may_leave_its_jobs_to_a_process_beside_it(tmp_path: Path) -> None:
+    """As in compose.yaml: the server queues, `work` runs, and the server answers from what came of it."""
+    settings = make_home(tmp_path).model_copy(update={"jobs": "elsewhere"})
+    upload = sample_upload(tmp_path / "more.zip", first=100, count=3).read_bytes()
+    with served(settings) as server, server.client() as client:
+        job = client.post("/v1/chunks", files={"file": ("more.zip", upload)}).json()["job"]
+        time.sleep(1)
+        assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "queued"
+        command = [sys.executable, "-m", "app", "work", "--home", str(settings.home)]
+        beside = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        try:
+            done = ended(client, job)
+            assert (done["state"], done["result"]["images_embedded"]) == ("succeeded", 3)
+            assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
+        finally:
+            beside.terminate()
+            said, _ = beside.communicate(timeout=60)
+    assert beside.returncode == 0
+    assert "Waiting for jobs" in said
+
+
+def test_a_server_that_stops_does_not_wait_for_jobs_elsewhere(tmp_path: Path) -> None:
+    settings = make_home(tmp_path).model_copy(update={"jobs": "elsewhere"})
+    with served(settings) as server:
+        job = server.serving.workspace.catalog.add_job("gallery")
+        server.serving.work.follow(job)
+        following = [thread for thread in threading.enumerate() if thread.name == f"follow-{job.id}"]
+    for thread in following:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
