@@ -24,6 +24,7 @@ from app.commands import (
     reports,
     searching,
     standing,
+    transfer,
 )
 
 if TYPE_CHECKING:
@@ -166,6 +167,8 @@ for verb in (
     homes.mcp,
     homes.demo,
     homes.status,
+    transfer.export,
+    transfer.import_,
     doctor.doctor,
 ):
-    app.command()(verb)
+    app.command(verb.__name__.rstrip("_"))(verb)

@@ -10,6 +10,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── NoRelease              nothing has been released yet, or nothing released can be trusted
 ├── UnknownRelease         no release has this id or prefix
 ├── ReleaseDamaged         a release, version, generation or commit fails its checksum
+├── PackageDamaged         a file to import is not what an export wrote
 ├── CommitUnconfirmed      a commit is live but the disk failed to confirm it
 ├── NoSpace                the disk has less room than the work needs
 ├── UpdateRunning          5: another process holds the updater lock
@@ -85,6 +86,10 @@ class UnknownRelease(AppError):
 
 class ReleaseDamaged(AppError):
     """A release, version, generation or commit fails its checksum."""
+
+
+class PackageDamaged(AppError):
+    """A file to import is not what an export wrote."""
 
 
 class CommitUnconfirmed(AppError):

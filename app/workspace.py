@@ -106,6 +106,11 @@ class Workspace:
         """Reads what a version's manifest says, without its weights."""
         return read_manifest(self.home.versions / version_id)
 
+    def root_of(self, version_id: str) -> str:
+        """Returns the version that a version's line started from; one that was imported starts a line here."""
+        root = str(self.version_manifest(version_id).get("root") or version_id)
+        return root if (self.home.versions / root).is_dir() else version_id
+
     def load_image(self, image_id: str) -> Image.Image:
         """Returns a stored picture, decoded, upright, RGB."""
         return self.blobs.image(image_id)

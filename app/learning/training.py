@@ -61,7 +61,7 @@ def update_context(workspace: Workspace, lesson: Lesson, encoder: Encoder) -> Up
         encoder: the candidate, a copy that may change.
     """
     parent = lesson.parent
-    root = str(workspace.open_version(parent.version).manifest.get("root") or parent.version)
+    root = workspace.root_of(parent.version)
     return UpdateContext(
         encoder=encoder,
         pairs=lesson.train,

@@ -395,7 +395,7 @@ def _publish_version(
 def _facts(
     workspace: Workspace, *, strategy: str | None, languages: list[str], parent: str | None
 ) -> dict[str, Any]:
-    root = None if parent is None else workspace.version_manifest(parent).get("root") or parent
+    root = None if parent is None else workspace.root_of(parent)
     return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": _now()}
 
 

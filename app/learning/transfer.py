@@ -1,0 +1,205 @@
+"""A release carried from one home to another: the encoder travels, each home embeds its own gallery.
+
+Vectors stay behind on purpose. They are of the pictures of the home that made them, and an index file from outside is
+nothing to be opened; so whoever takes a release in pays for embedding, and gets vectors that nobody can have made up.
+What came in is a release like any other and not live: it can be compared, measured and promoted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.errors import PackageDamaged, ReleaseDamaged, UsageProblem
+from app.learning import gallery, going_live
+from app.learning.outcomes import Stage, Tell, say_nothing
+from app.learning.slices import summaries
+from app.learning.yardstick import held_out, usable_chunks
+from app.releases.durable import require_space
+from app.releases.manifest import ReleaseManifest
+from app.releases.package import SUFFIX, read_package, write_package
+from app.releases.published import MANIFEST
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from model_updates.encoder import Encoder
+from model_updates.errors import ModelUpdateError
+from model_updates.measurement import Measured, measure
+from model_updates.versions import load_version
+
+REPORT, ORIGIN = "report.md", "origin.json"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A package that was written: where, how large, of which release, and the hash that signs it."""
+
+    release: str
+    path: Path
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A release that was taken in.
+
+    Attributes:
+        release: its id here.
+        version: of its encoder here.
+        origin: its id in the home that it comes from.
+        languages: that it knows.
+        images_embedded: pictures of this home that its encoder embedded.
+    """
+
+    release: str
+    version: str
+    origin: str
+    languages: tuple[str, ...]
+    images_embedded: int
+
+
+def export_release(workspace: Workspace, release: str, target: Path) -> Exported:
+    """Writes a release into one file, after every byte of it was compared with its manifests.
+
+    Args:
+        workspace: opened for reading.
+        release: its id or a unique beginning.
+        target: the file, or a folder that it goes into under its id.
+
+    Raises:
+        UnknownRelease, ReleaseDamaged, NoSpace: nothing was written.
+        UsageProblem: the file is there already, or its folder is not.
+    """
+    record = workspace.releases.verify_release(release)
+    target = target / f"{record.id}{SUFFIX}" if target.is_dir() else target
+    if target.exists() or not target.absolute().parent.is_dir():
+        what = "is there already" if target.exists() else "lies in no folder that exists"
+        raise UsageProblem(f"{target} {what}; name another file with --to.")
+    version = workspace.home.versions / record.version
+    names = [MANIFEST, *workspace.version_manifest(record.version)["files"]]  # type: ignore[misc]
+    files = {f"version/{name}": version / name for name in names}
+    files |= {f"release/{name}": record.folder / name for name in (MANIFEST, *record.manifest.files)}
+    require_space(target.parent, sum(path.stat().st_size for path in files.values()))
+    facts = {"release": record.id, "version": record.version, "languages": list(record.manifest.languages)}
+    sha256 = write_package(target, files, facts)
+    return Exported(record.id, target, target.stat().st_size, sha256)
+
+
+def import_release(
+    workspace: Workspace, source: Path, *, sha256: str | None = None, progress: Tell = say_nothing
+) -> Imported:
+    """Takes a release in: checks every byte, embeds the gallery with its encoder, and publishes it; it is not live.
+
+    Args:
+        workspace: opened for writing.
+        source: what `export_release` wrote.
+        sha256: that its export named; None trusts the package to be what it says.
+        progress: is told each stage.
+
+    Raises:
+        PackageDamaged, NewerFormat: the file is not what an export wrote.
+        UsageProblem: this home has that encoder already.
+        NoRelease, UpdateRunning, NoSpace: nothing was taken in.
+    """
+    if not source.is_file():
+        raise UsageProblem(f"There is no file {source}; name one that `python -m app export` wrote.")
+    require_space(workspace.home.root, 2 * source.stat().st_size)
+    staged = workspace.home.staging / f"import-{uuid.uuid4().hex}"
+    with workspace.releases.updater_lock("importing a release"):
+        live = going_live.live_release(workspace)[1]
+        staged.mkdir()
+        try:
+            progress(Stage("import", f"checking {source.name}"))
+            facts = read_package(source, staged, sha256=sha256)
+            came = _manifest_of(staged, source)
+            version = _publish(workspace, staged, source)
+            extras = {ORIGIN: (staged / "release" / MANIFEST).read_bytes()}
+            if (staged / "release" / REPORT).is_file():
+                extras[REPORT] = (staged / "release" / REPORT).read_bytes()
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+        manifest = _embedded(workspace, version, came, live, progress)
+        release = workspace.releases.publish_release(manifest, extras)
+    return Imported(
+        release, version, str(facts.get("release", "")), manifest.languages, manifest.images_embedded or 0
+    )
+
+
+def _manifest_of(staged: Path, source: Path) -> ReleaseManifest:
+    try:
+        said: dict[str, Any] = json.loads((staged / "release" / MANIFEST).read_bytes())
+        return ReleaseManifest.from_json(said)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PackageDamaged(f"{source.name} is refused: its release cannot be read ({error!r}).") from error
+
+
+def _publish(workspace: Workspace, staged: Path, source: Path) -> str:
+    """Publishes the version in a package after its encoder was opened and is what it says."""
+    try:
+        came = load_version(staged / "version")
+    except (ModelUpdateError, KeyError, TypeError, ValueError, OSError) as error:
+        raise PackageDamaged(
+            f"{source.name} is refused: its encoder cannot be opened here ({error})."
+        ) from error
+    encoder, said = came.encoder, came.manifest
+    if (said.get("image_fingerprint"), said.get("text_fingerprint")) != (
+        encoder.image_fingerprint(),
+        encoder.text_fingerprint(),
+    ):
+        raise PackageDamaged(
+            f"{source.name} is refused: its encoder computes something else here than where it was made. "
+            "Use the same version of Perennial and the packages of its `constraints.txt`."
+        )
+    version = workspace.releases.publish_version(staged / "version")
+    known = [one.id for one in workspace.releases.releases() if one.version == version]
+    if known:
+        raise UsageProblem(f"This home has the encoder of {source.name} already: {', '.join(known)}.")
+    return version
+
+
+def _embedded(
+    workspace: Workspace, version: str, came: ReleaseManifest, live: ReleaseRecord, progress: Tell
+) -> ReleaseManifest:
+    """Embeds this home's gallery with the encoder, measures it on this home's pairs, and says so."""
+    encoder = workspace.open_encoder(version)
+    previous = workspace.open_generation(live.generation)
+    progress(Stage("embed", "embedding this home's gallery"))
+    embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress)
+    figures = _sound(workspace, embedded.generation, encoder)
+    progress(Stage("measure", "measuring it on this home's held-out pairs"))
+    slices = held_out(workspace, came.languages, usable_chunks(workspace, live))
+    results = measure(encoder, slices, workspace.load_image, workspace.features)
+    here = {chunk.id for chunk in workspace.catalog.chunks()}
+    return ReleaseManifest(
+        version=version,
+        generation=embedded.generation,
+        languages=came.languages,
+        chunks=tuple(chunk for chunk in came.chunks if chunk in here),
+        strategy=came.strategy,
+        options=came.options,
+        seed=came.seed,
+        mode=embedded.mode,
+        images_embedded=embedded.images_embedded,
+        integrity=figures,
+        training=came.training,
+        slices=summaries({Measured(key): result for key, result in results.items()}),
+        created=datetime.now(UTC).isoformat("T", "seconds"),
+    )
+
+
+def _sound(workspace: Workspace, name: str, encoder: Encoder) -> dict[str, float]:
+    generation = workspace.open_generation(name)
+    try:
+        return gallery.require_sound(
+            generation,
+            encoder,
+            workspace.catalog.gallery_ids(),
+            lambda ids: gallery.embedded(workspace, encoder, ids, generation.routes),
+        )
+    except ReleaseDamaged as error:
+        raise PackageDamaged(f"The imported encoder makes no usable index: {error.message}.") from error

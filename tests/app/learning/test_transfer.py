@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from app.cli import app
+from app.errors import PackageDamaged, UsageProblem
+from app.learning import going_live, update_cycle
+from app.learning.gallery import embed_gallery
+from app.learning.transfer import export_release, import_release
+from app.search import Snapshot, search_text
+from app.settings import Settings, load_settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from model_updates.versions import write_version
+from tests.app.small_home import copy_of, sample_chunk, small_home
+
+
+@pytest.fixture
+def there(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A home whose live encoder no other home has."""
+    settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))
+    with Workspace.open(settings) as workspace:
+        record = going_live.live_release(workspace)[1]
+        encoder = workspace.open_encoder(record.version)
+        with torch.no_grad():
+            next(encoder.model.parameters()).mul_(1.01)
+        folder = settings.home / "staging/version"
+        write_version(folder, encoder, {"strategy": "test", "root": "v1-00000000", "languages": ["en", "de"]})
+        version = workspace.releases.publish_version(folder)
+    with Workspace.open(settings) as workspace:
+        generation = embed_gallery(workspace, workspace.open_encoder(version), previous=None).generation
+        workspace.releases.publish_release(
+            record.manifest.successor(record.id, version=version, generation=generation, chunks=("0" * 12,))
+        )
+    return settings
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Settings:
+    """Another home, with other pictures."""
+    settings = load_settings(home=tmp_path / "here", gate={"samples": 200})
+    update_cycle.initialise(settings)
+    with Workspace.open(settings) as workspace:
+        chunk = sample_chunk(tmp_path / "own.zip", pictures=20, first=7)
+        update_cycle.add_chunk(workspace, chunk, IntakeOptions(), by="test")
+    return settings
+
+
+def test_a_release_goes_to_another_home_and_searches_its_pictures(
+    there: Settings, here: Settings, tmp_path: Path
+) -> None:
+    with Workspace.open(there) as workspace:
+        sent = export_release(workspace, "r3", tmp_path)
+        version = workspace.releases.release("r3").version
+        fingerprint = workspace.open_encoder(version).text_fingerprint()
+    assert sent.path == tmp_path / f"{sent.release}.perennial"
+    with Workspace.open(here) as workspace:
+        live = going_live.live_release(workspace)[1].id
+        came = import_release(workspace, sent.path, sha256=sent.sha256)
+        assert going_live.live_release(workspace)[1].id == live
+        assert came.images_embedded == 0  # only its text tower differs from the live one's
+        generation = workspace.open_generation(workspace.releases.release(came.release).generation)
+        assert list(generation.ids) == workspace.catalog.gallery_ids()
+        record = workspace.releases.verify_release(came.release)
+        # Chunks that this home does not have cannot be asked for pairs; a line that began elsewhere begins here.
+        assert record.manifest.chunks == ()
+        assert workspace.root_of(came.version) == came.version
+        assert record.manifest.slices
+        assert workspace.open_encoder(came.version).text_fingerprint() == fingerprint
+        answer = search_text(Snapshot.load(workspace, came.release), "a red boat", language="en", k=5)
+        assert len(answer.hits) == 5
+        going_live.promote(workspace, came.release, why="test", by="test")
+        assert list(here.home.glob("staging/*")) == []
+        with pytest.raises(UsageProblem, match="has the encoder"):
+            import_release(workspace, sent.path)
+
+
+def test_a_package_that_was_changed_leaves_nothing_behind(
+    there: Settings, here: Settings, tmp_path: Path
+) -> None:
+    with Workspace.open(there) as workspace:
+        sent = export_release(workspace, "r3", tmp_path / "r3.perennial")
+        with pytest.raises(UsageProblem, match="is there already"):
+            export_release(workspace, "r3", sent.path)
+    data = bytearray(sent.path.read_bytes())
+    data[len(data) // 2] ^= 1
+    sent.path.write_bytes(data)
+    before = sorted(here.home.glob("*/*"))
+    with Workspace.open(here) as workspace, pytest.raises(PackageDamaged, match="refused"):
+        import_release(workspace, sent.path)
+    assert sorted(here.home.glob("*/*")) == before
+
+
+def test_the_verbs_say_what_to_do_next(there: Settings, tmp_path: Path) -> None:
+    run = CliRunner().invoke(
+        app, ["export", "r3", "--to", str(tmp_path), "--home", str(there.home), "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    sent = json.loads(run.stdout)
+    wrong = ["import", sent["path"], "--sha256", "0" * 64, "--home", str(there.home)]
+    run = CliRunner().invoke(app, wrong)
+    assert run.exit_code == 1
+    assert "was expected" in run.output
+    run = CliRunner().invoke(app, ["import", str(tmp_path / "none"), "--home", str(there.home)])
+    assert (run.exit_code, "There is no file" in run.output) == (2, True)
