@@ -41,6 +41,7 @@ def search(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     language: LanguageOption = "auto",
+    translation: Annotated[str, _option("--translation", "The query in English; both count.")] = "",
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="How many.", show_default=False)] = None,
     like: Annotated[_Several, _option("--like", "More like this picture of the gallery, by its id.")] = None,
     mode: Annotated[
@@ -91,6 +92,7 @@ def search(  # noqa: PLR0913 - one parameter per option
             (*terms, *(Term(Kind.ITEM, one.removeprefix("#").lower()) for one in like or [])),
             read_pictures(terms, read_file),
             language=language,
+            translation=translation,
             filters=Filters(
                 languages=tuple(captioned or ()),
                 domains=tuple(domain or ()),

@@ -16,10 +16,12 @@ from app.query.pages import FURTHEST, Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Mode, QueryAnswer, Question
 from app.query.relevance import FEWEST, Calibration, Levels, Relevance
+from app.query.translation import Eta, Etas, fused
 from app.reranking import FIRST
 from app.search import MOST_RESULTS, Hit, Snapshot, ranked, reranked
 from app.workspace import Workspace
 from ingest.catalog import Catalog
+from ingest.pair import BASE_LANGUAGE
 
 VECTORS, CAPTIONS = "vectors", "captions"
 
@@ -35,6 +37,7 @@ class Finder:
     def __init__(self, workspace: Workspace, *, patient: bool = True) -> None:
         self._catalog = workspace.catalog
         self._calibration = Calibration(workspace.catalog, workspace.features)
+        self._etas = Etas(workspace.catalog, workspace.features)
         self._captions = CaptionIndexes(workspace, patient=patient)
 
     def prepare(self, snapshot: Snapshot) -> None:
@@ -57,8 +60,11 @@ class Finder:
         allowed = question.filters.allowed(self._catalog)
         started = time.perf_counter()
         encoded = encode(snapshot, question.terms, question.pictures, question.language)
+        eta = self._eta(snapshot, question, encoded)
+        if eta is not None:
+            encoded = fused(snapshot, encoded, question.translation, eta)
         encoding = time.perf_counter()
-        levels = self._levels(snapshot, question, encoded)
+        levels = self._levels(snapshot, question, encoded, eta)
         search = _Search(self._catalog, snapshot, question, encoded, allowed, levels)
         hits = search.first(offset + k + 1)
         page = hits[offset : offset + k]
@@ -72,7 +78,7 @@ class Finder:
             query=_query(question, encoded),
             language=" + ".join(one.language for one in encoded.readings if one.language),
             detected=encoded.guesses,
-            note=encoded.note,
+            note=_helped(snapshot, question, encoded),
             hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
             encode_seconds=encoding - started,
             index_seconds=end - encoding - search.rerank_seconds,
@@ -85,7 +91,16 @@ class Finder:
             next=cursor_of(Place(snapshot.release.id, digest, offset + k)) if goes_on else "",
             relevance=_best(hits),
             captions=self._nearest_captions(snapshot, question, encoded),
+            eta=None if eta is None else eta.value,
         )
+
+    def _eta(self, snapshot: Snapshot, question: Question, encoded: Encoded) -> Eta | None:
+        """Returns how much the translation counts; None where there is none."""
+        if not question.translation.strip():
+            return None
+        if not is_one_text(question):
+            raise BadQuery("Only a query that is one text has a translation. Write the parts in English.")
+        return self._etas.of(snapshot, encoded.guesses[0][0])
 
     def _nearest_captions(
         self, snapshot: Snapshot, question: Question, encoded: Encoded
@@ -95,12 +110,17 @@ class Finder:
         count = min(question.captions, MOST_RESULTS)
         return self._captions.nearest(snapshot, encoded.vectors[0], question.caption_languages, count)
 
-    def _levels(self, snapshot: Snapshot, question: Question, encoded: Encoded) -> Levels | None:
+    def _levels(
+        self, snapshot: Snapshot, question: Question, encoded: Encoded, eta: Eta | None
+    ) -> Levels | None:
         """Returns what cosines of a question mean; None where nobody has measured that."""
-        language = encoded.readings[0].language
         levels = None
-        if is_one_text(question) and language in snapshot.languages:
-            levels = self._calibration.levels(snapshot, language)
+        if is_one_text(question):
+            only_english = eta is not None and eta.value == 1
+            # Words in no learned language are read as some language's, and mean nothing in it.
+            language = BASE_LANGUAGE if only_english else encoded.guesses[0][0]
+            if language in snapshot.languages:
+                levels = self._calibration.levels(snapshot, language)
         if levels is None and question.least is not None:
             raise BadQuery(
                 f"Relevance is known of a query that is one text, in a learned language with {FEWEST} or more "
@@ -153,7 +173,8 @@ class _Search:
             return []
         encoded = self._encoded
         hits = ranked(self._snapshot, encoded.vectors, encoded.readings, depth, self._allowed)
-        hits = tuple(replace(hit, by=(VECTORS,)) for hit in hits)
+        scale = encoded.scale
+        hits = tuple(replace(hit, by=(VECTORS,), score=scale * hit.score) for hit in hits)
         return list(self._reranked(hits))
 
     def _by_words(self) -> list[Hit]:
@@ -190,7 +211,7 @@ class _Search:
         if not image_ids:
             return []
         rows = self._snapshot.generation.vectors(image_ids)
-        return [float(cosine) for cosine in rows @ self._encoded.vectors[0]]
+        return [self._encoded.scale * float(cosine) for cosine in rows @ self._encoded.vectors[0]]
 
     def _reranked(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         if not self._question.rerank:
@@ -225,6 +246,13 @@ def is_one_text(question: Question) -> bool:
 
 def _query(question: Question, encoded: Encoded) -> str:
     return encoded.text if is_one_text(question) else written(question.terms)
+
+
+def _helped(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:
+    """Returns the note, and for words in no learned language what helps."""
+    if not encoded.guesses or question.translation or encoded.guesses[0][0] in snapshot.languages:
+        return encoded.note
+    return f"{encoded.note} Give an English translation with it, or upload pairs in this language and teach them."
 
 
 def _best(hits: Sequence[Hit]) -> str:

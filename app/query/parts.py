@@ -44,6 +44,7 @@ class Encoded:
         note: about the language, for people.
         text: all that should be in the picture, in words.
         items: ids of the gallery's pictures that it names.
+        scale: what cosines with `vectors` are multiplied by to be scores.
     """
 
     vectors: Vectors
@@ -53,6 +54,7 @@ class Encoded:
     note: str
     text: str
     items: tuple[str, ...]
+    scale: float = 1.0
 
 
 def query_terms(query: str, *, longest: int) -> tuple[Term, ...]:

@@ -32,6 +32,7 @@ class Question:
         terms: its parts.
         pictures: those that parts name, decoded.
         language: of its texts, or "auto".
+        translation: of a query that is one text, in English; empty where there is none.
         filters: which pictures may be found.
         k: hits a page.
         cursor: of a page after the first, from the answer before.
@@ -47,6 +48,7 @@ class Question:
     terms: tuple[Term, ...]
     pictures: Mapping[str, Image.Image] = field(default_factory=dict)
     language: str = AUTO
+    translation: str = ""
     filters: Filters = field(default_factory=Filters)
     k: int = 24
     cursor: str = ""
@@ -65,6 +67,7 @@ class Question:
             self.terms,
             sorted(seen.items()),
             self.language,
+            self.translation,
             self.filters,
             self.mode,
             self.fold,
@@ -87,6 +90,7 @@ class QueryAnswer(Answer):
         next: the cursor of the next page; empty when there is none.
         relevance: of the best hit; empty where nobody can say, or there is none.
         captions: nearest to the query.
+        eta: how much the translation counted, 0 … 1; None where there was none.
     """
 
     terms: tuple[Term, ...] = ()
@@ -97,3 +101,4 @@ class QueryAnswer(Answer):
     next: str = ""
     relevance: str = ""
     captions: tuple[FoundCaption, ...] = ()
+    eta: float | None = None

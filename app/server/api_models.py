@@ -146,6 +146,7 @@ class SearchResponse(BaseModel):
     next: str = ""
     relevance: str = ""
     captions: list[FoundCaptionOut] = []
+    eta: float | None = None
 
 
 def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:

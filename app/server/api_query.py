@@ -71,6 +71,9 @@ class SearchRequest(Strict):
     embedding: Numbers | None = None
     parts: list[PartIn] = Field(default_factory=list, max_length=MOST_PARTS)
     language: str = Field(default="auto", max_length=40)
+    translation: str = Field(
+        default="", max_length=500, description="Of a text, in English; both count, as validation has shown."
+    )
     k: int | None = Field(default=None, ge=1, le=1000)
     cursor: str = Field(default="", max_length=400, description="`next` of the answer before.")
     mode: Mode = Mode.VECTORS
@@ -128,6 +131,7 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
         tuple(terms),
         pictures,
         language=body.language,
+        translation=body.translation,
         filters=_filters(body),
         k=body.k or default_k,
         cursor=body.cursor,
