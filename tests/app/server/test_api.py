@@ -253,7 +253,7 @@ def test_an_upload_that_cannot_be_used_changes_nothing(
         ({"chunk": "CHUNK", "strategy": "finetune", "options": {"speed": 9}}, 422, "bad_strategy_option"),
         ({"chunk": "CHUNK", "options": {"epochs": 1}}, 400, "usage_problem"),
         ({"chunk": "CHUNK", "seed": -1}, 422, "invalid_request"),
-        ({}, 400, "bad_query"),
+        ({}, 422, "invalid_request"),
     ],
 )
 def test_an_update_that_cannot_run_is_refused_at_once(
