@@ -145,13 +145,13 @@ class _Search:
         self._question, self._encoded = question, encoded
         self.rerank_seconds = 0.0
         # Who asks for what is like a picture has that picture already.
-        barred = snapshot.hidden | set(encoded.items)
-        positions = snapshot.generation.positions
-        if allowed is None and not barred:
-            self._allowed = None
-        else:
-            self._allowed = (positions.keys() if allowed is None else allowed & positions.keys()) - barred
-        self.available = len(positions) if self._allowed is None else len(self._allowed)
+        self._own = set(encoded.items)
+        known = snapshot.generation.positions.keys()
+        self._allowed = None
+        self.available = len(known) - len(snapshot.hidden) - len(self._own)
+        if allowed is not None:
+            self._allowed = (allowed & known) - snapshot.hidden - self._own
+            self.available = len(self._allowed)
 
     def first(self, count: int) -> list[Hit]:
         """Returns the first hits, as many as there are up to a count."""
@@ -172,7 +172,10 @@ class _Search:
         if depth == 0:
             return []
         encoded = self._encoded
-        hits = ranked(self._snapshot, encoded.vectors, encoded.readings, depth, self._allowed)
+        # Left out here and not by what is allowed: that would be a list of the whole gallery but a few.
+        deeper = depth + len(self._own)
+        hits = ranked(self._snapshot, encoded.vectors, encoded.readings, deeper, self._allowed)
+        hits = tuple(hit for hit in hits if hit.image_id not in self._own)[:depth]
         scale = encoded.scale
         hits = tuple(replace(hit, by=(VECTORS,), score=scale * hit.score) for hit in hits)
         return list(self._reranked(hits))
@@ -184,7 +187,8 @@ class _Search:
             raise BadQuery("Captions are searched by words, and this query has none that should be there.")
         allowed = self._snapshot.generation.positions if self._allowed is None else self._allowed
         found = self._catalog.captioned_like(text, limit=4 * fusion.DEPTH)
-        lists = {CAPTIONS: fusion.caption_ranks(found, allowed)}
+        barred = self._own | self._snapshot.hidden
+        lists = {CAPTIONS: fusion.caption_ranks([one for one in found if one[0] not in barred], allowed)}
         scores: dict[str, float] = {}
         if self._question.mode is Mode.HYBRID:
             near = self._by_vectors(min(fusion.DEPTH, self.available))

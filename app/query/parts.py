@@ -8,7 +8,6 @@ deviations of a part count as much as one of another.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,9 +196,12 @@ def _given(term: Term, dim: int) -> Vectors:
 
 def _item(snapshot: Snapshot, term: Term) -> str:
     """Returns the id of the picture that begins so."""
-    ids = sorted(snapshot.generation.positions)
-    first = bisect_left(ids, term.value)
-    found = [one for one in ids[first : first + 2] if one.startswith(term.value)]
+    known = snapshot.generation
+    found = (
+        [term.value]
+        if term.value in known.positions
+        else [one for one in known.ids if one.startswith(term.value)]
+    )
     shown = [one for one in found if one not in snapshot.hidden]
     if len(shown) == 1:
         return shown[0]
