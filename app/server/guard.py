@@ -60,9 +60,9 @@ _FORBIDDEN = (
     "/gradio_api/runs",
 )
 _SMALL_BODY_BYTES = 1024**2
-# A query may bring pictures, in base64.
-_QUERY_PATHS = frozenset({"/v1/search", "/v1/searches", "/knn-service"})
-_QUERY_BYTES = 32 * 1024**2
+# A query may bring pictures: in base64, or dropped into the box of the search page.
+_QUERY_PATHS = frozenset({"/v1/search", "/v1/searches", "/knn-service", "/gradio_api/upload"})
+MOST_QUERY_BYTES = 32 * 1024**2
 _UPLOAD_PATHS = ("/v1/chunks", "/admin/gradio_api/upload")
 # What multipart wraps around a file.
 _WRAPPING_BYTES = 64 * 1024
@@ -172,7 +172,7 @@ class Guard:
             return _refusal(411, "length_required", "Say how long the request is (Content-Length).")
         stated = headers.get("content-length", "0")
         takes_files = path.startswith(_UPLOAD_PATHS)
-        small = _QUERY_BYTES if path in _QUERY_PATHS else _SMALL_BODY_BYTES
+        small = MOST_QUERY_BYTES if path in _QUERY_PATHS else _SMALL_BODY_BYTES
         most = self.rules.max_upload_bytes + _WRAPPING_BYTES if takes_files else small
         if stated.isdecimal() and int(stated) <= most:
             return None

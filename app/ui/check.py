@@ -84,7 +84,7 @@ class CheckStep:
     def _about(self, chunk: ChunkRecord, base: str, embedded: int | None) -> Outputs:
         text, rows = update_words.intake_view(chunk.report, embedded)
         return (
-            f"### Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}",
+            f"## Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}",
             *_cards(chunk, base),
             gr.Dataframe(value=rows, visible=bool(rows)),
             gr.Button(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),

@@ -10,10 +10,11 @@ from app.search import AUTO
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import base_of
+from app.ui.grid import picture_grid, shown
 
 _SHOWN = 12
 _HINT = (
-    "### Ask two releases the same\n\n"
+    "## Ask two releases the same\n\n"
     "Choose a release on each side and type a query. On the right, ▲2 means two places up, ▼1 one down, "
     "*new* that the left release did not find the picture."
 )  # fmt: skip
@@ -45,7 +46,7 @@ class _CompareTab:
         with gr.Row():
             self.left = gr.Dropdown([], label="Release A", elem_id="release-a")
             self.right = gr.Dropdown([], label="Release B", elem_id="release-b")
-            self.language = gr.Dropdown([("Auto-detect", AUTO)], value=AUTO, label="Language")
+            self.language = gr.Dropdown([("Any language", AUTO)], value=AUTO, label="Language")
         with gr.Row(equal_height=True):
             self.query = gr.Textbox(
                 placeholder="Ask both releases …",
@@ -62,10 +63,10 @@ class _CompareTab:
         with gr.Row(visible=False) as self.answers:
             with gr.Column(min_width=300):
                 self.first_name = gr.Markdown(elem_classes="side")
-                self.first = _gallery("compare-a")
+                self.first = picture_grid("compare-a")
             with gr.Column(min_width=300):
                 self.second_name = gr.Markdown(elem_classes="side")
-                self.second = _gallery("compare-b")
+                self.second = picture_grid("compare-b")
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
@@ -91,7 +92,7 @@ class _CompareTab:
         others = [record for record in records if current and record.version != current.version] or records
         other = next((record.id for record in others if record.id != live), live)
         spoken = current.manifest.languages if current else ()
-        languages = wording.language_choices(current, spoken) if current else [("Auto-detect", AUTO)]
+        languages = wording.language_choices(current, spoken) if current else [("Any language", AUTO)]
         return (
             gr.Dropdown(choices=choices, value=other),
             gr.Dropdown(choices=choices, value=live),
@@ -108,30 +109,19 @@ class _CompareTab:
             records = [self.serving.workspace.releases.release(name) for name in (a, b)]
         except OWN_ERRORS as error:
             return _only(f"**{wording.escaped(error)}**")
-        one, two = wording.compared_items(compared, wording.base_address(*base_of(request)))
+        ids = list(dict.fromkeys(hit.image_id for hit in (*compared.a.hits, *compared.b.hits)))
+        said = self.serving.found(ids, compared.b.language.split(" + ")[0], most=1)
+        words = {image_id: found.captions[0].text for image_id, found in said.items() if found.captions}
+        one, two = wording.compared_pictures(compared, words, wording.base_address(*base_of(request)))
         return (
             gr.Markdown(wording.overlap_line(compared), elem_classes="status"),
             gr.Row(visible=True),
-            f"#### A · {compared.a.release}",
-            one,
-            f"#### B · {compared.b.release}",
-            two,
+            f"## A · {compared.a.release}",
+            shown(one),
+            f"## B · {compared.b.release}",
+            shown(two),
             gr.Dataframe(value=wording.compared_slices(*records), visible=True),
         )
-
-
-def _gallery(elem_id: str) -> gr.Gallery:
-    return gr.Gallery(
-        show_label=False,
-        columns=4,
-        height="auto",
-        object_fit="cover",
-        allow_preview=False,
-        interactive=False,
-        buttons=[],
-        elem_classes="results",
-        elem_id=elem_id,
-    )
 
 
 def _only(line: str) -> tuple[Any, ...]:
@@ -140,8 +130,8 @@ def _only(line: str) -> tuple[Any, ...]:
         gr.Markdown(line, elem_classes="empty"),
         gr.Row(visible=False),
         "",
-        [],
+        shown([]),
         "",
-        [],
+        shown([]),
         gr.Dataframe(visible=False),
     )

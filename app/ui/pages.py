@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import gradio as gr
 from fastapi import FastAPI, Request
-from fastapi.responses import RedirectResponse
+from fastapi.responses import FileResponse, RedirectResponse
 
 from app.demo.guide import Guide, guide_for
+from app.server.guard import MOST_QUERY_BYTES
 from app.server.security import Passwords, ProxySignIn
 from app.server.serving import Serving
 from app.ui.access import Access, admin_name, searcher_name
@@ -24,6 +26,7 @@ from app.ui.update import add_update_tab
 # Files that people chose on a screen are copied to the inbox at once; what Gradio keeps of them may go.
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
 _MOST_WAITING = 64
+SCRIPT = Path(__file__).with_name("pages.js")
 
 NameOf = Callable[[Request], str | None]
 
@@ -31,6 +34,8 @@ NameOf = Callable[[Request], str | None]
 def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     """Mounts the admin page at /admin and the search page at /."""
     app.add_api_route("/admin", _to_admin, include_in_schema=False)
+    for page in ("", "/admin"):  # relative to the page, so that it is found below any prefix of a proxy
+        app.add_api_route(f"{page}/assets/{SCRIPT.name}", _script, include_in_schema=False)
     # Built inside a loop: outside of one Gradio makes a new loop for each lock and never closes it.
     asyncio.run(_mount_both(app, serving, passwords))
 
@@ -40,7 +45,11 @@ async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | Non
     access = Access(passwords, ProxySignIn.of(serving.settings))
     _mount(app, admin_page(serving, access), "/admin", admin_name, limit)
     # The page at / takes every path that is left, so it comes last.
-    _mount(app, search_page(serving, guide_for(serving, passwords)), "/", searcher_name, 1024**2)
+    _mount(app, search_page(serving, guide_for(serving, passwords)), "/", searcher_name, MOST_QUERY_BYTES)
+
+
+def _script() -> FileResponse:
+    return FileResponse(SCRIPT, media_type="text/javascript")
 
 
 def _to_admin(request: Request) -> RedirectResponse:
@@ -111,5 +120,6 @@ def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_by
         pwa=False,
         footer_links=[],
         theme=perennial_theme(),
+        head=f'<script src="assets/{SCRIPT.name}" defer></script>',
         css_paths=[STYLE_SHEET],
     )

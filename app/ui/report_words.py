@@ -46,13 +46,13 @@ def steps_view(report: GateReport) -> str:
     parts = []
     if report.next_steps:
         parts.append(
-            "#### What to do next\n\n" + "\n".join(f"- {escaped(step)}" for step in report.next_steps)
+            "### What to do next\n\n" + "\n".join(f"- {escaped(step)}" for step in report.next_steps)
         )
     owed = gate_words.debts(report)
     if owed:
         listed = "\n".join(f"- {escaped(one)}" for one in owed)
         parts.append(
-            "#### If you promote it in spite of this\n\nThese points are recorded with your name as accepted to "
+            "### If you promote it in spite of this\n\nThese points are recorded with your name as accepted to "
             f"lose, and the best so far is lowered by them:\n\n{listed}"
         )
     return "\n\n".join(parts)
@@ -65,7 +65,7 @@ def slices_view(report: GateReport) -> str:
         lines = gate_words.slice_lines(report, role)
         if lines:
             tables += [
-                f"#### {title}",
+                f"### {title}",
                 "\n".join([_row(_HEADER), _row(["---"] * len(_HEADER)), *map(_line, lines)]),
             ]
     return "\n\n".join([*tables, escaped(gate_words.legend(report))]) if tables else ""
@@ -77,7 +77,7 @@ def moved_view(report: GateReport, base: str) -> str:
     for title, moved in (("Lost most", report.lost), ("Won most", report.won)):
         if moved:
             cards = "\n".join(_moved(one, base) for one in moved[:MOST_QUERIES])
-            parts.append(f"#### {title}\n\n{cards}")
+            parts.append(f"### {title}\n\n{cards}")
     if not parts:
         return ""
     told = "Left the picture that a caption belongs to, right the one that stands first now where that is another."
@@ -87,7 +87,7 @@ def moved_view(report: GateReport, base: str) -> str:
 def finding_view(finding: Finding, base: str) -> str:
     """Returns one card: the outcome, the sentence, its figures, and up to twelve pictures with their captions."""
     lines = [
-        f"#### {escaped(chunk_words.check_name(finding).capitalize())} · {chunk_words.OUTCOMES[finding.outcome]}",
+        f"### {escaped(chunk_words.check_name(finding).capitalize())} · {chunk_words.OUTCOMES[finding.outcome]}",
         escaped(finding.sentence),
     ]
     if finding.figures:
@@ -103,7 +103,7 @@ def finding_view(finding: Finding, base: str) -> str:
 def quiet_view(found: Sequence[Finding]) -> str:
     """Returns one card for several checks that have nothing to show, a paragraph each."""
     lines = [f"**{escaped(chunk_words.check_name(one))}**: {escaped(one.sentence)}" for one in found]
-    return "\n\n".join([f"#### {chunk_words.OUTCOMES[found[0].outcome].capitalize()}", *lines])
+    return "\n\n".join([f"### {chunk_words.OUTCOMES[found[0].outcome].capitalize()}", *lines])
 
 
 def standing_view(chunk: ChunkRecord) -> str:

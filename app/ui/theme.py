@@ -43,6 +43,8 @@ def perennial_theme() -> gr.themes.Base:
     return theme.set(
         body_background_fill="#fbfaf8",
         body_background_fill_dark="#161513",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_400",
         block_background_fill="white",
         block_background_fill_dark="#1e1d1a",
         block_border_width="1px",

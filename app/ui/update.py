@@ -242,7 +242,7 @@ class _UpdateTab:
             return said, gr.skip(), gr.skip(), gr.skip(), *nothing
         stop, again = gr.Timer(active=False), gr.Button(interactive=True)
         if not job.result.get("verdict"):
-            line = f"### It failed\n\n{wording.escaped(job.error or job.state)}\n\nNothing live has changed."
+            line = f"## It failed\n\n{wording.escaped(job.error or job.state)}\n\nNothing live has changed."
             return line, stop, again, gr.skip(), *nothing
         self.serving.refresh()
         done = {"name": "ended", "message": job.result.get("sentence"), "fraction": 1}

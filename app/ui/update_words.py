@@ -53,7 +53,7 @@ def progress_view(state: str, progress: Mapping[str, Any]) -> str:
     """Returns where a job is: stage, a bar, the message, and the losses by name."""
     name = str(progress.get("name") or state)
     fraction = progress.get("fraction")
-    lines = [f"### {STAGES.get(name, name.capitalize())}"]
+    lines = [f"## {STAGES.get(name, name.capitalize())}"]
     if fraction is not None:
         filled = round(_BAR * min(1.0, max(0.0, float(fraction))))
         lines.append(f"`{'█' * filled}{'░' * (_BAR - filled)}` {100 * float(fraction):.0f} %")

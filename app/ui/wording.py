@@ -10,8 +10,9 @@ from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import AUTO, Answer, CompareAnswer
+from app.ui.grid import Picture
 from app.ui.language_names import english_name, own_name
-from ingest.pair import Caption
+from ingest.pair import Caption, ImageId
 from ingest.records import ImageRecord
 from model_updates.evaluation import View
 from model_updates.gate.report import points
@@ -20,17 +21,17 @@ from model_updates.recalls import LABELS, TEXT_RECALLS
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 NOTHING_YET = (
-    "### Describe a picture\n\n"
+    "## Describe a picture\n\n"
     "Type what it shows, in any language of the list, and press Enter. "
     "Whole phrases work better than single words: *two red boats on a beach at sunset*."
 )
 EMPTY_GALLERY = (
-    "### There are no pictures yet\n\n"
+    "## There are no pictures yet\n\n"
     "Open [Teach](/admin/) and upload a chunk: a zip of pictures with a table of captions, or a folder's worth of "
     "pictures with a text file beside each. Pictures without captions can be searched too."
 )
 NO_HITS = (
-    "### No picture fits these filters\n\n"
+    "## No picture fits these filters\n\n"
     "Choose fewer domains, or none, to search the whole gallery."
 )  # fmt: skip
 
@@ -42,7 +43,7 @@ def escaped(text: object) -> str:
 
 def language_choices(release: ReleaseRecord, languages: Sequence[str]) -> list[tuple[str, str]]:
     """Returns the language menu: detection first, then each learned language with how well it is found."""
-    return [("Auto-detect", AUTO)] + [(_with_badge(tag, release), tag) for tag in languages]
+    return [("Any language", AUTO)] + [(_with_badge(tag, release), tag) for tag in languages]
 
 
 def recall_badge(release: ReleaseRecord, language: str) -> str:
@@ -55,28 +56,46 @@ def recall_badge(release: ReleaseRecord, language: str) -> str:
     return f"R@10 {hits / captions:.0f}"
 
 
-def answer_line(answer: Answer) -> str:
+def plain_languages(tags: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns a menu of languages by their own names."""
+    return [(own_name(tag), tag) for tag in tags]
+
+
+def answer_line(answer: Answer, count: int | None = None) -> str:
     """Returns the line above the results: how many, read as which language, from which release, how fast."""
     milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds + answer.rerank_seconds)
-    parts = [f"{len(answer.hits)} pictures", f"**{_reading(answer)}**", f"release `{answer.release}`"]
+    number = len(answer.hits) if count is None else count
+    reading = [f"**{_reading(answer)}**"] if answer.language else []
+    parts = [f"{number} picture{'' if number == 1 else 's'}", *reading, f"release `{answer.release}`"]
     line = " · ".join([*parts, f"{milliseconds:.0f} ms"])
     return f"{line}  \n{escaped(answer.note)}" if answer.note else line
 
 
-def gallery_items(answer: Answer, base: str) -> list[tuple[str, str]]:
-    """Returns thumbnails by address, with the score below each."""
-    return [(thumbnail_url(base, hit.image_id), f"{hit.score:.3f}") for hit in answer.hits]
+Words = Mapping[ImageId, str]
+"""A caption of each picture that has one."""
 
 
-def compared_items(compared: CompareAnswer, base: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Returns both galleries; each picture says its rank, and on the right how far it moved."""
+def hit_pictures(found: Sequence[tuple[ImageId, float]], words: Words, base: str) -> list[Picture]:
+    """Returns the pictures that were found, with the score on each."""
+    return [_picture(image_id, f"{score:.3f}", words, base) for image_id, score in found]
+
+
+def compared_pictures(
+    compared: CompareAnswer, words: Words, base: str
+) -> tuple[list[Picture], list[Picture]]:
+    """Returns both grids; each picture says its rank, and on the right how far it moved."""
     before = {hit.image_id: hit.rank for hit in compared.a.hits}
-    left = [(thumbnail_url(base, hit.image_id), f"{hit.rank} · {hit.score:.3f}") for hit in compared.a.hits]
+    left = [_picture(hit.image_id, f"{hit.rank} · {hit.score:.3f}", words, base) for hit in compared.a.hits]
     right = [
-        (thumbnail_url(base, hit.image_id), f"{hit.rank} {rank_move(before.get(hit.image_id), hit.rank)}")
+        _picture(hit.image_id, f"{hit.rank} {rank_move(before.get(hit.image_id), hit.rank)}", words, base)
         for hit in compared.b.hits
     ]
     return left, right
+
+
+def _picture(image_id: ImageId, note: str, words: Words, base: str) -> Picture:
+    said = words.get(image_id, "A picture without a caption")
+    return Picture(thumbnail_url(base, image_id), said, note)
 
 
 def rank_move(before: int | None, now: int) -> str:
@@ -144,7 +163,7 @@ def picture_details(
     known = "  \n".join(f"{name} **{value}**" for name, value in facts)
     spoken = "\n".join(f"- `{caption.language}` {escaped(caption.text)}" for caption in captions)
     picture = f"[![picture {rank}]({base}/v1/images/{image_id})]({base}/v1/images/{image_id})"
-    return picture, f"#### Captions\n\n{spoken or 'This picture has none.'}\n\n{known}"
+    return picture, f"## Captions\n\n{spoken or 'This picture has none.'}\n\n{known}"
 
 
 def release_rows(releases: Sequence[ReleaseRecord], live: str | None) -> list[list[str]]:
@@ -166,7 +185,7 @@ def release_rows(releases: Sequence[ReleaseRecord], live: str | None) -> list[li
 
 
 RELEASE_HEADERS = [
-    "",
+    "state",
     "release",
     "parent",
     "strategy",

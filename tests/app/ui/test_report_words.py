@@ -119,7 +119,7 @@ def test_texts_from_outside_are_shown_literally_in_every_card() -> None:
     )
     shift = next(one for one in findings() if one.examples)
     hostile = replace(shift, check=HOSTILE, sentence=HOSTILE, figures={HOSTILE: HOSTILE})
-    ours = {"h2", "h4", "p", "ul", "li", "strong", "em", "img", "br"}
+    ours = {"h2", "h3", "p", "ul", "li", "strong", "em", "img", "br"}
     tables = ours | {"table", "thead", "tbody", "tr", "th", "td"}
     views = {
         "verdict": (report_words.verdict_view(Judged("j1", HOSTILE, gate=report.to_json())), ours),

@@ -62,7 +62,7 @@ def test_the_language_menu_names_languages_in_themselves_with_recall() -> None:
     release = _release(slices=(_slice("de", 100, 90.0), _slice("de", 300, 86.0), _slice("en", 10, 50.0)))
     choices = wording.language_choices(release, ("en", "de", "ja"))
     assert choices == [
-        ("Auto-detect", "auto"),
+        ("Any language", "auto"),
         ("English · R@10 50", "en"),
         ("Deutsch · R@10 87", "de"),
         ("日本語", "ja"),
@@ -86,10 +86,11 @@ def test_a_rank_move_points_where_the_picture_went(before: int | None, now: int,
 
 def test_the_right_gallery_shows_moves_against_the_left_one() -> None:
     compared = CompareAnswer(_answer("x", "y"), _answer("y", "z"), (), 0.5)
-    left, right = wording.compared_items(compared, "http://here")
-    assert [caption for _, caption in left] == ["1 · 0.490", "2 · 0.480"]
-    assert [caption for _, caption in right] == ["1 ▲1", "2 new"]
-    assert right[0][0] == "http://here/v1/images/y/thumbnail"
+    left, right = wording.compared_pictures(compared, {"y": "a boat"}, "http://here")
+    assert [one.note for one in left] == ["1 · 0.490", "2 · 0.480"]
+    assert [one.note for one in right] == ["1 ▲1", "2 new"]
+    assert right[0].thumbnail == "http://here/v1/images/y/thumbnail"
+    assert [one.words for one in right] == ["a boat", "A picture without a caption"]
     assert "50 % overlap" in wording.overlap_line(compared)
 
 
@@ -163,7 +164,7 @@ def test_progress_shows_stage_bar_message_and_losses() -> None:
         "details": {"terms": {"cross_modal": 1.5}},
     }
     shown = update_words.progress_view("running", stage)
-    assert "### Learning" in shown
+    assert "## Learning" in shown
     assert "██████░░░░░░░░░░░░░░░░░░" in shown
     assert "25 %" in shown
     assert "1.500" in shown

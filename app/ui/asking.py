@@ -1,0 +1,101 @@
+"""What the search box and its filters ask: from the components' values to a question for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from app.errors import BadQuery
+from app.query.filters import Filters
+from app.query.grammar import Kind, Term
+from app.query.parts import decoded, no_file, query_terms, read_pictures
+from app.query.question import Mode, Question
+from app.search import AUTO
+
+MODES = [
+    ("Pictures and captions", Mode.HYBRID.value),
+    ("How pictures look", Mode.VECTORS.value),
+    ("Words of captions", Mode.CAPTIONS.value),
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The values of the components.
+
+    Attributes:
+        text: in the query grammar.
+        files: pictures that were dropped into the box, where Gradio put them.
+        item: id of a picture of the gallery to find more like; "" for none.
+        language: of the text, or "auto".
+        domains: only pictures of these.
+        languages: only pictures captioned in one of these.
+        caption: only pictures with a caption that has all these words.
+        mode: what is looked up.
+        fold: show of near-copies only the best.
+    """
+
+    text: str = ""
+    files: tuple[str, ...] = ()
+    item: str = ""
+    language: str = AUTO
+    domains: Sequence[str] = ()
+    languages: Sequence[str] = ()
+    caption: str = ""
+    mode: str = Mode.VECTORS.value
+    fold: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to look for."""
+        return not (self.text.strip() or self.files or self.item)
+
+    def question(self, *, longest: int, k: int, cursor: str = "") -> Question:
+        """Returns the question.
+
+        Args:
+            longest: characters that a query may have.
+            k: pictures a page.
+            cursor: of a page after the first.
+
+        Raises:
+            BadQuery: the text is none of the grammar, a file is no picture, or a filter cannot be used.
+        """
+        terms = list(query_terms(self.text, longest=longest)) if self.text.strip() else []
+        pictures: dict[str, Image.Image] = dict(read_pictures(terms, no_file))
+        for number, file in enumerate(self.files, start=1):
+            term = Term(Kind.IMAGE, f"dropped picture {number}")
+            pictures[term.value] = decoded(term, _bytes(file))
+            terms.append(term)
+        if self.item:
+            terms.append(Term(Kind.ITEM, self.item))
+        return Question(
+            tuple(terms),
+            pictures,
+            language=self.language,
+            filters=Filters(
+                languages=tuple(self.languages), domains=tuple(self.domains), caption=self.caption.strip()
+            ),
+            k=k,
+            cursor=cursor,
+            mode=Mode(self.mode) if terms and all(term.kind is Kind.TEXT for term in terms) else Mode.VECTORS,
+            fold=self.fold,
+        )
+
+
+def box_values(box: Any) -> tuple[str, tuple[str, ...]]:
+    """Returns text and files of Gradio's box, which gives a text or a dictionary of both."""
+    if isinstance(box, dict):
+        return str(box.get("text") or ""), tuple(str(file) for file in box.get("files") or ())
+    return str(box or ""), ()
+
+
+def _bytes(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise BadQuery("The dropped picture is gone from the server. Drop it once more.") from error

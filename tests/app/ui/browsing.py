@@ -1,0 +1,76 @@
+"""What a person does in a browser: open a page, ask, choose, wait until it is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+CHROMIUM = Path("/usr/bin/chromium")
+WAIT_MS = 30_000  # a busy machine answers late
+JOB_MS = 180_000  # a new process loads the encoder; on a busy machine that takes long
+EVENTS = (
+    "/gradio_api/queue/",
+    "/gradio_api/run/",
+)  # what a person sets off, and what a page asks when it opens
+UNANSWERED: list[str] = []  # addresses of Gradio's events on the page that is open
+
+IN_A_BROWSER = [
+    pytest.mark.browser,
+    # Gradio asks pandas for two things that pandas 3 has retired.
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing; install Debian's chromium"),
+]
+expect.set_options(timeout=WAIT_MS)
+
+
+def is_event(url: str) -> bool:
+    return any(path in url for path in EVENTS)
+
+
+def settle(page: Page) -> None:
+    """Waits until Gradio has been silent for half a second.
+
+    Its client may lose an event that begins at the very moment in which the answers to all others have ended; a test
+    is quick enough to meet that moment, a person is not.
+    """
+    silent = 0
+    for _ in range(WAIT_MS // 100):
+        silent = 0 if UNANSWERED else silent + 1
+        if silent == 5:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"still unanswered: {UNANSWERED}")
+
+
+def open_page(page: Page, url: str) -> None:
+    """Opens a page and waits until it has asked for its menus and has them."""
+    with page.expect_request(lambda request: is_event(request.url)):
+        page.goto(url)
+    settle(page)
+
+
+def ask(page: Page, box: str, text: str) -> None:
+    settle(page)
+    page.fill(f"{box} textarea, {box} input:not([type=file])", text)
+    page.keyboard.press("Enter")
+
+
+def is_drawn(page: Page, selector: str) -> None:
+    picture = page.locator(selector).first
+    expect(picture).to_have_js_property("complete", True)
+    assert picture.evaluate("image => image.naturalWidth") > 0
+
+
+def choose(page: Page, menu: str, text: str) -> None:
+    settle(page)
+    page.click(f"{menu} input")
+    page.locator("[role=option]").filter(has_text=text).first.click()
+    settle(page)
+
+
+def does_not_overflow(page: Page) -> None:
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") <= 0

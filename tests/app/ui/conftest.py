@@ -1,0 +1,87 @@
+"""Servers with a home, and a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from app.demo import homes
+from app.demo.story import Check, Findings, Shown
+from app.workspace import Workspace
+from tests.app.gate_reports import findings, gate_report
+from tests.app.server.served import Served, make_home, served
+from tests.app.ui.browsing import CHROMIUM, UNANSWERED, WAIT_MS, is_event
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A demo's home whose first step has been played."""
+    settings = make_home(tmp_path_factory.mktemp("guided"))
+    with Workspace.open(settings, read_only=True) as workspace:
+        ids = tuple(workspace.catalog.gallery_ids()[:2])
+    findings = Findings(("12 pictures",), (Check("it works", True),), (Shown("two red boats", ids),))
+    homes.mark(settings.home, homes.GUIDED, {"english": findings})
+    with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A home whose one chunk is held by its checks, and whose first update was rejected long ago."""
+    settings = make_home(tmp_path_factory.mktemp("judged"))
+    with Workspace.open(settings) as workspace:
+        catalog = workspace.catalog
+        ids = catalog.gallery_ids()
+        chunk = catalog.chunks()[0].id
+        catalog.add_findings(chunk, findings(ids))
+        catalog.set_standing(chunk, "held", by="checks", why="row shift")
+        job = catalog.add_job("update", {"chunk": chunk})
+        report = gate_report("reject", unchanged=30, pictures=ids[:3])
+        result = {
+            "verdict": "reject",
+            "gate": report.to_json(),
+            "release": None,
+            "commit": None,
+            "seconds": 9.0,
+        }
+        catalog.update_job(job.id, state="rejected", result=result)
+    with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(server: Served, guided: Served, judged: Served) -> Iterator[Any]:
+    """Starts after the servers: it leaves an event loop running, in which none can be started."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(WAIT_MS)
+    page = context.new_page()
+    outside: list[str] = []
+    page.on("request", lambda request: outside.append(request.url))
+    page.on("request", lambda request: UNANSWERED.append(request.url) if is_event(request.url) else None)
+    for ended in ("requestfinished", "requestfailed"):
+        page.on(ended, lambda request: UNANSWERED.remove(request.url) if is_event(request.url) else None)
+    yield page
+    context.close()
+    UNANSWERED.clear()
+    strangers = [url for url in outside if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))]
+    assert strangers == [], "the pages must not need the internet"

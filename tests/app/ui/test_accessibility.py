@@ -1,0 +1,96 @@
+"""axe-core, the engine behind browsers' own audits, finds nothing to mend on any tab."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.server.served import Served
+from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, open_page, settle
+
+pytestmark = IN_A_BROWSER
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+LOOKS = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
+
+
+def _audit(page: Page) -> None:
+    """Fails with every rule that the page breaks as it is now, and where."""
+    page.evaluate(AXE)
+    found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run(document)).violations")
+    broken = [
+        f"{one['id']} ({one['impact']}): {node['html'][:200]} {node['failureSummary'][:300]}"
+        for one in found
+        for node in one["nodes"][:3]
+    ]
+    assert not broken, "\n\n".join(broken)
+
+
+@pytest.fixture(params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}")
+def looked_at(page: Page, request: pytest.FixtureRequest) -> Page:
+    """The page at a width, light or dark."""
+    width, theme = request.param
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=theme)
+    return page
+
+
+def _open(page: Page, url: str) -> None:
+    theme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+    open_page(page, f"{url}?__theme={theme}")
+
+
+def test_search(server: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{server.url}/")
+    _audit(looked_at)
+    ask(looked_at, "#query", "a red boat on the beach")
+    looked_at.wait_for_selector("#results .thumbnail-item img")
+    settle(looked_at)
+    looked_at.locator("#results .thumbnail-item").nth(1).click()
+    looked_at.wait_for_selector("#facts li")
+    _audit(looked_at)
+
+
+def test_compare(server: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{server.url}/")
+    looked_at.get_by_role("tab", name="Compare").click()
+    ask(looked_at, "#compare-query", "a red boat on the beach")
+    looked_at.wait_for_selector("#compare-b .thumbnail-item img")
+    settle(looked_at)
+    _audit(looked_at)
+
+
+def test_update(judged: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{judged.url}/admin/")
+    _audit(looked_at)
+    choose(looked_at, "#past", "Rejected")
+    looked_at.click("#read-past")
+    looked_at.wait_for_selector("#update-verdict h2")
+    settle(looked_at)
+    _audit(looked_at)
+
+
+def test_the_check_of_a_chunk(judged: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{judged.url}/admin/")
+    choose(looked_at, "#known", "held")
+    looked_at.click("#use-known")
+    expect(looked_at.locator("#finding-0")).to_contain_text("moved by one row")
+    settle(looked_at)
+    _audit(looked_at)
+
+
+def test_releases(server: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{server.url}/admin/")
+    looked_at.get_by_role("tab", name="Releases").click()
+    looked_at.locator("#releases [role=gridcell]").first.click()
+    looked_at.wait_for_selector("#release-verdict h2")
+    settle(looked_at)
+    _audit(looked_at)
+
+
+def test_guide(guided: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{guided.url}/")
+    expect(looked_at.locator("#found-english")).to_contain_text("it works")
+    _audit(looked_at)
