@@ -16,6 +16,8 @@ from app.query.parts import decoded, no_file, query_terms, read_pictures
 from app.query.question import Mode, Question
 from app.search import AUTO
 
+CAPTIONS = 8
+"""Captions that a query by pictures shows beside the pictures it finds."""
 MODES = [
     ("Pictures and captions", Mode.HYBRID.value),
     ("How pictures look", Mode.VECTORS.value),
@@ -73,6 +75,7 @@ class Asked:
             terms.append(term)
         if self.item:
             terms.append(Term(Kind.ITEM, self.item))
+        is_text = bool(terms) and all(term.kind is Kind.TEXT for term in terms)
         return Question(
             tuple(terms),
             pictures,
@@ -82,8 +85,9 @@ class Asked:
             ),
             k=k,
             cursor=cursor,
-            mode=Mode(self.mode) if terms and all(term.kind is Kind.TEXT for term in terms) else Mode.VECTORS,
+            mode=Mode(self.mode) if is_text else Mode.VECTORS,
             fold=self.fold,
+            captions=0 if is_text or cursor else CAPTIONS,
         )
 
 

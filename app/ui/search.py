@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.errors import NoRelease
+from app.errors import CaptionsNotReady, NoRelease
 from app.query.question import Mode, QueryAnswer
 from app.search import AUTO
 from app.server.serving import OWN_ERRORS, Serving
@@ -37,6 +37,9 @@ class _SearchTab:
         self.status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
         self.empty = gr.Markdown(
             wording.NOTHING_YET, elem_classes="empty", elem_id="empty", latex_delimiters=[]
+        )
+        self.said = gr.Markdown(
+            visible=False, elem_classes="found-captions", elem_id="found-captions", latex_delimiters=[]
         )
         self.asked = gr.State(Asked())
         self.found = gr.State([])
@@ -95,7 +98,7 @@ class _SearchTab:
     def connect(self, blocks: gr.Blocks) -> None:
         """Connects the components with what happens on them."""
         filters: list[Any] = [self.language, self.domains, self.spoken, self.words, self.mode, self.fold]
-        screen = [self.status, self.grid, self.more, self.empty, self.panel]
+        screen = [self.status, self.said, self.grid, self.more, self.empty, self.panel]
         outputs = [*screen, self.asked, self.found, self.next]
         quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
         # Programs call `client_api`.
@@ -156,8 +159,7 @@ class _SearchTab:
     def _page(self, asked: Asked, found: Found, cursor: str, request: gr.Request) -> Outputs:
         """Answers one page; what is on the screen already stays before it."""
         try:
-            longest = self.serving.settings.max_query_characters
-            answer = self.serving.find(asked.question(longest=longest, k=self.page, cursor=cursor))
+            answer, note = self._find(asked, cursor)
         except OWN_ERRORS as error:
             return _nothing(f"**{wording.escaped(error)}**", wording.NOTHING_YET)
         found = [*found, *((hit.image_id, hit.score) for hit in answer.hits)]
@@ -166,8 +168,10 @@ class _SearchTab:
             return _nothing(
                 wording.answer_line(answer), wording.NO_HITS if is_filtered else wording.EMPTY_GALLERY
             )
+        captions = wording.found_captions(answer)
         return (
-            wording.answer_line(answer, len(found)),
+            wording.answer_line(answer, len(found)) + note,
+            gr.Markdown(captions, visible=bool(captions)),
             shown(self._pictures(found, answer, request)),
             gr.Button(visible=bool(answer.next) and len(found) < _MOST),
             gr.Markdown(visible=False),
@@ -176,6 +180,15 @@ class _SearchTab:
             found,
             answer.next,
         )
+
+    def _find(self, asked: Asked, cursor: str) -> tuple[QueryAnswer, str]:
+        """Answers a page; while captions are still being read, without them and with a note that says so."""
+        longest = self.serving.settings.max_query_characters
+        question = asked.question(longest=longest, k=self.page, cursor=cursor)
+        try:
+            return self.serving.find(question), ""
+        except CaptionsNotReady as error:
+            return self.serving.find(replace(question, captions=0)), f"  \n{wording.escaped(error)}"
 
     def _pictures(self, found: Found, answer: QueryAnswer, request: gr.Request) -> Any:
         language = answer.language.split(" + ")[0]
@@ -221,6 +234,7 @@ def _nothing(line: str, hint: str) -> Outputs:
     """The outputs of a search that shows no picture."""
     return (
         line,
+        gr.Markdown(visible=False),
         shown([], visible=False),
         gr.Button(visible=False),
         gr.Markdown(hint, visible=True),

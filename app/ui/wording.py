@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from app.query.question import QueryAnswer
 from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
@@ -61,12 +62,26 @@ def plain_languages(tags: Iterable[str]) -> list[tuple[str, str]]:
     return [(own_name(tag), tag) for tag in tags]
 
 
-def answer_line(answer: Answer, count: int | None = None) -> str:
+RELEVANCE = {
+    "strong": "a strong match",
+    "weak": "weak matches",
+    "nothing": "probably nothing here fits; these are the nearest",
+}
+
+
+def found_captions(answer: QueryAnswer) -> str:
+    """Returns the captions that a picture found, as a list; "" where it found none or was not asked for any."""
+    lines = [f"- `{one.language}` {escaped(one.text)}" for one in answer.captions]
+    return "\n".join(["## Captions that fit", "", *lines]) if lines else ""
+
+
+def answer_line(answer: QueryAnswer, count: int | None = None) -> str:
     """Returns the line above the results: how many, read as which language, from which release, how fast."""
     milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds + answer.rerank_seconds)
     number = len(answer.hits) if count is None else count
     reading = [f"**{_reading(answer)}**"] if answer.language else []
-    parts = [f"{number} picture{'' if number == 1 else 's'}", *reading, f"release `{answer.release}`"]
+    worth = [RELEVANCE[answer.relevance]] if answer.relevance else []
+    parts = [f"{number} picture{'' if number == 1 else 's'}", *worth, *reading, f"release `{answer.release}`"]
     line = " · ".join([*parts, f"{milliseconds:.0f} ms"])
     return f"{line}  \n{escaped(answer.note)}" if answer.note else line
 

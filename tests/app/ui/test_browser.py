@@ -70,6 +70,7 @@ def test_a_dropped_picture_finds_itself_first_and_more_like_it(server: Served, p
     ask(page, "#query", "")
     expect(page.locator("#results .thumbnail-item")).to_have_count(10)
     assert wanted in (page.locator("#results img").first.get_attribute("src") or "")
+    expect(page.locator("#found-captions li")).to_have_count(8)
     settle(page)
     page.locator("#results .thumbnail-item").nth(2).click()
     page.wait_for_selector("#facts li")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from app.query.question import QueryAnswer
 from app.releases.manifest import ReleaseManifest, SliceSummary
 from app.releases.store import ReleaseRecord
-from app.search import Answer, CompareAnswer, Hit
+from app.search import CompareAnswer, Hit
 from app.ui import update_words, wording
 from app.ui.language_names import english_name, own_name
 from app.ui.theme import STYLE_SHEET, perennial_theme
@@ -21,9 +22,9 @@ UI = Path(wording.__file__).parent
 
 def _answer(
     *ids: str, language: str = "de", detected: Any = (("de", 0.93), ("en", 0.07)), note: str = ""
-) -> Answer:
+) -> QueryAnswer:
     hits = tuple(Hit(image_id, 0.5 - rank / 100, rank) for rank, image_id in enumerate(ids, start=1))
-    return Answer("r3-1a2b3c4d", 7, "rote Boote", language, detected, note, hits, 0.004, 0.001)
+    return QueryAnswer("r3-1a2b3c4d", 7, "rote Boote", language, detected, note, hits, 0.004, 0.001)
 
 
 def _release(number: int = 1, **manifest: Any) -> ReleaseRecord:
