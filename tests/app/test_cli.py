@@ -192,7 +192,7 @@ MISTAKES = [
     (["update", "--chunk", "a", "--option", "epochs=1"], 2, "UsageProblem", "--option belongs to a strategy"),
     (["update", "--resume", "j99"], 1, "UnknownJob", "no job"),
     (["update", "--cancel", "j99"], 1, "UnknownJob", "no job"),
-    (["search"], 2, "Usage", "query"),
+    (["search"], 2, "BadQuery", "nothing to look for"),
     (["nonsense"], 2, "Usage", "nonsense"),
 ]
 

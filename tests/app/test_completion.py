@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -44,8 +45,10 @@ def test_without_a_home_nothing_is_completed_and_nothing_said(tmp_path: Path) ->
 
 
 def test_the_script_for_a_shell_is_of_the_installed_command() -> None:
+    # Typer asks which shell is above it. (Without the second command bash would be replaced by the first.)
+    asked = f"{shlex.quote(sys.executable)} -c {shlex.quote(_COMMAND)} --show-completion; exit $?"
     said = subprocess.run(
-        [sys.executable, "-c", _COMMAND, "--show-completion", "bash"],
+        ["bash", "-c", asked],
         cwd=ROOT,
         capture_output=True,
         text=True,
