@@ -198,7 +198,10 @@ class DomainAdapters(Strategy):
         own = [n for n, pair in enumerate(data.memory.pairs) if pair.domain in self._adapters]
         others = sorted(set(range(len(memory))) - set(own))
         self._old = memory.rows(torch.tensor(others, dtype=torch.int64, device=device))
-        found = still_found(self._old)
+        # In a tower all old captions hold their order: without those that find nothing, new pictures took the places of
+        # pictures that nobody trained on (docs/log.md).
+        every = torch.arange(len(self._old), device=device)
+        found = still_found(self._old) if maps_features(self._encoder) else every
         self._found, self._weights = self._old.rows(found), None
         if len(found) and not maps_features(self._encoder):
             domains = [data.memory.pairs[others[n]].domain for n in found.tolist()]
