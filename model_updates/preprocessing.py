@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from PIL import Image
 from torch import Tensor
@@ -32,3 +33,15 @@ class Preprocessing:
         )
         transform: Callable[[Image.Image], Tensor] = image_transform_v2(config, is_train=False)
         return transform
+
+    def resized(self) -> Callable[[Image.Image], Image.Image]:
+        """Returns the part of the transform that ends before pictures become numbers: resized and cropped, RGB.
+
+        The whole transform of what it returns is, bit for bit, that of the picture itself.
+        """
+        from torchvision.transforms import Compose, ToTensor
+
+        steps = cast(Compose, self.transform()).transforms
+        before = next(n for n, step in enumerate(steps) if isinstance(step, ToTensor))
+        resize: Callable[[Image.Image], Image.Image] = Compose(steps[:before])
+        return resize

@@ -14,6 +14,7 @@ import torch
 from app.bench.material import HELD_OUT, Lesson, Material, chunk_named, material_of
 from app.bench.matrix import Looked, look_up
 from app.bench.overlay import Overlay
+from app.bench.pictures import resized_once
 from app.bench.sequence import BenchSequence, Compared
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
@@ -23,7 +24,7 @@ from model_updates import drift, zero_shot
 from model_updates.batches import gather
 from model_updates.batches import sampled as sampled_pairs
 from model_updates.encoder import Encoder
-from model_updates.features import FeatureCache
+from model_updates.features import FeatureCache, LoadImage
 from model_updates.opening import base_languages, drawn_anew, open_encoder
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair, UpdateData
@@ -77,6 +78,7 @@ class Line:
     Attributes:
         base: what it started from.
         encoder: as it is now.
+        load: decodes a picture by id, at the size that its tower takes.
         languages: learned so far, in order.
         carried: what each strategy keeps, by its name.
         taught: the pairs of every step so far, after those that the base knows.
@@ -85,6 +87,7 @@ class Line:
 
     base: Encoder
     encoder: Encoder
+    load: LoadImage
     languages: list[str]
     carried: dict[str, State] = field(default_factory=dict)
     taught: list[tuple[TrainingPair, ...]] = field(default_factory=list)
@@ -146,16 +149,16 @@ def run_cell(
 
     def look(step: int) -> tuple[Looked, ...]:
         name = compared.name
-        return look_up(workspace, line.encoder, line.languages, sequence, material, step, cache, name)
+        return look_up(line.load, line.encoder, line.languages, sequence, material, step, cache, name)
 
-    looked, probed = [look(0)], _probed(workspace, line.encoder, material, cache)
+    looked, probed = [look(0)], _probed(line, material, cache)
     steps = []
     for number, lesson in enumerate(material.lessons, start=1):
         before = line.encoder
         record = _teach(workspace, sequence, compared, lesson, line, material, cache, seed)
-        steps.append(replace(record, drift=_drift(workspace, before, line.encoder, material, number, cache)))
+        steps.append(replace(record, drift=_drift(line, before, material, number, cache)))
         looked.append(look(number))
-        probed += _probed(workspace, line.encoder, material, cache)
+        probed += _probed(line, material, cache)
         cache.forget_but(
             _fingerprints(line.encoder, line.languages) | _fingerprints(line.base, line.languages)
         )
@@ -163,17 +166,16 @@ def run_cell(
     return CellResult(material, tuple(steps), tuple(looked), peak, tuple(probed))
 
 
-def _probed(workspace: Workspace, encoder: Encoder, material: Material, cache: FeatureCache) -> list[float]:
+def _probed(line: Line, material: Material, cache: FeatureCache) -> list[float]:
     """Returns the accuracy on the probe, percent, or nothing where there is no probe."""
     if material.probe is None:
         return []
-    return [round(zero_shot.measure(encoder, material.probe, workspace.load_image, cache).accuracy, 2)]
+    return [round(zero_shot.measure(line.encoder, material.probe, line.load, cache).accuracy, 2)]
 
 
 def _drift(
-    workspace: Workspace,
+    line: Line,
     before: Encoder,
-    after: Encoder,
     material: Material,
     number: int,
     cache: FeatureCache,
@@ -186,9 +188,9 @@ def _drift(
         for image_id, text in one.captions
     ]
     chosen = sampled_pairs(pairs, DRIFT_PAIRS)
-    if before is after or len(chosen) < 2:
+    if before is line.encoder or len(chosen) < 2:
         return {}
-    sides = [drift.embedded(encoder, chosen, workspace.load_image, cache) for encoder in (before, after)]
+    sides = [drift.embedded(encoder, chosen, line.load, cache) for encoder in (before, line.encoder)]
     found = drift.drift(*sides)
     means = {name: getattr(found, name).mean for name in DRIFTS}
     return {name: round(mean, 3) for name, mean in means.items() if mean is not None}
@@ -204,7 +206,7 @@ def _start(workspace: Workspace, sequence: BenchSequence, seed: int) -> Line:
         languages = list(base_languages(sequence.encoder))
     if sequence.scratch:
         base = drawn_anew(base, seed)
-    return Line(base, base, languages)
+    return Line(base, base, resized_once(workspace.load_image, base.preprocessing), languages)
 
 
 def _teach(
@@ -244,7 +246,7 @@ def _teach(
             lesson.validation,
             strategy=strategy,
             context=frozen,
-            load_image=workspace.load_image,
+            load_image=line.load,
             cache=cache,
         )
 
@@ -300,7 +302,7 @@ def _context(
         learned_domains=domains,
         seed=seed,
         update_number=1 + line.updates,
-        load_image=workspace.load_image,
+        load_image=line.load,
         open_earlier=lambda: earlier,
         open_known=lambda: tuple(known),
         open_reference=lambda chunk: reference_pairs(workspace, chunk_named(workspace, chunk)),

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from app.bench.material import Material, Slice
 from app.bench.sequence import BenchSequence
 from app.reading import Reader
-from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
-from model_updates.features import FeatureCache
+from model_updates.features import FeatureCache, LoadImage
 from model_updates.inserts import BASE
 from model_updates.measurement import HeldOut, Measured, ReadAs, Side, measure_views
 from model_updates.references import TRANSLATE_TEST
@@ -49,7 +48,7 @@ class Looked:
 
 
 def look_up(
-    workspace: Workspace,
+    load_image: LoadImage,
     encoder: Encoder,
     languages: Sequence[str],
     sequence: BenchSequence,
@@ -61,7 +60,7 @@ def look_up(
     """Ranks every slice that is known after a step.
 
     Args:
-        workspace: decodes pictures.
+        load_image: decodes a picture by id.
         encoder: as it is after the step.
         languages: that it has learned, in order.
         sequence: says whether galleries grow.
@@ -83,7 +82,7 @@ def look_up(
             continue
         asked = _translated(one) if strategy == TRANSLATE_TEST.name else one
         everything = material.gallery(one.kind, until)
-        found.append(_looked(workspace, side, asked, number, everything, material, cache))
+        found.append(_looked(load_image, side, asked, number, everything, material, cache))
     return tuple(found)
 
 
@@ -97,7 +96,7 @@ def _reads(
 
 
 def _looked(
-    workspace: Workspace,
+    load_image: LoadImage,
     side: Side,
     one: Slice,
     number: int,
@@ -112,7 +111,7 @@ def _looked(
         held_out = HeldOut(
             one.key, gallery, one.captions, view, groups=one.groups, neutral=_neutral(one, gallery, material)
         )
-        results = measure_views(side, [held_out], workspace.load_image, cache)
+        results = measure_views(side, [held_out], load_image, cache)
         result = results[Measured(one.key, view)]
         recalls[name] = {key: round(value, 3) for key, value in result.recalls().items()}
         first[name], ten[name] = result.text_ranks < DEPTHS[0], result.text_ranks < DEPTHS[-1]
