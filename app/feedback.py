@@ -72,15 +72,25 @@ def vote(
         UnknownRelease: there is none.
         UsageProblem: both are the same.
     """
-    first, second = (workspace.releases.release(name) for name in (a, b))
-    if first.id == second.id:
-        raise UsageProblem(f"Both sides are {first.id}; a vote is between two releases.")
-    if first.seq > second.seq:
-        first, second = second, first
+    first, second = _in_order(workspace, a, b)
+    if first == workspace.releases.release(b).id:
         choice = {"a": "b", "b": "a"}.get(choice, choice)
     return workspace.catalog.feedback.vote(
-        by=by, query=query, language=language, release=first.id, other=second.id, verdict=choice
+        by=by, query=query, language=language, release=first, other=second, verdict=choice
     )
+
+
+def votes_between(workspace: Workspace, a: str, b: str) -> Votes:
+    """Counts the votes between two releases; the earlier one is `a` of the answer.
+
+    Raises:
+        UnknownRelease: there is none.
+        UsageProblem: both are the same.
+    """
+    first, second = _in_order(workspace, a, b)
+    counted = votes(workspace.catalog.feedback.all())
+    none = _counted(first, second, Counter())
+    return next((one for one in counted if (one.a, one.b) == (first, second)), none)
 
 
 def votes(records: Iterable[FeedbackRecord]) -> list[Votes]:
@@ -129,6 +139,16 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
         / (1 + square / trials)
     )
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _in_order(workspace: Workspace, a: str, b: str) -> tuple[str, str]:
+    """Returns the ids of two releases, the earlier one first."""
+    first, second = sorted(
+        (workspace.releases.release(name) for name in (a, b)), key=lambda record: record.seq
+    )
+    if first.id == second.id:
+        raise UsageProblem(f"Both sides are {first.id}; a vote is between two releases.")
+    return first.id, second.id
 
 
 def _counted(a: str, b: str, tally: Counter[str]) -> Votes:

@@ -16,7 +16,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from app.server import api_events, api_feedback, api_learning, api_search, knn_service
+from app.server import api_compare, api_events, api_feedback, api_learning, api_search, knn_service
 from app.server.api_errors import ErrorOut, sentence_of, trouble_of
 from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
 from app.server.known_fields import only_known_fields
@@ -28,7 +28,13 @@ from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-ROUTERS = (api_search.router, api_learning.router, api_events.router, api_feedback.router)
+ROUTERS = (
+    api_search.router,
+    api_compare.router,
+    api_learning.router,
+    api_events.router,
+    api_feedback.router,
+)
 _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
     "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},

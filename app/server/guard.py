@@ -48,7 +48,9 @@ _HEADERS = {
 }
 
 _UNGUARDED = frozenset({"/healthz", "/readyz"})
-_SEARCHERS_MAY_POST = frozenset({"/v1/search", "/v1/searches", "/v1/compare", "/v1/feedback"})
+_SEARCHERS_MAY_POST = frozenset(
+    {"/v1/search", "/v1/searches", "/v1/compare", "/v1/comparisons", "/v1/feedback"}
+)
 _CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Routes of Gradio that fetch from addresses a caller chooses, or show what others did.

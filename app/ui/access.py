@@ -34,6 +34,18 @@ class Access:
         return account.require_admin()
 
 
+def person(request: gr.Request) -> Account:
+    """Returns whoever called a function of the search page.
+
+    Raises:
+        NotAllowed: nobody is signed in.
+    """
+    account = _noted(request)
+    if account is None:
+        raise NotAllowed("Sign in first.")
+    return account
+
+
 def _noted(request: gr.Request) -> Account | None:
     """Returns the account that the guard noted when the function was called."""
     scope = getattr(getattr(request, "request", None), "scope", None)

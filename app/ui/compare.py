@@ -1,23 +1,34 @@
-"""The Compare tab: two releases, one query, side by side."""
+"""The Compare tab: two releases, one query, side by side; blind, with a vote, or many queries at once."""
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
-from app.search import AUTO
+from app import feedback
+from app.search import AUTO, CompareAnswer
 from app.server.serving import OWN_ERRORS, Serving
+from app.ui import compare_words as words
 from app.ui import wording
-from app.ui.access import base_of
+from app.ui.access import base_of, person
+from app.ui.compare_many import ManyQueries
+from app.ui.drawn import drawing, drawn
 from app.ui.grid import picture_grid, shown
 
 _SHOWN = 12
-_HINT = (
-    "## Ask two releases the same\n\n"
-    "Choose a release on each side and type a query. On the right, ▲2 means two places up, ▼1 one down, "
-    "*new* that the left release did not find the picture."
-)  # fmt: skip
+Outputs = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Round:
+    """A blind round: what was asked, and what stands on which side."""
+
+    query: str
+    language: str
+    compared: CompareAnswer
 
 
 def add_compare_tab(serving: Serving, tab: gr.Tab) -> None:
@@ -30,9 +41,19 @@ class _CompareTab:
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
+        self.round = gr.State(None)
         self._draw_question()
-        self.status = gr.Markdown(_HINT, elem_classes="empty", elem_id="compare-status", latex_delimiters=[])
+        self.status = gr.Markdown(
+            words.HINT, elem_classes="empty", elem_id="compare-status", latex_delimiters=[]
+        )
+        with gr.Row(visible=False, elem_id="votes") as self.voting:
+            self.choices = {
+                choice: gr.Button(label, elem_id=f"vote-{choice.replace('_', '-')}")
+                for choice, label in words.CHOICES.items()
+            }
+        self.tally = drawing("compare-votes")
         self._draw_answers()
+        self.many = ManyQueries(serving)
         self.table = gr.Dataframe(
             headers=wording.COMPARED_HEADERS,
             label="Recall on held-out pairs, text to image, in percent",
@@ -47,7 +68,7 @@ class _CompareTab:
             self.left = gr.Dropdown([], label="Release A", elem_id="release-a")
             self.right = gr.Dropdown([], label="Release B", elem_id="release-b")
             self.language = gr.Dropdown([("Any language", AUTO)], value=AUTO, label="Language")
-        with gr.Row(equal_height=True):
+        with gr.Row(equal_height=True, elem_classes="asking"):
             self.query = gr.Textbox(
                 placeholder="Ask both releases …",
                 show_label=False,
@@ -58,6 +79,7 @@ class _CompareTab:
                 elem_id="compare-query",
             )
             self.go = gr.Button("Compare", variant="primary", scale=1, min_width=120, elem_id="compare-go")
+            self.blind = gr.Button("Blind vote", scale=1, min_width=120, elem_id="compare-blind")
 
     def _draw_answers(self) -> None:
         with gr.Row(visible=False) as self.answers:
@@ -70,21 +92,30 @@ class _CompareTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        sides = [self.first_name, self.first, self.second_name, self.second]
-        gr.on(
-            [self.query.submit, self.go.click],
-            self._ask,
-            [self.left, self.right, self.query, self.language],
-            [self.status, self.answers, *sides, self.table],
-            api_visibility="private",  # programs call `client_api`
-            concurrency_id="search",
-            show_progress="minimal",
-            show_progress_on=[self.first, self.second],
+        grids = [self.first_name, self.first, self.second_name, self.second]
+        shown = [self.status, self.answers, *grids, self.table, self.voting, self.tally, self.round]
+        asked = [self.left, self.right, self.query, self.language]
+        search: dict[str, Any] = {
+            "api_visibility": "private",  # programs call `client_api`
+            "concurrency_id": "search",
+            "show_progress": "minimal",
+            "show_progress_on": [self.first, self.second],
+        }
+        gr.on([self.query.submit, self.go.click], self._ask, asked, shown, **search)
+        self.blind.click(self._ask_blind, asked, shown, **search)
+        for choice, button in self.choices.items():
+            button.click(self._voter(choice), [self.round], shown, **search)
+        self.many.connect([self.left, self.right], self.language)
+        self.many.table.select(
+            self._again,
+            [self.many.table, self.left, self.right, self.language],
+            [self.query, *shown],
+            **search,
         )
         menus = [self.left, self.right, self.language]
         tab.select(self._menus, None, menus, api_visibility="private", show_progress="hidden")
 
-    def _menus(self) -> tuple[Any, Any, Any]:
+    def _menus(self) -> Outputs:
         live = self.serving.live_id()
         records = self.serving.releases()
         choices = [(wording.release_label(record, live), record.id) for record in records]
@@ -99,32 +130,112 @@ class _CompareTab:
             gr.Dropdown(choices=languages),
         )
 
-    def _ask(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> tuple[Any, ...]:
+    def _ask(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> Outputs:
         if not (a and b):
-            return _only("Choose a release on each side.")
+            return _only(words.CHOOSE)
         if not text.strip():
-            return _only(_HINT)
+            return _only(words.HINT)
         try:
             compared = self.serving.compare(text, a, b, language=spoken, k=_SHOWN)
-            records = [self.serving.workspace.releases.release(name) for name in (a, b)]
+            return self._named(compared, words.status_line(compared), request)
         except OWN_ERRORS as error:
             return _only(f"**{wording.escaped(error)}**")
-        ids = list(dict.fromkeys(hit.image_id for hit in (*compared.a.hits, *compared.b.hits)))
-        said = self.serving.found(ids, compared.b.language.split(" + ")[0], most=1)
-        words = {image_id: found.captions[0].text for image_id, found in said.items() if found.captions}
-        one, two = wording.compared_pictures(compared, words, wording.base_address(*base_of(request)))
+
+    def _again(
+        self, rows: list[list[str]], a: str, b: str, spoken: str, request: gr.Request, event: gr.SelectData
+    ) -> Outputs:
+        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
+        query = str(rows[row][0])
+        return query, *self._ask(a, b, query, spoken, request)
+
+    def _ask_blind(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> Outputs:
+        if not (a and b):
+            return _only(words.CHOOSE)
+        if not text.strip():
+            return _only(words.HINT)
+        sides = [a, b]
+        random.shuffle(sides)
+        try:
+            compared = self.serving.compare(text, *sides, language=spoken, k=_SHOWN)
+        except OWN_ERRORS as error:
+            return _only(f"**{wording.escaped(error)}**")
+        if compared.a.release == compared.b.release:
+            return _only(words.SAME)
+        said, base = self._captions(compared), wording.base_address(*base_of(request))
+        one, two = (words.blind_pictures(answer, said, base) for answer in (compared.a, compared.b))
         return (
-            gr.Markdown(wording.overlap_line(compared), elem_classes="status"),
+            gr.Markdown(words.BLIND, elem_classes="status"),
             gr.Row(visible=True),
-            f"## A · {compared.a.release}",
+            words.side_title("A"),
             shown(one),
-            f"## B · {compared.b.release}",
+            words.side_title("B"),
             shown(two),
-            gr.Dataframe(value=wording.compared_slices(*records), visible=True),
+            gr.Dataframe(visible=False),
+            gr.Row(visible=True),
+            drawn(None),
+            _Round(text, spoken, compared),
         )
 
+    def _voter(self, choice: str) -> Any:
+        def vote(asked: _Round | None, request: gr.Request) -> Outputs:
+            return self._vote(choice, asked, request)
 
-def _only(line: str) -> tuple[Any, ...]:
+        return vote
+
+    def _vote(self, choice: str, asked: _Round | None, request: gr.Request) -> Outputs:
+        if asked is None:
+            return _only(words.NO_ROUND)
+        compared, workspace = asked.compared, self.serving.workspace
+        a, b = compared.a.release, compared.b.release
+        try:
+            feedback.vote(
+                workspace,
+                query=compared.a.query,
+                language=_read_in(asked.language, choice, compared),
+                a=a,
+                b=b,
+                choice=choice,
+                by=person(request).name,
+            )
+            counted = feedback.votes_between(workspace, a, b)
+            line = f"{words.voted_line(choice, a, b)}  \n{words.status_line(compared)}"
+            outputs = self._named(compared, line, request)
+        except OWN_ERRORS as error:
+            return _only(f"**{wording.escaped(error)}**")
+        return *outputs[:-2], drawn(words.votes_view(counted)), None
+
+    def _named(self, compared: CompareAnswer, line: str, request: gr.Request) -> Outputs:
+        """The outputs with the releases' names, moves and slices."""
+        a, b = compared.a.release, compared.b.release
+        records = [self.serving.workspace.releases.release(name) for name in (a, b)]
+        said, base = self._captions(compared), wording.base_address(*base_of(request))
+        one, two = wording.compared_pictures(compared, said, base)
+        return (
+            gr.Markdown(line, elem_classes="status"),
+            gr.Row(visible=True),
+            words.side_title("A", a),
+            shown(one),
+            words.side_title("B", b),
+            shown(two),
+            gr.Dataframe(value=wording.compared_slices(*records), visible=True),
+            gr.Row(visible=False),
+            drawn(None),
+            None,
+        )
+
+    def _captions(self, compared: CompareAnswer) -> dict[str, str]:
+        ids = list(dict.fromkeys(hit.image_id for hit in (*compared.a.hits, *compared.b.hits)))
+        found = self.serving.found(ids, compared.b.language.split(" + ")[0], most=1)
+        return {image_id: one.captions[0].text for image_id, one in found.items() if one.captions}
+
+
+def _read_in(language: str, choice: str, compared: CompareAnswer) -> str:
+    """The language that a vote is kept with: as told, or as the preferred release read the query."""
+    answer = compared.a if choice == "a" else compared.b
+    return language if language != AUTO else answer.language.split(" + ")[0]
+
+
+def _only(line: str) -> Outputs:
     """The outputs when there is nothing to compare."""
     return (
         gr.Markdown(line, elem_classes="empty"),
@@ -134,4 +245,7 @@ def _only(line: str) -> tuple[Any, ...]:
         "",
         shown([]),
         gr.Dataframe(visible=False),
+        gr.Row(visible=False),
+        drawn(None),
+        None,
     )

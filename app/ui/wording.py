@@ -114,11 +114,11 @@ def _picture(image_id: ImageId, note: str, words: Words, base: str) -> Picture:
 
 
 def rank_move(before: int | None, now: int) -> str:
-    """Returns "▲2", "▼1", "＝" or "new"."""
+    """Returns "▲2", "▼1", "=" or "new"."""
     if before is None:
         return "new"
     if before == now:
-        return "＝"
+        return "="
     return f"▲{before - now}" if before > now else f"▼{now - before}"
 
 

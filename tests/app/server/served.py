@@ -91,6 +91,18 @@ def make_home(folder: Path) -> Settings:
     return Settings(home=folder / "home", poll_seconds=0.1)
 
 
+def add_held_out(workspace: Workspace, folder: Path, *, count: int = 30) -> str:
+    """Takes in pictures of which some are held out, as measuring material; returns the chunk's id."""
+    done = ingest_source(
+        sample_upload(folder / "held-out.zip", first=50, count=count),
+        catalog=workspace.catalog,
+        blobs=workspace.blobs,
+        options=IntakeOptions(),
+    )
+    workspace.catalog.set_standing(done.chunk_id, "accepted", by="tests", why="tests", measures=True)
+    return done.chunk_id
+
+
 @dataclass
 class Served:
     """A running server."""

@@ -60,6 +60,19 @@ def test_compare(server: Served, looked_at: Page) -> None:
     looked_at.wait_for_selector("#compare-b .thumbnail-item img")
     settle(looked_at)
     _audit(looked_at)
+    looked_at.click("#compare-blind")
+    expect(looked_at.locator("#vote-a")).to_be_visible()
+    settle(looked_at)
+    _audit(looked_at)
+    looked_at.click("#vote-a")
+    expect(looked_at.locator("#compare-votes svg")).to_be_visible()
+    looked_at.click("#many button.label-wrap")
+    looked_at.fill("#many-queries textarea", "a red boat")
+    settle(looked_at)
+    looked_at.click("#many-go")
+    expect(looked_at.locator("#many-said")).to_contain_text("1 queries")
+    settle(looked_at)
+    _audit(looked_at)
 
 
 def test_update(judged: Served, looked_at: Page) -> None:

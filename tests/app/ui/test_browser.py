@@ -103,7 +103,7 @@ def test_two_releases_are_compared_side_by_side(server: Served, page: Page) -> N
     page.wait_for_selector("#compare-b .thumbnail-item img")
     assert "overlap" in page.inner_text("#compare-status")
     captions = page.locator("#compare-b .caption-label").all_inner_texts()
-    assert any(mark in caption for caption in captions for mark in ("▲", "▼", "＝", "new"))
+    assert any(mark in caption for caption in captions for mark in ("▲", "▼", "=", "new"))
     assert "en/scenes" in page.inner_text("#compare-slices")
 
 

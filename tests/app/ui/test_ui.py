@@ -79,7 +79,7 @@ def test_languages_have_two_names(tag: str, own: str, english: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "mark"), [(3, 1, "▲2"), (1, 2, "▼1"), (4, 4, "＝"), (None, 5, "new")]
+    ("before", "now", "mark"), [(3, 1, "▲2"), (1, 2, "▼1"), (4, 4, "="), (None, 5, "new")]
 )
 def test_a_rank_move_points_where_the_picture_went(before: int | None, now: int, mark: str) -> None:
     assert wording.rank_move(before, now) == mark

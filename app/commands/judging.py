@@ -1,0 +1,83 @@
+"""Verbs about what answers are worth: changes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.terminal import HomeOption, JsonOption, LanguageOption, release_names, show, workspace_for
+
+if TYPE_CHECKING:
+    from app.comparison import Asked
+
+_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names)
+
+
+def changes(
+    a: Annotated[str, _RELEASE],
+    b: Annotated[str, _RELEASE],
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="A file with a query a line; without it canaries and held-out captions are asked.",
+        ),
+    ] = None,
+    language: LanguageOption = "auto",
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many hits are compared.")] = 10,
+    most: Annotated[int, typer.Option("--most", min=1, help="How many answers to show.")] = 20,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Ask two releases many queries and show which answers changed most."""
+    with workspace_for(home) as workspace:
+        from app.comparison import ask_all, known_queries, mean_overlap, most_changed
+        from app.search import Snapshot, compare
+
+        first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
+        if queries is None:
+            wanted = known_queries(workspace, first.release, second.release)
+        else:
+            wanted = queries.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        asked = ask_all(lambda query: compare(first, second, query, language=language, k=k), wanted)
+        changed = most_changed(asked, most)
+        refused = [one for one in asked if one.change is None]
+        overlap = mean_overlap(asked)
+    document = {
+        "a": first.release.id,
+        "b": second.release.id,
+        "queries": len(asked),
+        "overlap": overlap,
+        "changed": [asdict(one.change) for one in changed if one.change is not None],
+        "refused": [{"query": one.query, "error": str(one.error)} for one in refused],
+    }
+    said = [f"{len(asked)} queries were asked."]
+    if overlap is not None:
+        said.append(f"On average {100 * overlap:.0f} % of the pictures are the same.")
+    said += [f"Refused: {one.error}" for one in refused[:5]]
+    if len(refused) > 5:
+        said.append(f"… and {len(refused) - 5} more were refused.")
+    show(is_json, document, *said, _table(changed) if changed else "No answer changed.")
+
+
+def _table(changed: list[Asked]) -> Any:
+    from app.messages import table
+
+    rows = [
+        (
+            f"{100 * one.change.overlap:.0f} %",
+            "the same" if one.change.same_first else "another",
+            f"{one.change.moved:.1f}",
+            f"{one.change.read_a} / {one.change.read_b}",
+            one.query,
+        )
+        for one in changed
+        if one.change is not None
+    ]
+    return table(("in common", "first picture", "moved by", "read in", "query"), rows)

@@ -1,0 +1,58 @@
+"""Comparing releases by many queries, for REST and for the Compare tab."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.comparison import Asked, ask_all, known_queries, mean_overlap, most_changed
+from app.server.serving import Serving
+
+
+@dataclass(frozen=True, slots=True)
+class ManyCompared:
+    """Two releases asked the same queries.
+
+    Attributes:
+        a: id of a release.
+        b: id of another.
+        queries: how many were asked.
+        overlap: mean share of hits in common, of the queries that were answered; None when none was.
+        asked: what became of them; where those that changed most were wanted, these, most changed first.
+    """
+
+    a: str
+    b: str
+    queries: int
+    overlap: float | None
+    asked: tuple[Asked, ...]
+
+
+def compare_all(
+    serving: Serving, queries: Sequence[str], a: str, b: str, *, language: str = "auto", k: int | None = None
+) -> ManyCompared:
+    """Asks two releases many queries; each waits for a place by itself, so that searches come between.
+
+    Raises:
+        UnknownRelease: there is no such release.
+        NoRelease: nothing is live.
+    """
+    first, second = (serving.snapshot(name).release.id for name in (a, b))
+    asked = ask_all(lambda query: serving.compare(query, first, second, language=language, k=k), queries)
+    return ManyCompared(first, second, len(asked), mean_overlap(asked), tuple(asked))
+
+
+def changed_most(
+    serving: Serving, a: str, b: str, *, language: str = "auto", k: int | None = None, most: int = 20
+) -> ManyCompared:
+    """Asks two releases canaries and a sample of held-out captions; returns those whose answers changed most.
+
+    Raises:
+        UnknownRelease: there is no such release.
+        NoRelease: nothing is live.
+    """
+    releases = [serving.workspace.releases.release(name) for name in (a, b)]
+    queries = known_queries(serving.workspace, *releases)
+    every = compare_all(serving, queries, a, b, language=language, k=k)
+    changed = most_changed(every.asked, most)
+    return ManyCompared(every.a, every.b, every.queries, every.overlap, tuple(changed))

@@ -1,0 +1,92 @@
+"""The part of the Compare tab that asks two releases many queries at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+
+from app.comparison import MOST_QUERIES
+from app.server.comparing import ManyCompared, changed_most, compare_all
+from app.server.serving import OWN_ERRORS, Serving
+from app.ui import compare_words as words
+from app.ui.wording import escaped
+
+_LONGEST = 20_000  # characters of all queries together
+Outputs = tuple[Any, ...]
+
+
+class ManyQueries:
+    """A box for queries, one a line, and the table of what became of them."""
+
+    def __init__(self, serving: Serving) -> None:
+        """Draws them; call where they are to stand."""
+        self.serving = serving
+        with gr.Accordion("Many queries at once, and those that changed most", open=False, elem_id="many"):
+            self.queries = gr.Textbox(
+                label="Queries",
+                info=words.MANY_HINT,
+                lines=4,
+                max_lines=12,
+                max_length=_LONGEST,
+                elem_id="many-queries",
+            )
+            with gr.Row():
+                self.ask = gr.Button("Compare all", variant="primary", elem_id="many-go")
+                self.known = gr.Button("Find what changed most", elem_id="many-changed")
+            self.said = gr.Markdown("", elem_classes="status", elem_id="many-said", latex_delimiters=[])
+            self.table = gr.Dataframe(
+                headers=words.MANY_HEADERS,
+                label="Answers by query",
+                interactive=False,
+                visible=False,
+                wrap=True,
+                type="array",
+                elem_id="many-table",
+            )
+
+    def connect(self, sides: list[gr.Dropdown], language: gr.Dropdown) -> None:
+        """Connects the buttons.
+
+        Args:
+            sides: the two menus of releases.
+            language: the menu of languages.
+        """
+        busy: dict[str, Any] = {
+            "api_visibility": "private",
+            "concurrency_id": "compare-many",
+            "concurrency_limit": 1,
+        }
+        asked = [*sides, language]
+        self.ask.click(self._all, [self.queries, *asked], [self.said, self.table], **busy)
+        self.known.click(self._changed, asked, [self.said, self.table], **busy)
+
+    def _all(self, text: str, a: str, b: str, language: str) -> Outputs:
+        queries = [line for line in text.splitlines() if line.strip()]
+        if not queries:
+            return words.MANY_HINT, gr.Dataframe(visible=False)
+        if len(queries) > MOST_QUERIES:
+            said = (
+                f"There are {len(queries)} queries; at most {MOST_QUERIES} are asked at once. Leave some out."
+            )
+            return f"**{said}**", gr.Dataframe(visible=False)
+        return self._shown(a, b, lambda: compare_all(self.serving, queries, a, b, language=language))
+
+    def _changed(self, a: str, b: str, language: str) -> Outputs:
+        return self._shown(
+            a, b, lambda: changed_most(self.serving, a, b, language=language), only_changed=True
+        )
+
+    def _shown(
+        self, a: str, b: str, compare: Callable[[], ManyCompared], *, only_changed: bool = False
+    ) -> Outputs:
+        if not (a and b):
+            return words.CHOOSE, gr.Dataframe(visible=False)
+        try:
+            compared = compare()
+        except OWN_ERRORS as error:
+            return f"**{escaped(error)}**", gr.Dataframe(visible=False)
+        line = words.many_line(compared, only_changed=only_changed)
+        rows = words.many_rows(compared)
+        return line, gr.Dataframe(value=rows, visible=bool(rows))

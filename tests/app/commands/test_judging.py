@@ -1,0 +1,53 @@
+"""Claims about the verbs that judge answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from app import cli
+from app.workspace import Workspace
+from tests.app.server.served import add_held_out, make_home
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    settings = make_home(folder)
+    with Workspace.open(settings) as workspace:
+        add_held_out(workspace, folder)
+    return settings.home
+
+
+def run(home: Path, *arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, [*arguments, "--home", str(home)])
+
+
+def test_changes_shows_what_changed_most_of_known_queries(home: Path) -> None:
+    found = json.loads(run(home, "changes", "r1", "r2", "--json").stdout)
+    assert found["queries"] > 0
+    overlaps = [one["overlap"] for one in found["changed"]]
+    assert overlaps == sorted(overlaps)
+    assert "On average" in run(home, "changes", "r1", "r2").stdout
+
+
+def test_changes_asks_the_queries_of_a_file_and_says_which_were_refused(home: Path, tmp_path: Path) -> None:
+    queries = tmp_path / "queries.txt"
+    queries.write_text("\ufeffa red boat\n\nein rotes Boot\n" + "x" * 600 + "\n", encoding="utf-8")
+    found = json.loads(run(home, "changes", "r1", "r2", "--queries", str(queries), "--json").stdout)
+    assert found["queries"] == 3
+    assert "at most" in found["refused"][0]["error"]
+    assert {one["query"] for one in found["changed"]} <= {"a red boat", "ein rotes Boot"}
+    same = run(home, "changes", "r2", "r2", "--queries", str(queries))
+    assert "No answer changed." in same.stdout
+
+
+def test_changes_refuses_a_release_and_a_file_that_are_not_there(home: Path) -> None:
+    unknown = run(home, "changes", "r1", "r99")
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert "no release 'r99'" in unknown.stderr
+    assert run(home, "changes", "r1", "r2", "--queries", "missing.txt").exit_code == 2
