@@ -258,6 +258,10 @@ class Client:
         """Stops a job; nothing live changes."""
         return _record(JobRecord, self.post(f"/v1/jobs/{_part(job)}/cancel", {}))
 
+    def resume(self, job: str) -> JobRecord:
+        """Goes on with a job that was interrupted, cancelled or failed, from its last checkpoint."""
+        return _record(JobRecord, self.post(f"/v1/jobs/{_part(job)}/resume", {}))
+
     def follow(self, job: str) -> Iterator[JobRecord]:
         """Yields a job now and whenever it changes, until it has ended; connects again when the line drops."""
         silent_since = time.monotonic()

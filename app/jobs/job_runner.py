@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from app import logs, messages
 from app.errors import ChunkHeld, UpdateRunning
 from app.jobs import worker
+from app.jobs.track import Track
 from app.releases import lock
 from app.releases.durable import fault
 from app.releases.home import Home
@@ -112,8 +113,9 @@ def _settings(home: Home, job_id: str) -> Settings:
 
 
 def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
+    report = _Progress(catalog, job)
     try:
-        ended = _work(settings, job, _Progress(catalog, job.id))
+        ended = _work(settings, job, report)
     except KeyboardInterrupt:
         # A cancelled job's row says so already and stays as it is.
         catalog.update_job(job.id, only_from="running", state="interrupted", error="Its worker was stopped.")
@@ -131,7 +133,7 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
         result = {"code": problem.code, "exit_code": problem.exit_code}
         catalog.update_job(job.id, state="failed", error=problem.sentence, result=result)
         return problem.exit_code
-    catalog.update_job(job.id, error=None, **ended)
+    catalog.update_job(job.id, error=None, progress=report.last(), **ended)
     logger.info("job=%s %s", job.id, ended["state"])
     return 0
 
@@ -243,20 +245,29 @@ def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, An
 class _Progress:
     """Writes stages to the job's row, each new one at once and the same one now and then."""
 
-    def __init__(self, catalog: Catalog, job_id: str) -> None:
+    def __init__(self, catalog: Catalog, job: JobRecord) -> None:
         self._catalog = catalog
-        self._job_id = job_id
+        self._job_id = job.id
+        self._track = Track(job.progress)
+        self._stage = dict(job.progress)
         self._name = ""
         self._written = 0.0
 
     def __call__(self, stage: Stage) -> None:
+        self._track.stage(stage)
+        self._stage = stage.to_json()
         now = time.monotonic()
         if stage.name == self._name and now - self._written < _WRITE_SECONDS:
             return
         if stage.name != self._name:
             logger.info("job=%s stage=%s %s", self._job_id, stage.name, stage.message)
         self._name, self._written = stage.name, now
-        self._catalog.update_job(self._job_id, progress=stage.to_json())
+        self._catalog.update_job(self._job_id, progress=self._stage | self._track.to_json())
+
+    def last(self) -> dict[str, Any]:
+        """Returns the last stage, with the whole track."""
+        self._track.lap()
+        return self._stage | self._track.to_json()
 
 
 if __name__ == "__main__":

@@ -155,6 +155,12 @@ def cancel(job_id: str, state: State, account: Admin) -> dict[str, Any]:
     return asdict(state.work.cancel(job_id))
 
 
+@router.post("/jobs/{job_id}/resume", status_code=202)
+def resume(job_id: str, state: State, account: Admin) -> dict[str, Any]:
+    """Goes on with a job that was interrupted, cancelled or failed, from its last checkpoint."""
+    return asdict(state.work.resume(job_id))
+
+
 def csv_of(report: Mapping[str, Any]) -> str:
     """Returns a kept report's rows as CSV with a byte-order mark, safe to open in a spreadsheet."""
     text = io.StringIO(newline="")

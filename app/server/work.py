@@ -132,6 +132,19 @@ class Work:
         """
         return worker.cancel(self._settings, job_id)
 
+    def resume(self, job_id: str) -> JobRecord:
+        """Goes on with a job that was interrupted, cancelled or failed, from its last checkpoint.
+
+        Raises:
+            UsageProblem: it has ended well.
+            UpdateRunning: another update is queued or running.
+            UnknownJob: there is none.
+        """
+        job = worker.resume(self._settings, job_id)
+        if job.id not in self._followed:
+            self.follow(job)
+        return job
+
     def unfinished(self, kind: str) -> JobRecord | None:
         """Returns the oldest job of a kind that is queued or running, if any."""
         jobs = self._workspace.catalog.jobs(limit=_JOBS_LOOKED_AT)

@@ -8,6 +8,7 @@ import gradio as gr
 
 from app.learning.judged import Judged
 from app.ui import report_words
+from app.ui.forest import forest_view
 
 Outputs = tuple[Any, ...]
 
@@ -24,6 +25,7 @@ class GateReportView:
         """
         self.verdict = _text(empty, f"{name}-verdict", "verdict", visible=True)
         self.steps = _text("", f"{name}-steps", "notice")
+        self.forest = _text("", f"{name}-forest", "forest")
         self.slices = _text("", f"{name}-slices", "tables slice-table")
         self.moved = _text("", f"{name}-moved", "cards")
         with gr.Accordion("Every rule's sentences", open=False, visible=False) as self.all:
@@ -32,7 +34,7 @@ class GateReportView:
     @property
     def components(self) -> list[Any]:
         """What `shown` fills, in its order."""
-        return [self.verdict, self.steps, self.slices, self.moved, self.all, self.reasons]
+        return [self.verdict, self.steps, self.forest, self.slices, self.moved, self.all, self.reasons]
 
     def shown(self, judged: Judged, base: str) -> Outputs:
         """Returns what the components show of a verdict.
@@ -43,9 +45,10 @@ class GateReportView:
         """
         verdict, report = report_words.verdict_view(judged), judged.report
         if report is None:
-            return (verdict, *([gr.Markdown(visible=False)] * 3), gr.Accordion(visible=False), "")
+            return (verdict, *([gr.Markdown(visible=False)] * 4), gr.Accordion(visible=False), "")
         parts = (
             report_words.steps_view(report),
+            forest_view(report),
             report_words.slices_view(report),
             report_words.moved_view(report, base),
         )

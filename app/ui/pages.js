@@ -22,6 +22,13 @@
 
   const reachTables = () => document.querySelectorAll(".tables table").forEach((table) => (table.tabIndex = 0));
 
+  // Gradio drops what makes a drawing one picture to those who hear the page.
+  const nameDrawings = () =>
+    document.querySelectorAll("svg.chart:not([role])").forEach((svg) => {
+      svg.setAttribute("role", "img");
+      svg.setAttribute("aria-label", svg.querySelector("title")?.textContent ?? "");
+    });
+
   const columnsOf = (items) => {
     const top = items[0].getBoundingClientRect().top;
     const below = items.findIndex((item) => Math.abs(item.getBoundingClientRect().top - top) > 2);
@@ -59,6 +66,7 @@
   const look = () => {
     describeAll();
     reachTables();
+    nameDrawings();
   };
   new MutationObserver(look).observe(document.documentElement, { childList: true, subtree: true, characterData: true });
 })();

@@ -66,6 +66,20 @@ def progress_view(state: str, progress: Mapping[str, Any]) -> str:
     return "\n\n".join(lines)
 
 
+def run_view(job: JobRecord) -> str:
+    """Returns where an update is, or how it ended when nothing was judged."""
+    if job.state == "cancelled":
+        return f"## Stopped\n\nNothing live has changed. {_GO_ON}"
+    if job.state == "failed":
+        return f"## It failed\n\n{escaped(job.error or job.state)}\n\nNothing live has changed."
+    if job.state == "interrupted":
+        return f"## Interrupted\n\n{escaped(job.error or job.state)}\n\nNothing live has changed. {_GO_ON}"
+    if job.result.get("verdict"):
+        return progress_view("ended", {"name": "ended", "message": job.result.get("sentence"), "fraction": 1})
+    return progress_view(job.state, job.progress)
+
+
+_GO_ON = "What it has learned so far is kept for a week."
 STAGES = {
     "ingest": "Reading the upload",
     "queued": "Starting",

@@ -100,6 +100,9 @@ def test_an_upload_that_waits_can_be_stopped(tmp_path: Path) -> None:
             assert client.post(f"/v1/jobs/{job['id']}/cancel").status_code == 400
         assert ended(client, job)["state"] == "cancelled"
         assert hits(client) == PICTURES
+        with running.serving.work.turn:
+            assert client.post(f"/v1/jobs/{job['id']}/resume").json()["state"] == "queued"
+            assert client.post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
 
 
 def test_an_update_that_was_asked_for_with_an_upload_is_queued_when_it_is_there(tmp_path: Path) -> None:

@@ -215,3 +215,32 @@ def test_the_guide_shows_what_a_step_found_with_its_pictures(guided: Served, pag
     is_drawn(page, "#pictures-english img")
     assert page.locator("#pictures-english img").count() == 2
     assert "Error" not in page.inner_text("#pictures-english")
+
+
+def test_an_update_is_stopped_and_goes_on_where_it_was(server: Served, page: Page) -> None:
+    catalog = server.serving.workspace.catalog
+    job = catalog.add_job("update", {"chunk": catalog.chunks()[0].id, "strategy": "language-tables"})
+    curve = [{"at": n / 2, "terms": {"pull": 3.0 - n}} for n in range(1, 3)]
+    progress = {"name": "train", "message": "epoch 1 of 4", "fraction": 0.25, "curve": curve}
+    # Its worker is elsewhere, as far as this server can tell; it takes nothing from the page.
+    catalog.update_job(job.id, state="running", progress=progress)
+    open_page(page, f"{server.url}/admin/")
+    expect(page.locator("#progress")).to_contain_text("epoch 1 of 4")
+    expect(page.locator("#curves svg.chart").first).to_be_attached()
+    assert page.locator("#curves svg.chart").first.get_attribute("aria-label")
+    expect(page.locator("#start")).to_be_disabled()
+    settle(page)
+    page.click("#stop-update")
+    expect(page.locator("#progress")).to_contain_text("Stopped")
+    assert catalog.job(job.id).state == "cancelled"
+    expect(page.locator("#stop-update")).to_be_hidden()
+    settle(page)
+    open_page(page, f"{server.url}/admin/")
+    expect(page.locator("#progress")).to_contain_text("Stopped")
+    settle(page)
+    page.click("#go-on-update")
+    expect(page.locator("#stop-update")).to_be_visible()
+    settle(page)
+    page.click("#stop-update")
+    expect(page.locator("#progress")).to_contain_text("Stopped")
+    assert catalog.job(job.id).state == "cancelled"

@@ -1,0 +1,112 @@
+"""A forest plot of a gate report: each slice's change with its bounds, beside zero and what may be lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from app import gate_words
+from app.ui.drawn import Markup
+from app.ui.plot import LETTER, circle, in_both_widths, path, short, text
+from model_updates.gate.report import GateReport, GateRow, Verdict, points
+
+MOST_ROWS = 28
+"""The others are in the table below; those that decide come first."""
+_ROW, _TOP, _BOTTOM, _GAP = 21, 22, 34, 26
+_SEVERITY = list(Verdict)
+_MARKS = {Verdict.PROMOTE: "passes", Verdict.REVIEW: "doubts", Verdict.REJECT: "fails"}
+
+
+def forest_view(report: GateReport) -> str:
+    """Returns the plot as Markdown; empty when nothing moved."""
+    groups = [(title, _telling(report, role)) for role, title in gate_words.ROLES.items()]
+    groups = [(title, rows) for title, rows in groups if rows]
+    if not groups:
+        return ""
+    left_out = sum(row.role in gate_words.ROLES for row in report.rows) - sum(len(rows) for _, rows in groups)
+    drawing = in_both_widths(
+        "Change of each slice in points, with its bounds: the candidate against what is live",
+        lambda width: _plot(groups, report, width),
+    )
+    said = (
+        "A dot is a change, its line from what it is at least to what it is at most. Solid: no change. "
+        f"Dashed: {points(-report.policy.slice_drop)}, which no old slice may lose."
+    )
+    more = (
+        f" {left_out} more slices and views, unchanged or further from a decision, are in the table."
+        if left_out
+        else ""
+    )
+    return f"### What changed\n\n{drawing}\n\n{said}{more}"
+
+
+def _telling(report: GateReport, role: str) -> list[GateRow]:
+    rows = [row for row in report.rows if row.role == role and not gate_words.is_unchanged(row)]
+    rows.sort(key=lambda row: (-_SEVERITY.index(row.verdict), row.low, row.slice))
+    return rows[:MOST_ROWS]
+
+
+def _plot(
+    groups: Sequence[tuple[str, Sequence[GateRow]]], report: GateReport, width: int
+) -> tuple[float, list[Markup]]:
+    names = [_name(row) for _, rows in groups for row in rows]
+    left = min(0.42 * width, 10 + LETTER * max(map(len, names)))
+    right = width - 62.0
+    low, high = _range([row for _, rows in groups for row in rows], report.policy.slice_drop)
+
+    def across(value: float) -> float:
+        return left + (min(max(value, low), high) - low) / (high - low) * (right - left)
+
+    parts: list[Markup] = []
+    y = 0.0
+    for title, rows in groups:
+        parts.append(text(0, y + 14, title, kind="strong"))
+        bottom = y + _TOP + _ROW * len(rows)
+        parts.append(path(f"M{across(0):.1f} {y + _TOP}V{bottom:.1f}", "axis"))
+        if rows[0].role == "kept":
+            parts.append(path(f"M{across(-report.policy.slice_drop):.1f} {y + _TOP}V{bottom:.1f}", "limit"))
+        for number, row in enumerate(rows):
+            parts += _row(
+                row,
+                y + _TOP + (number + 0.5) * _ROW,
+                left,
+                width,
+                across(row.low),
+                across(row.high),
+                across(row.difference),
+            )
+        y = bottom + _GAP
+    y += -_GAP
+    parts += [
+        text(across(mark), y + 15, points(mark).removesuffix(".0") or "0", "middle", "faint")
+        for mark in _marks(low, high, most=int((right - left) / 44))
+    ]
+    parts.append(text((left + right) / 2, y + 30, "points", "middle", "faint"))
+    return y + _BOTTOM, parts
+
+
+def _row(
+    row: GateRow, y: float, left: float, width: int, low: float, high: float, at: float
+) -> Iterable[Markup]:
+    kind = _MARKS[row.verdict]
+    yield text(left - 8, y + 4, short(_name(row), left - 8), "end")
+    yield path(f"M{low:.1f} {y:.1f}H{high:.1f}", f"bar {kind}")
+    yield circle(at, y, 4.5, f"dot {kind}")
+    yield text(width - 56, y + 4, f"{gate_words.MARKS[row.verdict]} {points(row.difference)}")
+
+
+def _name(row: GateRow) -> str:
+    return row.slice if row.view == "own" else f"{row.slice} · {row.view}"
+
+
+def _range(rows: Sequence[GateRow], drop: float) -> tuple[float, float]:
+    """Returns what the axis spans: all bounds, zero, and what may be lost."""
+    low = min([0.0, *(row.low for row in rows), *(-drop for row in rows if row.role == "kept")])
+    high = max([1.0, *(row.high for row in rows)])
+    air = 0.04 * (high - low)
+    return low - air, high + air
+
+
+def _marks(low: float, high: float, *, most: int) -> list[float]:
+    step = next((step for step in (1, 2, 5, 10, 20, 25, 50) if (high - low) / step <= min(most, 8)), 100)
+    return [float(step * n) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]

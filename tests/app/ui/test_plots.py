@@ -1,0 +1,92 @@
+"""Claims about plots: everything that decides is on it, in words too, and nothing from outside is markup."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from app import gate_words
+from app.ui.curves import curves_view
+from app.ui.forest import MOST_ROWS, forest_view
+from app.ui.plot import BROAD, NARROW
+from model_updates.gate.report import points
+from tests.app.gate_reports import HOSTILE, gate_report
+
+
+def drawings(markdown: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", markdown)]
+
+
+def words_on(drawing: ElementTree.Element) -> list[str]:
+    return ["".join(text.itertext()) for text in drawing.iter("text")]
+
+
+def places(drawing: ElementTree.Element, kind: str) -> list[float]:
+    return [float(dot.attrib["cx"]) for dot in drawing.iter("circle") if kind in dot.attrib["class"].split()]
+
+
+@pytest.mark.parametrize("verdict", ["promote", "review", "reject"])
+def test_every_slice_that_moved_is_on_the_plot_with_its_change(verdict: str) -> None:
+    report = gate_report(verdict)
+    for drawing in drawings(forest_view(report)):
+        said = words_on(drawing)
+        for row in report.rows:
+            name = row.slice if row.view == "own" else f"{row.slice} · {row.view}"
+            assert (name in said) is not gate_words.is_unchanged(row)
+            if not gate_words.is_unchanged(row):
+                assert any(points(row.difference) in text for text in said)
+
+
+def test_a_gain_stands_right_of_a_loss_and_what_fails_is_marked() -> None:
+    for drawing in drawings(forest_view(gate_report("reject"))):
+        assert max(places(drawing, "fails")) < min(places(drawing, "passes"))
+
+
+def test_a_long_report_draws_what_decides_and_says_how_many_are_left_out() -> None:
+    report = gate_report("reject")
+    many = [
+        replace(row, slice=f"x{n}/icons", note="moved")
+        for n in range(60)
+        for row in report.rows
+        if row.role == "kept"
+    ]
+    shown = forest_view(replace(report, rows=(*report.rows, *many)))
+    assert len(places(drawings(shown)[0], "dot")) <= 2 * MOST_ROWS
+    assert re.search(r"\d+ more slices and views", shown)
+
+
+def test_nothing_is_drawn_of_a_report_in_which_nothing_moved() -> None:
+    assert forest_view(replace(gate_report("promote"), rows=())) == ""
+
+
+def test_names_from_outside_are_drawn_literally() -> None:
+    report = gate_report("reject")
+    hostile = replace(report, rows=tuple(replace(row, slice=f"de/{HOSTILE}") for row in report.rows))
+    assert "<img" not in forest_view(hostile)
+    assert any("de/<img" in text for text in words_on(drawings(forest_view(hostile))[0]))
+
+
+def test_every_drawing_stays_inside_its_width() -> None:
+    broad, narrow = drawings(forest_view(gate_report("review")))
+    for drawing, width in ((broad, BROAD), (narrow, NARROW)):
+        assert float(drawing.attrib["width"]) == width
+        assert all(0 <= x <= width for x in places(drawing, "dot"))
+
+
+def test_losses_are_curves_from_the_first_to_the_newest_with_a_table() -> None:
+    curve = [{"at": n / 4, "terms": {"pull": 4.0 - n, "hold": 0.5}} for n in range(4)]
+    shown = curves_view({"curve": curve})
+    for drawing in drawings(shown):
+        assert (
+            sum("curve" in path.attrib["class"].split() for path in drawing.iter("path")) == 4
+        )  # with the key
+        assert {"pull", "hold", "epochs"} <= set(words_on(drawing))
+    assert "| pull | 4.000 | 1.000 |" in shown
+
+
+def test_one_point_is_no_curve() -> None:
+    assert curves_view({}) == ""
+    assert curves_view({"curve": [{"at": 1.0, "terms": {"pull": 1.0}}]}) == ""
