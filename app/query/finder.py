@@ -24,6 +24,7 @@ from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
 
 VECTORS, CAPTIONS = "vectors", "captions"
+_HELP = "Give an English translation with it, or upload pairs in this language and teach them."
 
 
 class Finder:
@@ -54,8 +55,7 @@ class Finder:
         Raises:
             BadQuery: a part, filter or cursor cannot be used, or the release cannot re-rank.
         """
-        digest = question.digest()
-        offset = start_of(question.cursor, snapshot.release.id, digest)
+        offset = start_of(question, snapshot.release.id)
         k = max(1, min(question.k, MOST_RESULTS))
         allowed = question.filters.allowed(self._catalog)
         started = time.perf_counter()
@@ -71,6 +71,7 @@ class Finder:
         if question.explain:
             page = search.explained(page)
         goes_on = len(hits) > offset + k and offset + k < FURTHEST
+        unlearned = _unlearned(snapshot, question, encoded)
         end = time.perf_counter()
         return QueryAnswer(
             release=snapshot.release.id,
@@ -78,7 +79,8 @@ class Finder:
             query=_query(question, encoded),
             language=" + ".join(one.language for one in encoded.readings if one.language),
             detected=encoded.guesses,
-            note=_helped(snapshot, question, encoded),
+            note=encoded.note + (f" {_HELP}" if unlearned else ""),
+            unlearned=unlearned,
             hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
             encode_seconds=encoding - started,
             index_seconds=end - encoding - search.rerank_seconds,
@@ -88,7 +90,7 @@ class Finder:
             gallery=len(snapshot.generation),
             searched=search.available,
             first=offset,
-            next=cursor_of(Place(snapshot.release.id, digest, offset + k)) if goes_on else "",
+            next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
             relevance=_best(hits),
             captions=self._nearest_captions(snapshot, question, encoded),
             eta=None if eta is None else eta.value,
@@ -252,11 +254,11 @@ def _query(question: Question, encoded: Encoded) -> str:
     return encoded.text if is_one_text(question) else written(question.terms)
 
 
-def _helped(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:
-    """Returns the note, and for words in no learned language what helps."""
+def _unlearned(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:
+    """Returns the language of words in no learned language that come without a translation; else ""."""
     if not encoded.guesses or question.translation or encoded.guesses[0][0] in snapshot.languages:
-        return encoded.note
-    return f"{encoded.note} Give an English translation with it, or upload pairs in this language and teach them."
+        return ""
+    return encoded.guesses[0][0]
 
 
 def _best(hits: Sequence[Hit]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.errors import BadQuery, UnknownRelease
+from app.query.question import Question
 from app.search import Snapshot
 
 FURTHEST = 5000
@@ -46,9 +47,14 @@ def place_of(cursor: str) -> Place:
         place = Place(str(release), str(digest), int(offset))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
         raise BadQuery("This is no page cursor. Take it from the answer before, or leave it out.") from error
-    if not 0 <= place.offset <= FURTHEST:
-        raise BadQuery(f"Pages reach {FURTHEST} pictures. Use a filter to see others.")
+    _reachable(place.offset)
     return place
+
+
+def _reachable(offset: int) -> int:
+    if not 0 <= offset <= FURTHEST:
+        raise BadQuery(f"Pages reach {FURTHEST} pictures. Use a filter to see others.")
+    return offset
 
 
 def snapshot_of(cursor: str, load: Callable[[str], Snapshot]) -> Snapshot:
@@ -70,21 +76,23 @@ def snapshot_of(cursor: str, load: Callable[[str], Snapshot]) -> Snapshot:
         ) from error
 
 
-def start_of(cursor: str, release: str, digest: str) -> int:
-    """Returns at which hit the page of a cursor begins; 0 without a cursor.
+def start_of(question: Question, release: str) -> int:
+    """Returns at which hit the page of a question begins: at its cursor's place, else after its offset.
 
     Raises:
-        BadQuery: the cursor belongs to another question or another release's answer.
+        BadQuery: the cursor belongs to another question or another release's answer, or the page lies too deep.
     """
-    if not cursor:
-        return 0
-    place = place_of(cursor)
+    if not question.cursor:
+        return _reachable(question.offset)
+    if question.offset:
+        raise BadQuery("A page begins at a cursor or after an offset. Leave one of them out.")
+    place = place_of(question.cursor)
     if place.release != release:
         raise BadQuery(
             f"This page belongs to an answer of release {place.release[:40]}; {release} was asked. "
             "Leave the release or the cursor out."
         )
-    if place.digest != digest:
+    if place.digest != question.digest():
         raise BadQuery(
             "This page cursor belongs to another query. Ask the same query again, or leave it out."
         )

@@ -36,6 +36,7 @@ class Question:
         filters: which pictures may be found.
         k: hits a page.
         cursor: of a page after the first, from the answer before.
+        offset: hits to pass over where there is no cursor, for pages by number.
         mode: vectors, captions, or both fused.
         fold: show of near-copies only the best, the others with it.
         rerank: order the first 50 by the release's fusion encoder.
@@ -52,6 +53,7 @@ class Question:
     filters: Filters = field(default_factory=Filters)
     k: int = 24
     cursor: str = ""
+    offset: int = 0
     mode: Mode = Mode.VECTORS
     fold: bool = False
     rerank: bool = False
@@ -91,6 +93,7 @@ class QueryAnswer(Answer):
         relevance: of the best hit; empty where nobody can say, or there is none.
         captions: nearest to the query.
         eta: how much the translation counted, 0 … 1; None where there was none.
+        unlearned: the language of its words, where the release has not learned it and no translation was given.
     """
 
     terms: tuple[Term, ...] = ()
@@ -102,3 +105,4 @@ class QueryAnswer(Answer):
     relevance: str = ""
     captions: tuple[FoundCaption, ...] = ()
     eta: float | None = None
+    unlearned: str = ""

@@ -128,7 +128,11 @@ class FoundCaptionOut(BaseModel):
 
 
 class SearchResponse(BaseModel):
-    """Hits, and the release that found them; `next` is the cursor of the next page, empty when there is none."""
+    """Hits, and the release that found them.
+
+    `next` is the cursor of the next page, empty when there is none; `unlearned` the language of the words where the
+    release has not learned it and no translation was given.
+    """
 
     release: str
     commit: int
@@ -147,6 +151,7 @@ class SearchResponse(BaseModel):
     relevance: str = ""
     captions: list[FoundCaptionOut] = []
     eta: float | None = None
+    unlearned: str = ""
 
 
 def search_response(answer: Answer, found: dict[str, Found]) -> SearchResponse:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from app.errors import BadQuery
 from app.query.filters import Filters
 from app.query.grammar import HEAVIEST, MOST_PARTS, Kind, Term
+from app.query.pages import FURTHEST
 from app.query.parts import decoded, no_file, query_terms
 from app.query.question import Mode, Question
 from app.query.relevance import Relevance
@@ -76,6 +77,9 @@ class SearchRequest(Strict):
     )
     k: int | None = Field(default=None, ge=1, le=1000)
     cursor: str = Field(default="", max_length=400, description="`next` of the answer before.")
+    offset: int = Field(
+        default=0, ge=0, le=FURTHEST, description="Hits to pass over, where there is no cursor."
+    )
     mode: Mode = Mode.VECTORS
     domains: list[Name] | None = Field(default=None, max_length=100)
     languages: list[Name] | None = Field(default=None, max_length=100)
@@ -135,6 +139,7 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
         filters=_filters(body),
         k=body.k or default_k,
         cursor=body.cursor,
+        offset=body.offset,
         mode=body.mode,
         fold=body.dedup,
         rerank=body.rerank,

@@ -51,7 +51,7 @@ def search(body: SearchRequest, state: State) -> SearchResponse:
     ]
     described.index_size, described.searched = answer.gallery, answer.searched
     described.first, described.next, described.relevance = answer.first, answer.next, answer.relevance
-    described.eta = answer.eta
+    described.eta, described.unlearned = answer.eta, answer.unlearned
     described.captions = [
         FoundCaptionOut(text=one.text, language=one.language, score=one.score, images=list(one.images))
         for one in answer.captions

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,6 @@ from app.search import AUTO
 
 CAPTIONS = 8
 """Captions that a query by pictures shows beside the pictures it finds."""
-MODES = [
-    ("Pictures and captions", Mode.HYBRID.value),
-    ("How pictures look", Mode.VECTORS.value),
-    ("Words of captions", Mode.CAPTIONS.value),
-]
 
 
 @dataclass(frozen=True)
@@ -34,22 +29,34 @@ class Asked:
         files: pictures that were dropped into the box, where Gradio put them.
         item: id of a picture of the gallery to find more like; "" for none.
         language: of the text, or "auto".
+        translation: of the text into English.
         domains: only pictures of these.
         languages: only pictures captioned in one of these.
+        chunks: only pictures of these, by their ids.
         caption: only pictures with a caption that has all these words.
+        since: taken in on this day or later, such as 2026-01-31.
+        until: taken in on this day or earlier.
         mode: what is looked up.
         fold: show of near-copies only the best.
+        rerank: the first hits of a text in the order of the release's fusion encoder.
+        offset: hits before the first that is shown.
     """
 
     text: str = ""
     files: tuple[str, ...] = ()
     item: str = ""
     language: str = AUTO
-    domains: Sequence[str] = ()
-    languages: Sequence[str] = ()
+    translation: str = ""
+    domains: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
     caption: str = ""
+    since: str = ""
+    until: str = ""
     mode: str = Mode.VECTORS.value
     fold: bool = False
+    rerank: bool = False
+    offset: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -80,14 +87,25 @@ class Asked:
             tuple(terms),
             pictures,
             language=self.language,
-            filters=Filters(
-                languages=tuple(self.languages), domains=tuple(self.domains), caption=self.caption.strip()
-            ),
+            translation=self.translation,
+            filters=self._filters(),
             k=k,
             cursor=cursor,
-            mode=Mode(self.mode) if is_text else Mode.VECTORS,
+            offset=0 if cursor else self.offset,
+            mode=_mode(self.mode) if is_text else Mode.VECTORS,
             fold=self.fold,
-            captions=0 if is_text or cursor else CAPTIONS,
+            rerank=self.rerank and is_text,
+            captions=0 if is_text or cursor or self.offset else CAPTIONS,
+        )
+
+    def _filters(self) -> Filters:
+        return Filters(
+            languages=self.languages,
+            domains=self.domains,
+            chunks=self.chunks,
+            since=_day(self.since),
+            until=_day(self.until),
+            caption=self.caption.strip(),
         )
 
 
@@ -96,6 +114,22 @@ def box_values(box: Any) -> tuple[str, tuple[str, ...]]:
     if isinstance(box, dict):
         return str(box.get("text") or ""), tuple(str(file) for file in box.get("files") or ())
     return str(box or ""), ()
+
+
+def _mode(name: str) -> Mode:
+    try:
+        return Mode(name)
+    except ValueError as error:
+        raise BadQuery(f"{name[:40]!r} is nothing to look at; use one of {', '.join(Mode)}.") from error
+
+
+def _day(text: str) -> date | None:
+    if not text.strip():
+        return None
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError as error:
+        raise BadQuery(f"A day is written as 2026-01-31; found {text.strip()[:40]!r}.") from error
 
 
 def _bytes(file: str) -> bytes:

@@ -22,6 +22,7 @@ from app.ui.releases import add_releases_tab
 from app.ui.search import add_search_tab
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from app.ui.update import add_update_tab
+from app.ui.words import TRANSLATIONS, label
 
 # Files that people chose on a screen are copied to the inbox at once; what Gradio keeps of them may go.
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
@@ -61,14 +62,14 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
     """Builds the page with Search and Compare; in a demo's home the guide comes first."""
     blocks = _blocks("Perennial")
     with blocks:
-        _masthead("Image search that keeps learning", "[Teach it →](/admin/)")
+        _masthead(label("tagline_search"), label("to_teach"))
         with gr.Tabs(elem_classes="tabs"):
             if guide is not None:
-                with gr.Tab("Guide", id="guide"):
+                with gr.Tab(label("tab_guide"), id="guide"):
                     add_guide_tab(blocks, guide)
-            with gr.Tab("Search", id="search"):
+            with gr.Tab(label("tab_search"), id="search"):
                 add_search_tab(blocks, serving)
-            with gr.Tab("Compare", id="compare") as tab:
+            with gr.Tab(label("tab_compare"), id="compare") as tab:
                 add_compare_tab(serving, tab)
         add_client_api(serving)
     return blocks
@@ -78,11 +79,11 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
     """Builds the page with Update and Releases."""
     blocks = _blocks("Perennial · teaching")
     with blocks:
-        _masthead("Teach a language or a way of drawing; only what passes goes live", "[← Search](/)")
+        _masthead(label("tagline_teach"), label("to_search"))
         with gr.Tabs(elem_classes="tabs"):
-            with gr.Tab("Update", id="update"):
+            with gr.Tab(label("tab_update"), id="update"):
                 add_update_tab(blocks, serving, access)
-            with gr.Tab("Releases", id="releases") as tab:
+            with gr.Tab(label("tab_releases"), id="releases") as tab:
                 add_releases_tab(blocks, serving, access, tab)
     return blocks
 
@@ -96,12 +97,12 @@ def _blocks(title: str) -> gr.Blocks:
     )
 
 
-def _masthead(line: str, elsewhere: str) -> None:
+def _masthead(line: object, elsewhere: object) -> None:
     with gr.Row(elem_classes="masthead"):
         with gr.Column(scale=5, min_width=240):
-            gr.Markdown(f"# Perennial\n\n{line}")
+            gr.Markdown("# Perennial\n\n" + str(line))
         with gr.Column(scale=1, min_width=140):
-            gr.Markdown(elsewhere, elem_classes="elsewhere")
+            gr.Markdown(str(elsewhere), elem_classes="elsewhere")
 
 
 def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_bytes: int) -> None:
@@ -119,6 +120,7 @@ def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_by
         run_history=False,
         pwa=False,
         footer_links=[],
+        i18n=TRANSLATIONS,
         theme=perennial_theme(),
         head=f'<script src="assets/{SCRIPT.name}" defer></script>',
         css_paths=[STYLE_SHEET],

@@ -1,4 +1,8 @@
-"""The Search tab: words or a picture in, pictures out, and everything known of the one that is chosen."""
+"""The Search tab: words or a picture in, pictures out, and everything known of the one that is chosen.
+
+A search has an address (`address.py`). The line above the pictures links to it; `pages.js` puts it into the browser's
+own address, and hands addresses back when a person goes back, follows a caption or an earlier search.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,19 @@ from typing import Any
 import gradio as gr
 
 from app.errors import CaptionsNotReady, NoRelease
-from app.query.question import Mode, QueryAnswer
-from app.search import AUTO
+from app.query.question import QueryAnswer
 from app.server.serving import OWN_ERRORS, Serving
-from app.ui import wording
+from app.ui import search_words, wording
 from app.ui.access import base_of
-from app.ui.asking import MODES, Asked, box_values
-from app.ui.grid import picture_grid, shown
+from app.ui.address import asked_of
+from app.ui.asking import Asked, box_values
+from app.ui.grid import Picture, picture_grid, shown
+from app.ui.screen import Screen
+from app.ui.search_details import Details
+from app.ui.search_filters import FilterRow
+from app.ui.words import label, words_of
 
 _MOST = 480
-Found = list[tuple[str, float]]
-"""Id and score of each picture on the screen, best first."""
 Outputs = tuple[Any, ...]
 
 
@@ -32,29 +38,42 @@ class _SearchTab:
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
-        self.page = serving.settings.default_k
+        self.size = serving.settings.default_k
         self._draw_question()
-        self.status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
+        with gr.Row(elem_classes="bar"):
+            self.status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
+            self.sizes = gr.Radio(
+                [(label(f"size_{size}"), size) for size in ("small", "medium", "large")],
+                value="medium",
+                label=label("size"),
+                elem_id="size",
+                elem_classes="sizes",
+                visible=False,
+                interactive=True,
+            )
         self.empty = gr.Markdown(
-            wording.NOTHING_YET, elem_classes="empty", elem_id="empty", latex_delimiters=[]
+            label("nothing_yet"), elem_classes="empty", elem_id="empty", latex_delimiters=[]
         )
         self.said = gr.Markdown(
-            visible=False, elem_classes="found-captions", elem_id="found-captions", latex_delimiters=[]
+            visible=False,
+            elem_classes=["found-captions", "captions"],
+            elem_id="found-captions",
+            latex_delimiters=[],
         )
-        self.asked = gr.State(Asked())
-        self.found = gr.State([])
-        self.next = gr.State("")
-        self.chosen = gr.State("")
+        self.screen = gr.State(Screen())
         with gr.Row():
             with gr.Column(scale=5, min_width=320):
                 self.grid = picture_grid("results", visible=False)
-                self.more = gr.Button("Show more", visible=False, elem_id="more")
-            self._draw_details()
+                with gr.Row(elem_classes="paging"):
+                    self.before = gr.Button(label("page_before"), visible=False, elem_id="page-before")
+                    self.more = gr.Button(label("show_more"), visible=False, elem_id="more")
+                    self.after = gr.Button(label("page_after"), visible=False, elem_id="page-after")
+            self.details = Details(serving)
 
     def _draw_question(self) -> None:
         with gr.Row(equal_height=True, elem_classes="ask"):
             self.box = gr.MultimodalTextbox(
-                placeholder="Describe a picture, or drop one here …",
+                placeholder=label("box"),
                 show_label=False,
                 container=False,
                 sources=["upload"],
@@ -66,41 +85,26 @@ class _SearchTab:
                 elem_id="query",
                 autofocus=True,
             )
-        with (
-            gr.Accordion("Language and filters", open=False, elem_classes="fold", elem_id="filters"),
-            gr.Row(elem_classes="chips"),
-        ):
-            self._draw_filters()
-
-    def _draw_filters(self) -> None:
-        width: dict[str, Any] = {"min_width": 170}
-        self.language = gr.Dropdown(
-            [("Any language", AUTO)], value=AUTO, label="Language of the words", elem_id="language", **width
-        )
-        self.domains = gr.Dropdown([], multiselect=True, label="Domains", elem_id="domains", **width)
-        self.spoken = gr.Dropdown([], multiselect=True, label="Captioned in", elem_id="captioned", **width)
-        self.words = gr.Textbox(label="Captions with", elem_id="captions-with", max_length=500, **width)
-        self.mode = gr.Dropdown(
-            MODES, value=Mode.VECTORS.value, label="Look at", elem_id="mode", filterable=False, **width
-        )
-        self.fold = gr.Checkbox(False, label="Fold near-copies", elem_id="fold", **width)
-
-    def _draw_details(self) -> None:
-        with gr.Column(
-            scale=3, min_width=300, visible=False, elem_classes="details", elem_id="details"
-        ) as self.panel:
-            self.picture = gr.Markdown(latex_delimiters=[], elem_id="picture")
-            with gr.Row():
-                self.similar = gr.Button("More like this", size="sm", min_width=120, elem_id="similar")
-                self.close = gr.Button("Close", size="sm", min_width=80, elem_id="close")
-            self.facts = gr.Markdown(latex_delimiters=[], elem_id="facts")
+        self.filters = FilterRow(self.serving)
+        # Hidden: `pages.js` writes the addresses into it that a person goes to without loading the page again.
+        self.address = gr.Textbox("", show_label=False, elem_id="address", elem_classes="unseen")
 
     def connect(self, blocks: gr.Blocks) -> None:
         """Connects the components with what happens on them."""
-        filters: list[Any] = [self.language, self.domains, self.spoken, self.words, self.mode, self.fold]
-        screen = [self.status, self.said, self.grid, self.more, self.empty, self.panel]
-        outputs = [*screen, self.asked, self.found, self.next]
-        quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        filters = self.filters.parts
+        outputs = [
+            self.status,
+            self.sizes,
+            self.said,
+            self.grid,
+            self.before,
+            self.more,
+            self.after,
+            self.empty,
+            self.details.panel,
+            self.filters.fold,
+            self.screen,
+        ]
         # Programs call `client_api`.
         search: dict[str, Any] = {
             "api_visibility": "private",
@@ -109,137 +113,147 @@ class _SearchTab:
             "show_progress": "minimal",
             "show_progress_on": [self.grid],
         }
-        changed = [filter_.input for filter_ in filters if filter_ is not self.words]
-        gr.on(
-            [self.box.submit, self.words.submit, *changed],
-            self._search,
-            [self.box, *filters],
-            outputs,
-            **search,
-        )
-        self.more.click(self._next_page, [self.asked, self.found, self.next], outputs, **search)
-        self.similar.click(self._more_like, [self.chosen, *filters], outputs, **search)
-        details = [self.panel, self.picture, self.facts, self.chosen]
-        self.grid.select(self._choose, [self.found], details, **quiet)
-        self.close.click(_closed, None, details, **quiet)
-        menus = [self.language, self.domains, self.spoken, self.empty]
+        asking = [self.box.submit, *(one.submit for one in self.filters.typed)]
+        asking += [one.input for one in self.filters.chosen]
+        gr.on(asking, self._search, [self.box, *filters], outputs, **search)
+        gr.on([self.more.click], self._more, [self.screen], outputs, **search)
+        gr.on([self.before.click], self._page_before, [self.screen], outputs, **search)
+        gr.on([self.after.click], self._page_after, [self.screen], outputs, **search)
+        self.details.similar.click(self._more_like, [self.details.chosen, *filters], outputs, **search)
+        self.details.connect(self.grid, self.screen)
+        everything = [self.box, *filters, *outputs]
+        self.address.submit(self._go, [self.address], everything, **search)
         # Not queued: events that begin together when a page opens would race for the one stream of the queue.
-        blocks.load(self._menus, None, menus, queue=False, **quiet)
+        blocks.load(
+            self._open, None, everything, queue=False, api_visibility="private", show_progress="hidden"
+        )
 
-    def _menus(self) -> Outputs:
+    # What a person sets off
+
+    def _open(self, request: gr.Request) -> Outputs:
+        inner = request.request
+        return self._go(f"?{inner.url.query}" if inner is not None else "", request)
+
+    def _go(self, address: str, request: gr.Request) -> Outputs:
+        """Shows the search of an address: in the box and the filters, and what it finds."""
+        say = words_of(request)
         try:
             snapshot = self.serving.snapshot()
         except NoRelease as error:
-            said = gr.Markdown(f"## Nothing to search yet\n\n{wording.escaped(error)}")
-            return gr.skip(), gr.skip(), gr.skip(), said
-        catalog = self.serving.workspace.catalog
-        hint = wording.NOTHING_YET if len(snapshot.generation) else wording.EMPTY_GALLERY
-        return (
-            gr.Dropdown(choices=wording.language_choices(snapshot.release, snapshot.languages)),
-            gr.Dropdown(choices=list(catalog.domains())),
-            gr.Dropdown(choices=wording.plain_languages(catalog.languages())),
-            gr.Markdown(hint),
-        )
+            hint = f"{say('not_live')}\n\n{wording.escaped(error)}"
+            return *([gr.skip()] * (1 + len(self.filters.parts))), *_nothing("", hint)
+        asked, missing = self.filters.known(asked_of(address), snapshot)
+        if asked.is_empty:
+            hint = say("nothing_yet" if len(snapshot.generation) else "empty_gallery")
+            outputs = _nothing(search_words.missing(missing, say), hint)
+        else:
+            outputs = self._page(asked, request, said=search_words.missing(missing, say))
+        return {"text": asked.text, "files": []}, *self.filters.shown(asked, snapshot, say), *outputs
 
     def _search(self, request: gr.Request, box: Any, *filters: Any) -> Outputs:
         text, files = box_values(box)
-        return self._first_page(replace(_filtered(filters), text=text, files=files), request)
+        asked = replace(self.filters.asked(filters), text=text, files=files)
+        return (
+            _nothing("", words_of(request)("nothing_yet")) if asked.is_empty else self._page(asked, request)
+        )
 
     def _more_like(self, request: gr.Request, image_id: str, *filters: Any) -> Outputs:
-        return self._first_page(replace(_filtered(filters), item=image_id), request)
+        return self._page(replace(self.filters.asked(filters), item=image_id, translation=""), request)
 
-    def _first_page(self, asked: Asked, request: gr.Request) -> Outputs:
-        if asked.is_empty:
-            return _nothing("", wording.NOTHING_YET)
-        return self._page(asked, [], "", request)
+    def _more(self, request: gr.Request, screen: Screen) -> Outputs:
+        return self._page(screen.asked, request, before=screen)
 
-    def _next_page(self, asked: Asked, found: Found, cursor: str, request: gr.Request) -> Outputs:
-        return self._page(asked, found, cursor, request)
+    def _page_before(self, request: gr.Request, screen: Screen) -> Outputs:
+        offset = max(0, screen.asked.offset - self.size)
+        return self._page(replace(screen.asked, offset=offset), request, release=screen.release)
 
-    def _page(self, asked: Asked, found: Found, cursor: str, request: gr.Request) -> Outputs:
-        """Answers one page; what is on the screen already stays before it."""
+    def _page_after(self, request: gr.Request, screen: Screen) -> Outputs:
+        offset = screen.asked.offset + len(screen.found)
+        return self._page(replace(screen.asked, offset=offset), request, release=screen.release)
+
+    # What is answered
+
+    def _page(
+        self,
+        asked: Asked,
+        request: gr.Request,
+        *,
+        before: Screen | None = None,
+        release: str = "",
+        said: str = "",
+    ) -> Outputs:
+        """Answers one page.
+
+        Args:
+            asked: what is asked, with the offset of the first picture on the screen.
+            request: of the browser.
+            before: what is on the screen and stays there, before the page.
+            release: that is to answer; "" for the live one, or that of the page before.
+            said: about the search, before anybody has answered it.
+        """
+        say = words_of(request)
         try:
-            answer, note = self._find(asked, cursor)
+            answer, note = self._find(asked, before.next if before else "", release)
+            record = self.serving.workspace.releases.release(answer.release)
         except OWN_ERRORS as error:
-            return _nothing(f"**{wording.escaped(error)}**", wording.NOTHING_YET)
-        found = [*found, *((hit.image_id, hit.score) for hit in answer.hits)]
+            return _nothing(f"**{wording.escaped(error)}**", say("nothing_yet"))
+        kept = before.found if before else ()
+        found = (*kept, *((hit.image_id, hit.score) for hit in answer.hits))
+        screen = Screen(asked, found, answer.next, answer.release, answer.query)
+        line = search_words.answer_line(answer, record, asked.offset, len(found), say)
+        lines = [
+            f"{line} · {search_words.links(asked, say)}",
+            said,
+            search_words.notes(answer, say),
+            wording.escaped(note),
+        ]
+        status = "  \n".join(one for one in lines if one)
         if not found:
-            is_filtered = answer.searched < answer.gallery
-            return _nothing(
-                wording.answer_line(answer), wording.NO_HITS if is_filtered else wording.EMPTY_GALLERY
-            )
-        captions = wording.found_captions(answer)
+            return _nothing(status, say("no_hits" if answer.searched < answer.gallery else "empty_gallery"))
+        captions = search_words.found_captions(answer, say)
         return (
-            wording.answer_line(answer, len(found)) + note,
+            status,
+            gr.Radio(visible=True),
             gr.Markdown(captions, visible=bool(captions)),
-            shown(self._pictures(found, answer, request)),
+            shown(self._pictures(screen, answer, request)),
+            gr.Button(visible=asked.offset > 0),
             gr.Button(visible=bool(answer.next) and len(found) < _MOST),
+            gr.Button(visible=bool(answer.next)),
             gr.Markdown(visible=False),
             gr.Column(visible=False),
-            asked,
-            found,
-            answer.next,
+            self.filters.heading(asked, say, is_open=bool(answer.unlearned)),
+            screen,
         )
 
-    def _find(self, asked: Asked, cursor: str) -> tuple[QueryAnswer, str]:
+    def _find(self, asked: Asked, cursor: str, release: str) -> tuple[QueryAnswer, str]:
         """Answers a page; while captions are still being read, without them and with a note that says so."""
         longest = self.serving.settings.max_query_characters
-        question = asked.question(longest=longest, k=self.page, cursor=cursor)
+        question = asked.question(longest=longest, k=self.size, cursor=cursor)
         try:
-            return self.serving.find(question), ""
+            return self.serving.find(question, release=release or None), ""
         except CaptionsNotReady as error:
-            return self.serving.find(replace(question, captions=0)), f"  \n{wording.escaped(error)}"
+            without = replace(question, captions=0)
+            return self.serving.find(without, release=release or None), str(error)
 
-    def _pictures(self, found: Found, answer: QueryAnswer, request: gr.Request) -> Any:
+    def _pictures(self, screen: Screen, answer: QueryAnswer, request: gr.Request) -> list[Picture]:
         language = answer.language.split(" + ")[0]
-        said = self.serving.found([image_id for image_id, _ in found], language, most=1)
+        said = self.serving.found([image_id for image_id, _ in screen.found], language, most=1)
         words = {image_id: one.captions[0].text for image_id, one in said.items() if one.captions}
-        return wording.hit_pictures(found, words, wording.base_address(*base_of(request)))
-
-    def _choose(self, found: Found, request: gr.Request, event: gr.SelectData) -> Outputs:
-        place = event.index if isinstance(event.index, int) else -1
-        if not 0 <= place < len(found):
-            return _closed()
-        image_id, score = found[place]
-        catalog = self.serving.workspace.catalog
-        larger, facts = wording.picture_details(
-            image_id,
-            catalog.image(image_id),
-            catalog.captions_of(image_id),
-            score=score,
-            rank=place + 1,
-            base=wording.base_address(*base_of(request)),
-        )
-        return gr.Column(visible=True), larger, facts, image_id
-
-
-def _filtered(filters: tuple[Any, ...]) -> Asked:
-    language, domains, spoken, words, mode, fold = filters
-    return Asked(
-        language=language or AUTO,
-        domains=domains or (),
-        languages=spoken or (),
-        caption=words or "",
-        mode=mode or Mode.VECTORS.value,
-        fold=bool(fold),
-    )
-
-
-def _closed() -> Outputs:
-    """The outputs when no picture is chosen."""
-    return gr.Column(visible=False), "", "", ""
+        return wording.hit_pictures(screen.found, words, wording.base_address(*base_of(request)))
 
 
 def _nothing(line: str, hint: str) -> Outputs:
     """The outputs of a search that shows no picture."""
     return (
         line,
+        gr.Radio(visible=False),
         gr.Markdown(visible=False),
         shown([], visible=False),
         gr.Button(visible=False),
+        gr.Button(visible=False),
+        gr.Button(visible=False),
         gr.Markdown(hint, visible=True),
         gr.Column(visible=False),
-        Asked(),
-        [],
-        "",
+        gr.skip(),
+        Screen(),
     )

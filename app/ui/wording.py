@@ -6,35 +6,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from app.query.question import QueryAnswer
 from app.releases.commits import CommitRecord
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import AUTO, Answer, CompareAnswer
 from app.ui.grid import Picture
 from app.ui.language_names import english_name, own_name
-from ingest.pair import Caption, ImageId
-from ingest.records import ImageRecord
+from ingest.pair import ImageId
 from model_updates.evaluation import View
 from model_updates.gate.report import points
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-
-NOTHING_YET = (
-    "## Describe a picture\n\n"
-    "Type what it shows, in any language of the list, and press Enter. "
-    "Whole phrases work better than single words: *two red boats on a beach at sunset*."
-)
-EMPTY_GALLERY = (
-    "## There are no pictures yet\n\n"
-    "Open [Teach](/admin/) and upload a chunk: a zip of pictures with a table of captions, or a folder's worth of "
-    "pictures with a text file beside each. Pictures without captions can be searched too."
-)
-NO_HITS = (
-    "## No picture fits these filters\n\n"
-    "Choose fewer domains, or none, to search the whole gallery."
-)  # fmt: skip
 
 
 def escaped(text: object) -> str:
@@ -60,30 +43,6 @@ def recall_badge(release: ReleaseRecord, language: str) -> str:
 def plain_languages(tags: Iterable[str]) -> list[tuple[str, str]]:
     """Returns a menu of languages by their own names."""
     return [(own_name(tag), tag) for tag in tags]
-
-
-RELEVANCE = {
-    "strong": "a strong match",
-    "weak": "weak matches",
-    "nothing": "probably nothing here fits; these are the nearest",
-}
-
-
-def found_captions(answer: QueryAnswer) -> str:
-    """Returns the captions that a picture found, as a list; "" where it found none or was not asked for any."""
-    lines = [f"- `{one.language}` {escaped(one.text)}" for one in answer.captions]
-    return "\n".join(["## Captions that fit", "", *lines]) if lines else ""
-
-
-def answer_line(answer: QueryAnswer, count: int | None = None) -> str:
-    """Returns the line above the results: how many, read as which language, from which release, how fast."""
-    milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds + answer.rerank_seconds)
-    number = len(answer.hits) if count is None else count
-    reading = [f"**{_reading(answer)}**"] if answer.language else []
-    worth = [RELEVANCE[answer.relevance]] if answer.relevance else []
-    parts = [f"{number} picture{'' if number == 1 else 's'}", *worth, *reading, f"release `{answer.release}`"]
-    line = " · ".join([*parts, f"{milliseconds:.0f} ms"])
-    return f"{line}  \n{escaped(answer.note)}" if answer.note else line
 
 
 Words = Mapping[ImageId, str]
@@ -154,31 +113,6 @@ def _by_slice_then_view(key: tuple[str, str, str]) -> tuple[str, str, int]:
 COMPARED_HEADERS = ["slice", "images"] + [
     f"{name} {part}" for name in LABELS.values() for part in ("A", "B", "Δ")
 ]
-
-
-def picture_details(
-    image_id: str,
-    record: ImageRecord | None,
-    captions: Iterable[Caption],
-    *,
-    score: float,
-    rank: int,
-    base: str,
-) -> tuple[str, str]:
-    """Returns the larger picture and, below it, everything known of it."""
-    facts = [("Score", f"{score:.4f}"), ("Rank", str(rank))]
-    if record is not None:
-        facts += [
-            ("Domain", escaped(record.domain)),
-            ("Split", record.split.value),
-            ("Size", f"{record.width} × {record.height} {escaped(record.format)}"),
-            ("Chunk", record.chunk_id),
-        ]
-    facts.append(("Id", f"{image_id[:20]}…"))
-    known = "  \n".join(f"{name} **{value}**" for name, value in facts)
-    spoken = "\n".join(f"- `{caption.language}` {escaped(caption.text)}" for caption in captions)
-    picture = f"[![picture {rank}]({base}/v1/images/{image_id})]({base}/v1/images/{image_id})"
-    return picture, f"## Captions\n\n{spoken or 'This picture has none.'}\n\n{known}"
 
 
 def release_rows(releases: Sequence[ReleaseRecord], live: str | None) -> list[list[str]]:

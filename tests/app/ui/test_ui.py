@@ -14,8 +14,6 @@ from app.search import CompareAnswer, Hit
 from app.ui import update_words, wording
 from app.ui.language_names import english_name, own_name
 from app.ui.theme import STYLE_SHEET, perennial_theme
-from ingest.pair import Caption, Split
-from ingest.records import ImageRecord
 
 UI = Path(wording.__file__).parent
 
@@ -36,27 +34,6 @@ def _release(number: int = 1, **manifest: Any) -> ReleaseRecord:
 def _slice(language: str, captions: int, r10: float) -> SliceSummary:
     recalls = {"t2i_r1": r10 / 2, "t2i_r5": r10 / 1.5, "t2i_r10": r10}
     return SliceSummary(language, "photo", captions, captions, recalls)
-
-
-def test_the_answer_line_says_language_release_and_time() -> None:
-    line = wording.answer_line(_answer("a", "b"))
-    assert "2 pictures" in line
-    assert "detected: German (0.93)" in line
-    assert "`r3-1a2b3c4d`" in line
-    assert "5 ms" in line
-
-
-def test_an_unsure_detection_names_both_languages_and_says_so() -> None:
-    unsure = _answer(
-        "a", language="de + nl", detected=(("de", 0.51), ("nl", 0.49)), note="unsure; both searched"
-    )
-    line = wording.answer_line(unsure)
-    assert "German (0.51) or Dutch (0.49)" in line
-    assert "both searched" in line
-
-
-def test_a_chosen_language_is_not_called_detected() -> None:
-    assert "language: German" in wording.answer_line(_answer("a", detected=(("de", 1.0),)))
 
 
 def test_the_language_menu_names_languages_in_themselves_with_recall() -> None:
@@ -129,17 +106,6 @@ def test_text_from_outside_is_shown_literally(text: str) -> None:
     import html
 
     assert html.unescape(shown.removeprefix("<p>").removesuffix("</p>\n")) == " ".join(text.split())
-
-
-def test_the_details_show_every_caption_with_its_language() -> None:
-    record = ImageRecord("f" * 64, "photo", Split.TEST, 640, 480, "JPEG", "abc123", True)
-    captions = [Caption("f" * 64, "de", "ein <b>Boot</b>"), Caption("f" * 64, "ja", "赤い船")]
-    picture, facts = wording.picture_details(
-        "f" * 64, record, captions, score=0.31234, rank=2, base="http://here"
-    )
-    assert f"http://here/v1/images/{'f' * 64}" in picture
-    for expected in ("`de` ein \\<b\\>Boot", "`ja` 赤い船", "0.3123", "640 × 480", "photo", "test", "abc123"):
-        assert expected in facts
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,154 @@
+"""The words of the Search tab: what was found, how it was read, what is known of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.languages import UNDETERMINED
+from app.query.question import Mode, QueryAnswer
+from app.releases.store import ReleaseRecord
+from app.search import AUTO
+from app.ui import wording
+from app.ui.address import address_of
+from app.ui.asking import Asked
+from app.ui.language_names import english_name, own_name
+from app.ui.wording import escaped
+from app.ui.words import BASE, ENGLISH, TABLES, Words
+from ingest.pair import Caption
+from ingest.records import ChunkRecord, ImageRecord
+
+ANY_LANGUAGE = TABLES[BASE]["any_language"]
+
+
+def modes(say: Words = ENGLISH) -> list[tuple[str, str]]:
+    """Returns the menu of what a query is looked up in."""
+    order = (Mode.HYBRID, Mode.VECTORS, Mode.CAPTIONS)
+    return [(say(f"mode_{mode.value}"), mode.value) for mode in order]
+
+
+def language_choices(
+    release: ReleaseRecord, languages: Sequence[str], say: Words = ENGLISH
+) -> list[tuple[str, str]]:
+    """Returns the language menu: detection first, then each learned language with how well it is found."""
+    _, *learned = wording.language_choices(release, languages)
+    return [(say("any_language"), AUTO), *learned]
+
+
+def chunk_choices(chunks: Iterable[ChunkRecord]) -> list[tuple[str, str]]:
+    """Returns the menu of chunks that have brought pictures, newest first."""
+    named = [(f"{one.name} · {one.created[:10]}", one.id) for one in chunks if one.in_gallery]
+    return named[::-1]
+
+
+def answer_line(answer: QueryAnswer, release: ReleaseRecord, first: int, count: int, say: Words) -> str:
+    """Returns the line above the results: how many, what they are worth, how the words were read, how fast.
+
+    Args:
+        answer: of the page shown last.
+        release: that answered, for how well it knows the language.
+        first: number of the first picture on the screen, from 0.
+        count: pictures on the screen.
+        say: the words.
+    """
+    milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds + answer.rerank_seconds)
+    parts = [
+        _number(answer, first, count, say),
+        *([say(f"relevance_{answer.relevance}")] if answer.relevance else []),
+        *([f"**{_reading(answer, release, say)}**"] if answer.language else []),
+        f"{say('release')} `{answer.release}`",
+        f"{milliseconds:.0f} ms",
+    ]
+    return " · ".join(parts)
+
+
+def links(asked: Asked, say: Words) -> str:
+    """Returns the link to a search, and one to a new one."""
+    address = address_of(asked)
+    fresh = f"[{say('new_search')}](?)"
+    return f"[{say('link')}]({address}) · {fresh}" if address else fresh
+
+
+def notes(answer: QueryAnswer, say: Words) -> str:
+    """Returns what has to be said about how words were read; for those in no learned language, what helps."""
+    if not answer.unlearned:
+        return escaped(answer.note)
+    unknown = answer.unlearned == UNDETERMINED
+    name = _name(answer.unlearned, say)
+    first = say("unlearned_unknown") if unknown else say("unlearned", language=f"**{escaped(name)}**")
+    return f"{first} {say('what_helps')}"
+
+
+def missing(names: Sequence[str], say: Words) -> str:
+    """Returns what an address asked for and no menu has; "" where it has all."""
+    return say("missing", names=", ".join(f"**{escaped(name[:40])}**" for name in names)) if names else ""
+
+
+def found_captions(answer: QueryAnswer, say: Words) -> str:
+    """Returns the captions that a picture found, each a search; "" where it found none."""
+    lines = [_caption(one.language, one.text) for one in answer.captions]
+    return "\n".join([f"## {say('captions_that_fit')}", "", *lines]) if lines else ""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A picture that was chosen, and the languages that the release has learned."""
+
+    image_id: str
+    score: float
+    rank: int
+    learned: Sequence[str]
+
+
+def picture_details(
+    chosen: Chosen, record: ImageRecord | None, captions: Iterable[Caption], base: str, say: Words
+) -> tuple[str, str]:
+    """Returns the larger picture and, below it, everything known of it; each caption is a search."""
+    facts = [(say("score"), f"{chosen.score:.4f}"), (say("rank"), str(chosen.rank))]
+    if record is not None:
+        facts += [
+            (say("domain"), escaped(record.domain)),
+            (say("split"), record.split.value),
+            (say("dimensions"), f"{record.width} × {record.height} {escaped(record.format)}"),
+            (say("chunk"), record.chunk_id),
+        ]
+    facts.append((say("id"), f"{chosen.image_id[:20]}…"))
+    known = "  \n".join(f"{name} **{value}**" for name, value in facts)
+    spoken = "\n".join(
+        _caption(one.language, one.text, is_learned=one.language in chosen.learned) for one in captions
+    )
+    address = f"{base}/v1/images/{chosen.image_id}"
+    picture = f"[![{say('rank')} {chosen.rank}]({address})]({address})"
+    return picture, f"## {say('captions')}\n\n{spoken or say('no_captions')}\n\n{known}"
+
+
+def _caption(language: str, text: str, *, is_learned: bool = True) -> str:
+    # In quotation marks it is words, whatever it contains; it cannot contain some itself.
+    asked = Asked(text='"{}"'.format(text.replace('"', " ")), language=language if is_learned else AUTO)
+    return f"- `{language}` [{escaped(text)}]({address_of(asked)})"
+
+
+def _number(answer: QueryAnswer, first: int, count: int, say: Words) -> str:
+    if first:
+        return say("pictures_from", first=first + 1, last=first + count, all=answer.searched)
+    return say("one_picture") if count == 1 else say("pictures", count=count)
+
+
+def _reading(answer: QueryAnswer, release: ReleaseRecord, say: Words) -> str:
+    shown = answer.language.split(" + ")
+    names = {tag: _with_badge(tag, release, say) for tag in shown}
+    if len(answer.detected) == 1 and len(shown) == 1:
+        return say("read_as", language=names[shown[0]])
+    sure = dict(answer.detected)
+    return say(
+        "detected", languages=say("or").join(f"{names[tag]} ({sure.get(tag, 0.0):.2f})" for tag in shown)
+    )
+
+
+def _with_badge(tag: str, release: ReleaseRecord, say: Words) -> str:
+    badge = wording.recall_badge(release, tag)
+    return f"{_name(tag, say)}, {badge}" if badge else _name(tag, say)
+
+
+def _name(tag: str, say: Words) -> str:
+    return english_name(tag) if say.language == BASE else own_name(tag)
