@@ -69,22 +69,49 @@ class FoundHit(_Answer):
     score: float
     rank: int
     match: float | None = None
+    relevance: str = ""
+    by: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    parts: tuple[float, ...] = ()
     domain: str | None = None
     captions: tuple[FoundCaption, ...] = ()
     thumb_url: str = ""
     url: str = ""
 
 
+class AskedPart(_Answer):
+    """A part of a query as it was understood."""
+
+    kind: str
+    value: str
+    weight: float
+
+
+class NearCaption(_Answer):
+    """A caption near to a query; `images` are pictures that have it."""
+
+    text: str
+    language: str
+    score: float
+    images: tuple[str, ...] = ()
+
+
 class SearchAnswer(_Answer):
-    """Hits, and the release that found them."""
+    """Hits, and the release that found them; what the fields mean is in docs/search.md."""
 
     release: str
     commit: int
     query: str
     language: str
     note: str = ""
+    mode: str = "vectors"
+    parts: tuple[AskedPart, ...] = ()
+    index_size: int = 0
+    searched: int = 0
+    relevance: str = ""
     next: str = ""
     hits: tuple[FoundHit, ...]
+    captions: tuple[NearCaption, ...] = ()
 
 
 class Moved(_Answer):
@@ -210,6 +237,7 @@ class Client:
         language: str | None = None,
         domain: str | None = None,
         columns: Mapping[str, str] | None = None,
+        in_gallery: bool = True,
     ) -> JobRecord:
         """Uploads a zip, tar or table and returns the job that takes it in.
 
@@ -219,16 +247,25 @@ class Client:
             language: Of captions that state none.
             domain: Of pictures that state none.
             columns: Their columns by ours.
+            in_gallery: Whether search is to find the pictures.
         """
-        form: dict[str, Any] = _said({"language": language, "domain": domain})
+        gallery = None if in_gallery else "false"
+        form: dict[str, Any] = _said(
+            {"language": language, "domain": domain, "name": name, "gallery": gallery}
+        )
         form["map"] = [f"{theirs}={ours}" for theirs, ours in (columns or {}).items()]
         if isinstance(file, Path):
             with file.open("rb") as opened:
-                return self.add_chunk(
-                    opened, name=name or file.name, language=language, domain=domain, columns=columns
-                )
-        answer = self._ask("POST", "/v1/chunks", data=form, files={"file": (name or "upload.zip", file)})
+                return self._upload(file.name, opened, form)
+        return self._upload(name or "upload.zip", file, form)
+
+    def _upload(self, name: str, file: BinaryIO, form: Mapping[str, Any]) -> JobRecord:
+        answer = self._ask("POST", "/v1/chunks", data=dict(form), files={"file": (name, file)})
         return _record(JobRecord, answer.json()["job"])
+
+    def chunk_report(self, chunk: str) -> bytes:
+        """Returns what became of a chunk's rows, as CSV."""
+        return self._ask("GET", f"/v1/chunks/{_part(chunk)}/report.csv").content
 
     def accept(self, chunk: str, *, why: str, measure: bool = False) -> ChunkRecord:
         """Lets a chunk teach in spite of what its checks found."""
@@ -322,6 +359,10 @@ class Client:
         """Says which of two releases answered better: `a`, `b`, `tie` or `both_bad`."""
         said = {"query": query, "language": language, "a": a, "b": b, "choice": choice}
         return self.post("/v1/feedback", said)
+
+    def pin(self, feedback: int) -> dict[str, Any]:
+        """Makes a thumb up a canary: updates must keep its picture as the first answer."""
+        return self.post(f"/v1/feedback/{feedback}/pin", {})
 
     # Anything else
 

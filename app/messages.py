@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 # Wide enough for a table when nobody's window says how wide it is.
 _WIDE = 160
+_ID_SHOWN = 12
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Asked for wrongly, rather than failed.
 _USAGE = (
@@ -174,6 +175,26 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, title: str
     for row in listed:
         built.add_row(*(Text(plain(_cell(value))) for value in row))
     return built
+
+
+def moved_table(a: str, b: str, moves: Iterable[tuple[str, int | None, int | None, str]]) -> Table:
+    """Builds the table of how pictures moved between two releases.
+
+    Args:
+        a: a release's id.
+        b: another's.
+        moves: picture, rank in a, rank in b, a caption.
+    """
+    rows = [(image[:_ID_SHOWN], old, new, _step(old, new), caption) for image, old, new, caption in moves]
+    return table(("picture", f"rank in {a}", f"rank in {b}", "moved", "caption"), rows)
+
+
+def _step(before: int | None, after: int | None) -> str:
+    if before is None:
+        return "new"
+    if after is None:
+        return "gone"
+    return "=" if before == after else f"{before - after:+d}"
 
 
 def grid(rows: Iterable[Sequence[str]]) -> Table:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from app.commands.options import (
+    GalleryOption,
+    MappingOption,
+    NameOption,
+    ReportOption,
+    SourceArgument,
+    StatedDomain,
+    StatedLanguage,
+)
 from app.commands.terminal import (
     HomeOption,
     JsonOption,
@@ -25,44 +32,14 @@ if TYPE_CHECKING:
     from ingest.records import ChunkRecord
 
 
-def source_path(word: str) -> Path:
-    """Reads SOURCE; an empty word, from a shell variable that is not set, would mean the working directory."""
-    if not word.strip():
-        raise typer.BadParameter("it is empty; name a folder or a file.")
-    return Path(word)
-
-
-SourceArgument = Annotated[
-    Path,
-    typer.Argument(
-        help="A folder, a zip or tar, a csv, tsv, jsonl or parquet table, or a saved Hugging Face dataset.",
-        show_default=False,
-        parser=source_path,
-        metavar="SOURCE",
-    ),
-]
-
-
 def ingest(  # noqa: PLR0913 - one parameter per option
     source: SourceArgument,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            help="Of captions that state none, such as de; else it is detected.", show_default=False
-        ),
-    ] = None,
-    domain: Annotated[
-        str | None, typer.Option(help="Of pictures that state none, such as photo.", show_default=False)
-    ] = None,
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option("--map", help="A table's column as ours: text=caption.", show_default=False),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="What to call the chunk.", show_default=False)] = None,
-    gallery: Annotated[bool, typer.Option(help="Let search find the pictures.")] = True,
-    report: Annotated[
-        Path | None, typer.Option(help="Write what became of each row as CSV.", show_default=False)
-    ] = None,
+    language: StatedLanguage = None,
+    domain: StatedDomain = None,
+    mapping: MappingOption = None,
+    name: NameOption = None,
+    gallery: GalleryOption = True,
+    report: ReportOption = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:

@@ -219,7 +219,7 @@ def mcp(home: HomeOption = None) -> None:
     """Serve search as tools for assistants, from the server that runs on this machine or from --server."""
     settings = settings_for(home)
     from app.client import Client
-    from app.commands.remote import serve_tools
+    from app.commands.remote.assistants import serve_tools
 
     with Client(f"http://{settings.host}:{settings.port}") as client:
         serve_tools(client)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.terminal import HomeOption, JsonOption, LanguageOption, release_names, show, workspace_for
+from app.commands.options import LanguageOption, release_names
+from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
 
 if TYPE_CHECKING:
     from app.comparison import Asked

@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.chunks import add, added_lines, source_path
+from app.commands.chunks import add, added_lines
+from app.commands.options import (
+    CancelOption,
+    PromoteOption,
+    SeedOption,
+    StatedDomain,
+    StatedLanguage,
+    StrategyOption,
+    StrategyOptions,
+    TaughtChunk,
+    TaughtSource,
+    WhyOption,
+)
 from app.commands.terminal import (
     HomeOption,
     JsonOption,
-    WhyOption,
     pairs_of,
     settings_for,
     show,
@@ -37,36 +48,19 @@ class JobFailed(AppError):
 
 
 def update(  # noqa: PLR0913 - one parameter per option
-    source: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Take this in first, then learn from it.",
-            show_default=False,
-            parser=source_path,
-            metavar="[SOURCE]",
-        ),
-    ] = None,
-    chunk: Annotated[
-        str | None, typer.Option(help="Learn from a chunk that is in already.", show_default=False)
-    ] = None,
-    language: Annotated[str | None, typer.Option(help="Of SOURCE's captions.", show_default=False)] = None,
-    domain: Annotated[str | None, typer.Option(help="Of SOURCE's pictures.", show_default=False)] = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(help="See `methods`; chosen by the chunk when not given.", show_default=False),
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", help="Of the strategy: key=value.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of every random choice.", min=0, max=2**31 - 1)] = 0,
-    promote: Annotated[bool, typer.Option(help="Make it live when it passes the gate.")] = True,
+    source: TaughtSource = None,
+    chunk: TaughtChunk = None,
+    language: StatedLanguage = None,
+    domain: StatedDomain = None,
+    strategy: StrategyOption = None,
+    option: StrategyOptions = None,
+    seed: SeedOption = 0,
+    promote: PromoteOption = True,
     why: WhyOption = "",
     resume: Annotated[
         str | None, typer.Option(metavar="JOB", help="Go on with a stopped job.", show_default=False)
     ] = None,
-    cancel: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Stop a running job.", show_default=False)
-    ] = None,
+    cancel: CancelOption = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:

@@ -7,25 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.searching import caption_of
-from app.commands.terminal import (
-    HomeOption,
-    JsonOption,
+from app.commands.options import (
+    BackToArgument,
+    ForceOption,
     LanguageOption,
+    ReleaseArgument,
+    TextArgument,
     WhyOption,
-    release_names,
-    settings_for,
-    show,
-    who,
-    workspace_for,
 )
+from app.commands.searching import caption_of
+from app.commands.terminal import HomeOption, JsonOption, settings_for, show, who, workspace_for
 
 if TYPE_CHECKING:
     from app.releases.commits import CommitRecord
     from app.workspace import Workspace
-
-_ID_SHOWN = 12
-_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names)
 
 
 def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
@@ -70,9 +65,9 @@ def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
 
 
 def promote(
-    release: Annotated[str, _RELEASE],
+    release: ReleaseArgument,
     why: WhyOption = "",
-    force: Annotated[bool, typer.Option("--force", help="Even if the gate asks for a review.")] = False,
+    force: ForceOption = False,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -85,14 +80,7 @@ def promote(
 
 
 def rollback(
-    release: Annotated[
-        str | None,
-        typer.Argument(
-            help="Where to; the one live before when not given.",
-            show_default=False,
-            autocompletion=release_names,
-        ),
-    ] = None,
+    release: BackToArgument = None,
     why: WhyOption = "",
     home: HomeOption = None,
     is_json: JsonOption = False,
@@ -106,9 +94,9 @@ def rollback(
 
 
 def compare(
-    a: Annotated[str, _RELEASE],
-    b: Annotated[str, _RELEASE],
-    query: Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)],
+    a: ReleaseArgument,
+    b: ReleaseArgument,
+    query: TextArgument,
     language: LanguageOption = "auto",
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many.")] = 10,
     home: HomeOption = None,
@@ -116,30 +104,23 @@ def compare(
 ) -> None:
     """Ask two releases the same and show how pictures moved."""
     with workspace_for(home) as workspace:
-        from app.messages import table
+        from app.messages import moved_table
         from app.search import Snapshot
         from app.search import compare as ask_both
 
         first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
         answer = ask_both(first, second, query, language=language, k=k)
-        rows = [
-            (
-                move.image_id[:_ID_SHOWN],
-                move.rank_a,
-                move.rank_b,
-                _step(move.rank_a, move.rank_b),
-                caption_of(workspace, move.image_id, answer.b),
-            )
+        moves = [
+            (move.image_id, move.rank_a, move.rank_b, caption_of(workspace, move.image_id, answer.b))
             for move in answer.moves
         ]
-    header = ("picture", f"rank in {answer.a.release}", f"rank in {answer.b.release}", "moved", "caption")
     common = f"{100 * answer.overlap:.0f} % of the pictures are the same."
-    show(is_json, asdict(answer), common, table(header, rows))
+    show(is_json, asdict(answer), common, moved_table(answer.a.release, answer.b.release, moves))
 
 
 def drift(
-    a: Annotated[str, _RELEASE],
-    b: Annotated[str, _RELEASE],
+    a: ReleaseArgument,
+    b: ReleaseArgument,
     pairs: Annotated[int, typer.Option("--pairs", min=2, help="Most held-out pairs to look at.")] = 2000,
     home: HomeOption = None,
     is_json: JsonOption = False,
@@ -151,14 +132,6 @@ def drift(
 
         found = drift_between(workspace, a, b, most=pairs)
     show(is_json, asdict(found), *drift_lines(found))
-
-
-def _step(before: int | None, after: int | None) -> str:
-    if before is None:
-        return "new"
-    if after is None:
-        return "gone"
-    return "=" if before == after else f"{before - after:+d}"
 
 
 def _show_commit(workspace: Workspace, commit: CommitRecord, is_json: bool) -> None:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from app.commands.options import ChunkArgument, JudgedArgument
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
 
 if TYPE_CHECKING:
     from app.releases.home import Home
     from ingest.catalog import Catalog
 
-_NAME = typer.Argument(
-    help="A release, such as r3, or an update's job, such as j7.", metavar="JOB|RELEASE", show_default=False
-)
-_CHUNK = typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK", show_default=False)
 
-
-def gate(name: Annotated[str, _NAME], home: HomeOption = None, is_json: JsonOption = False) -> None:
+def gate(name: JudgedArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Show why an update passed the gate, or did not."""
     settings = settings_for(home)
     from app import messages
@@ -40,7 +34,7 @@ def gate(name: Annotated[str, _NAME], home: HomeOption = None, is_json: JsonOpti
     show(is_json, asdict(found), *parts)
 
 
-def check(chunk: Annotated[str, _CHUNK], home: HomeOption = None, is_json: JsonOption = False) -> None:
+def check(chunk: ChunkArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Show what a chunk's checks found, what it counts for, and what to do next."""
     settings = settings_for(home)
     from app.chunk_text import chunk_parts

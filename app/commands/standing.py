@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
-
+from app.commands.options import ChunkArgument, MeasureOption, ReasonOption
 from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
-
-_CHUNK = typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK", show_default=False)
-_WHY = typer.Option(help="The reason; it is kept with the chunk.", show_default=False)
 
 
 def accept(
-    chunk: Annotated[str, _CHUNK],
-    why: Annotated[str, _WHY],
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Its held-out pairs measure other updates too.")
-    ] = False,
+    chunk: ChunkArgument,
+    why: ReasonOption,
+    measure: MeasureOption = False,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -34,8 +27,8 @@ def accept(
 
 
 def withdraw(
-    chunk: Annotated[str, _CHUNK],
-    why: Annotated[str, _WHY],
+    chunk: ChunkArgument,
+    why: ReasonOption,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:

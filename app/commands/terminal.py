@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.errors import AppError, UsageProblem
+from app.errors import UsageProblem
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -20,19 +20,6 @@ HomeOption = Annotated[
     Path | None, typer.Option("--home", help="The folder that holds everything.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-LanguageOption = Annotated[str, typer.Option("--language", help="A learned language, such as de, or auto.")]
-WhyOption = Annotated[str, typer.Option("--why", help="A sentence for the history.")]
-
-
-def release_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Returns the home's releases that begin as what was typed, for a shell to complete."""
-    from app.settings import load_settings
-
-    try:
-        home = Path(context.params.get("home") or load_settings().home)
-        return sorted(path.name for path in (home / "releases").iterdir() if path.name.startswith(incomplete))
-    except (OSError, AppError):  # a shell shows nothing rather than an error
-        return []
 
 
 def settings_for(home: Path | None, **flags: Any) -> Settings:

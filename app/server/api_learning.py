@@ -32,20 +32,23 @@ _MOST_JOBS = 200
 
 
 @router.post("/chunks", status_code=202)
-def add_chunk(
+def add_chunk(  # noqa: PLR0913 - one parameter per field
     file: UploadFile,
     state: State,
     account: Contributor,
     language: Annotated[str | None, Form(max_length=40)] = None,
     domain: Annotated[str | None, Form(max_length=80)] = None,
     mapping: Annotated[list[str] | None, Form(alias="map", max_length=20)] = None,
+    name: Annotated[str | None, Form(max_length=120)] = None,
+    gallery: Annotated[bool, Form()] = True,
     strategy: Annotated[str | None, Form(max_length=80)] = None,
     update: Annotated[bool, Form()] = False,
 ) -> dict[str, Any]:
     """Starts taking an upload in and returns the job; its result holds the report.
 
-    `map` is like `text=caption`, once per column. With `update=true` an update follows, and the result names its job;
-    that needs an admin. What a contributor uploads is searchable, and held until an admin accepts it.
+    `map` is like `text=caption`, once per column; `name` is what to call the chunk, else the file's name; with
+    `gallery=false` search does not find its pictures. With `update=true` an update follows, and the result names its
+    job; that needs an admin. What a contributor uploads is searchable, and held until an admin accepts it.
     """
     if update:
         account.require_admin()
@@ -59,12 +62,16 @@ def add_chunk(
         worker.refuse_second_update(state.settings)
         then = UpdateRequest(chunk="", strategy=strategy, by=account.name)
     options = IntakeOptions(
-        language=language or None, domain=domain or None, mapping=column_names(mapping or [])
+        language=language or None,
+        domain=domain or None,
+        mapping=column_names(mapping or []),
+        name=(name or "").strip() or None,
+        in_gallery=gallery,
     )
-    name = file.filename or "upload"
-    received = receive(file.file, name, state.workspace.home.inbox)
+    sent_as = file.filename or "upload"
+    received = receive(file.file, sent_as, state.workspace.home.inbox)
     job = state.work.take_in(
-        received, options, name=name, by=account.name, then=then, is_held=not account.may("admin")
+        received, options, name=sent_as, by=account.name, then=then, is_held=not account.may("admin")
     )
     return {"job": asdict(job)}
 

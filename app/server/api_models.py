@@ -42,6 +42,7 @@ class StartUpdate(Strict):
     options: dict[str, Value] = Field(default_factory=dict, max_length=50)
     seed: int = Field(default=0, ge=0, lt=2**31)
     promote: bool = True
+    why: str = Field(default="", max_length=500)
 
 
 class Why(Strict):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ from app.client import Client, Refused, ServerAway
 from app.errors import UsageProblem
 from app.server.security import Passwords, password_line
 from app.settings import load_settings
+from ingest.catalog import Catalog
 from tests.app import small_home
 from tests.app.server.served import Served, make_home, sample_upload, served
 
@@ -128,6 +130,50 @@ def test_a_query_may_name_a_picture_here_filters_and_a_page(server: Served, tmp_
     assert (missing.exit_code, "no-such-file" in missing.stderr) == (2, True)
 
 
+# A job of a server goes on when its server starts again; every byte of a home is looked at where it lies.
+ONLY_AT_HOME = {"home", "resume", "verify"}
+
+
+def test_a_verb_has_on_a_server_the_options_that_it_has_on_a_home() -> None:
+    at_home = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    for name, remote in typer.main.get_command(cli.remote_verbs).commands.items():  # type: ignore[attr-defined]
+        here = {one.name: (one.opts, one.default) for one in at_home[name].params}
+        there = {one.name: (one.opts, one.default) for one in remote.params}
+        assert {key: here[key] for key in here.keys() - ONLY_AT_HOME} == there, name
+
+
+def test_every_way_of_asking_works_on_a_server_and_shows_what_a_home_shows(server: Served) -> None:
+    first = document(server, "search", "a red boat", "-k", "1")
+    ways = (
+        ["a red boat", "--translation", "a red boat"],
+        ["a red boat + two birds", "--explain"],
+        ["boat", "--mode", "hybrid", "--fold"],
+        ["boat", "--min-relevance", "weak"],
+        ["boat", "--captions", "3", "--captions-in", "en"],
+        ["--like", first["hits"][0]["id"], "--since", "2020-01-01", "--until", "2099-12-31"],
+        ["boat", "--caption", "boat", "--domain", "scenes", "--captioned", "en"],
+    )
+    for way in ways:
+        there = run(server, "search", *way, "-k", "3")
+        here = CliRunner().invoke(cli.app, ["search", *way, "-k", "3", "--home", str(server.settings.home)])
+        # A gallery this small cannot say what a hit is worth, and neither door answers as if it could.
+        assert there.exit_code == (2 if "--min-relevance" in way else 0), there.output
+        assert (there.exit_code, there.output) == (here.exit_code, here.output), way
+    for option in ("--mode", "--min-relevance"):
+        assert run(server, "search", "boat", option, "everything").exit_code == 2
+
+
+def test_a_query_can_be_pinned_on_a_server(server: Served) -> None:
+    asked = ["search", "a yellow house", "--language", "en", "-k", "2"]
+    said = run(server, *asked, "--pin")
+    assert "Pinned" in said.stdout
+    with Catalog.open(server.settings.home / "catalog.sqlite") as catalog:
+        (pin,) = catalog.pins()
+    assert (pin.query, pin.language) == ("a yellow house", "en")
+    assert pin.image_id == document(server, *asked)["hits"][0]["id"]
+    assert run(server, "search", "--like", pin.image_id, "--pin").exit_code == 2
+
+
 def test_promote_and_rollback_work_on_the_server(server: Served) -> None:
     assert document(server, "promote", "r2", "--why", "tests")["release"].startswith("r2-")
     assert document(server, "gate", "r2")["gate"]["verdict"] == "promote"
@@ -183,7 +229,12 @@ def test_a_folder_is_uploaded_searched_taught_and_judged(
         archive.extractall(tmp_path / "pictures")
     with served(settings) as running:
         before = document(running, "search", "a boat", "-k", "100")["hits"]
-        taken = document(running, "ingest", str(tmp_path / "pictures"))
+        rows = tmp_path / "rows.csv"
+        taken = document(
+            running, "ingest", str(tmp_path / "pictures"), "--name", "four boats", "--report", str(rows)
+        )
+        assert "outcome" in rows.read_text(encoding="utf-8-sig").splitlines()[0]
+        assert document(running, "check", taken["report"]["chunk_id"])["name"] == "four boats"
         assert (taken["state"], taken["images_embedded"]) == ("succeeded", 4)
         assert len(document(running, "search", "a boat", "-k", "100")["hits"]) == len(before) + 4
         chunk = next(
@@ -199,6 +250,8 @@ def test_a_folder_is_uploaded_searched_taught_and_judged(
             "language-tables",
             "--option",
             "epochs=1",
+            "--why",
+            "tests of the server",
             "--json",
         )
         said = json.loads(taught.stdout)

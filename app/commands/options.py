@@ -1,0 +1,156 @@
+"""The options and arguments of verbs that work on a home and on a server, each written once for both.
+
+What only one of them can mean stays with its verb.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.errors import AppError
+
+_FILTERS = "Filters"
+
+
+def source_path(word: str) -> Path:
+    """Reads SOURCE; an empty word, from a shell variable that is not set, would mean the working directory."""
+    if not word.strip():
+        raise typer.BadParameter("it is empty; name a folder or a file.")
+    return Path(word)
+
+
+def release_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Returns the home's releases that begin as what was typed, for a shell to complete."""
+    from app.settings import load_settings
+
+    try:
+        home = Path(context.params.get("home") or load_settings().home)
+        return sorted(path.name for path in (home / "releases").iterdir() if path.name.startswith(incomplete))
+    except (OSError, AppError):  # a shell shows nothing rather than an error
+        return []
+
+
+def _said(*names: str, says: str, **more: Any) -> Any:
+    return typer.Option(*names, help=says, show_default=False, **more)
+
+
+def _filter(name: str, says: str) -> Any:
+    return _said(name, says=says, rich_help_panel=_FILTERS)
+
+
+WhyOption = Annotated[str, typer.Option("--why", help="A sentence for the history.")]
+
+# Searching and comparing
+
+_QUERY = "What the pictures show: texts, picture files and weights, such as: 2:red car + ./a.jpg - fruit"
+QueryArgument = Annotated[list[str] | None, typer.Argument(help=_QUERY, show_default=False, metavar="QUERY")]
+TextArgument = Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)]
+LanguageOption = Annotated[str, typer.Option("--language", help="A learned language, such as de, or auto.")]
+TranslationOption = Annotated[str, _said("--translation", says="The query in English; both count.")]
+HitsOption = Annotated[int | None, _said("--k", "-k", says="How many.", min=1)]
+LikeOption = Annotated[
+    list[str] | None, _said("--like", says="More like this picture of the gallery, by its id.")
+]
+ModeOption = Annotated[
+    str, typer.Option("--mode", help="Look it up in vectors, captions, or both fused: hybrid.")
+]
+DomainFilter = Annotated[list[str] | None, _filter("--domain", "Only pictures of this domain.")]
+CaptionedFilter = Annotated[
+    list[str] | None, _filter("--captioned", "Only pictures captioned in this language.")
+]
+ChunkFilter = Annotated[list[str] | None, _filter("--chunk", "Only pictures of this chunk.")]
+SinceFilter = Annotated[datetime | None, _filter("--since", "Taken in on this day (UTC) or later.")]
+UntilFilter = Annotated[datetime | None, _filter("--until", "Taken in on this day (UTC) or earlier.")]
+CaptionFilter = Annotated[str, _filter("--caption", "Only pictures with these words in a caption.")]
+FoldOption = Annotated[bool, typer.Option("--fold", help="Show of near-copies only the best.")]
+CursorOption = Annotated[str, _said("--next", says="The next page, by the cursor of the answer before.")]
+LeastOption = Annotated[
+    str | None, _said("--min-relevance", says="Leave out hits that are worth less: strong or weak.")
+]
+CaptionsOption = Annotated[
+    int, typer.Option("--captions", min=0, help="Show so many captions, too, nearest first.")
+]
+CaptionsInOption = Annotated[
+    list[str] | None, _said("--captions-in", says="Of this language; all learned ones without it.")
+]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Say how near each part is.")]
+AskedRelease = Annotated[
+    str | None,
+    _said("--release", says="Ask this release, not the live one.", autocompletion=release_names),
+]
+PinOption = Annotated[bool, typer.Option("--pin", help="Updates must keep the first answer.")]
+RerankOption = Annotated[
+    bool, typer.Option("--rerank", help="Let the release's fusion encoder order the first 50.")
+]
+
+# Taking in and learning
+
+SourceArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder, a zip or tar, a csv, tsv, jsonl or parquet table, or a saved Hugging Face dataset.",
+        show_default=False,
+        parser=source_path,
+        metavar="SOURCE",
+    ),
+]
+TaughtSource = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Take this in first, then learn from it.",
+        show_default=False,
+        parser=source_path,
+        metavar="[SOURCE]",
+    ),
+]
+StatedLanguage = Annotated[
+    str | None, _said("--language", says="Of captions that state none, such as de; else it is detected.")
+]
+StatedDomain = Annotated[str | None, _said("--domain", says="Of pictures that state none, such as photo.")]
+MappingOption = Annotated[list[str] | None, _said("--map", says="A table's column as ours: text=caption.")]
+NameOption = Annotated[str | None, _said("--name", says="What to call the chunk.")]
+GalleryOption = Annotated[bool, typer.Option(help="Let search find the pictures.")]
+ReportOption = Annotated[Path | None, _said("--report", says="Write what became of each row as CSV.")]
+TaughtChunk = Annotated[str | None, _said("--chunk", says="Learn from a chunk that is in already.")]
+StrategyOption = Annotated[
+    str | None, _said("--strategy", says="See `methods`; chosen by the chunk when not given.")
+]
+StrategyOptions = Annotated[list[str] | None, _said("--option", says="Of the strategy: key=value.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Of every random choice.", min=0, max=2**31 - 1)]
+PromoteOption = Annotated[bool, typer.Option(help="Make it live when it passes the gate.")]
+CancelOption = Annotated[str | None, _said("--cancel", says="Stop a running job.", metavar="JOB")]
+
+# Chunks and releases
+
+ChunkArgument = Annotated[
+    str, typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK", show_default=False)
+]
+ReasonOption = Annotated[str, _said("--why", says="The reason; it is kept with the chunk.")]
+MeasureOption = Annotated[
+    bool, typer.Option("--measure", help="Its held-out pairs measure other updates too.")
+]
+JudgedArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A release, such as r3, or an update's job, such as j7.",
+        metavar="JOB|RELEASE",
+        show_default=False,
+    ),
+]
+ReleaseArgument = Annotated[
+    str,
+    typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names),
+]
+BackToArgument = Annotated[
+    str | None,
+    typer.Argument(
+        help="Where to; the one live before when not given.",
+        show_default=False,
+        autocompletion=release_names,
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Even if the gate asks for a review.")]

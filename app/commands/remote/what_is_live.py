@@ -1,0 +1,99 @@
+"""Verbs about what is live on a server: releases, promote, rollback, status."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from app.commands.options import BackToArgument, ForceOption, ReleaseArgument, WhyOption
+from app.commands.remote.connection import connected
+from app.commands.terminal import JsonOption, show
+
+if TYPE_CHECKING:
+    from app.client import WentLiveAnswer
+
+_JOBS_SHOWN = 10
+
+
+def releases(context: typer.Context, is_json: JsonOption = False) -> None:
+    """List the releases, newest first."""
+    from app.messages import table
+
+    with connected(context) as client:
+        found = client.releases()
+    rows = [
+        (one.id, "live" if one.live else "", str(one.created)[:19], one.strategy, one.mode, one.verdict)
+        + (", ".join(one.languages),)
+        for one in found
+    ]
+    header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
+    show(is_json, [one.model_dump() for one in found], table(header, rows) if rows else "There are none yet.")
+
+
+def promote(
+    context: typer.Context,
+    release: ReleaseArgument,
+    why: WhyOption = "",
+    force: ForceOption = False,
+    is_json: JsonOption = False,
+) -> None:
+    """Make a release live."""
+    with connected(context) as client:
+        _show_live(client.promote(release, why=why, force=force), is_json=is_json)
+
+
+def rollback(
+    context: typer.Context,
+    release: BackToArgument = None,
+    why: WhyOption = "",
+    is_json: JsonOption = False,
+) -> None:
+    """Go back to an earlier release."""
+    with connected(context) as client:
+        _show_live(client.roll_back(release, why=why), is_json=is_json)
+
+
+def status(context: typer.Context, is_json: JsonOption = False) -> None:
+    """Show what is live, the chunks and the jobs."""
+    from app.messages import plain, table
+
+    with connected(context) as client:
+        ready, chunks, jobs = client.get("/readyz"), client.chunks(), client.jobs()[:_JOBS_SHOWN]
+        address = client.url
+    document = {
+        "server": address,
+        "live": ready,
+        "chunks": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "pairs": one.pairs,
+                "images": one.images,
+                "standing": one.standing,
+            }
+            for one in chunks
+        ],
+        "jobs": [asdict(one) for one in jobs],
+    }
+    lines = [f"Server {address}", f"Live: {ready['release']}, commit {ready['commit']}"]
+    if ready["problem"]:
+        lines.append(str(ready["problem"]))
+    tables: list[Any] = []
+    if chunks:
+        rows = [(one.id, one.name, one.pairs, one.images, one.standing) for one in chunks]
+        tables.append(table(("chunk", "name", "pairs", "pictures", "standing"), rows))
+    if jobs:
+        of_jobs = [(one.id, one.kind, one.state, one.created[:19], one.error or "") for one in jobs]
+        tables.append(table(("job", "kind", "state", "created", "about"), of_jobs))
+    show(is_json, document, *map(plain, lines), *tables)
+
+
+def _show_live(done: WentLiveAnswer, *, is_json: bool) -> None:
+    said = f"{done.release} is live (commit {done.commit}, {done.reason})."
+    if done.job is not None:
+        said += (
+            f" {done.left_out} pictures were taken in after it; job {done.job['id']} makes them searchable."
+        )
+    show(is_json, done.model_dump(), said)
