@@ -159,6 +159,7 @@ for verb in (
     reports.gate,
     releasing.compare,
     judging.changes,
+    releasing.diff,
     releasing.drift,
     releasing.promote,
     releasing.rollback,

@@ -1,4 +1,4 @@
-"""Verbs about releases: releases, promote, rollback, compare, drift."""
+"""Verbs about releases: releases, promote, rollback, compare, diff, drift."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from app.workspace import Workspace
 
 
-def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
+def releases(
+    lineage: Annotated[
+        bool, typer.Option("--lineage", help="Draw where each comes from, and say when it was live and why.")
+    ] = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
     """List the releases, newest first."""
     settings = settings_for(home)
     from app.messages import table
@@ -33,6 +39,13 @@ def releases(home: HomeOption = None, is_json: JsonOption = False) -> None:
     store = ReleaseStore(Home.open(settings.home))
     standing = store.standing()
     live = standing.commit.release if standing.commit else None
+    if lineage:
+        from app.release_text import lineage_lines
+        from app.releases.lineage import lineage as lineage_of
+
+        nodes = lineage_of(store.releases(), store.history(), live)
+        show(is_json, [asdict(node) for node in nodes], *lineage_lines(nodes))
+        return
     records = store.releases()[::-1]
     found = [
         {
@@ -116,6 +129,25 @@ def compare(
         ]
     common = f"{100 * answer.overlap:.0f} % of the pictures are the same."
     show(is_json, asdict(answer), common, moved_table(answer.a.release, answer.b.release, moves))
+
+
+def diff(
+    a: ReleaseArgument,
+    b: ReleaseArgument,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Show what two releases differ in: what they know, what is read and seen differently, recall."""
+    with workspace_for(home) as workspace:
+        from app.difference_words import SLICE_HEADERS, difference_sentences, slice_rows
+        from app.learning.difference import difference_between
+        from app.messages import plain, table
+
+        found = difference_between(workspace, a, b)
+        rows = slice_rows(found)
+    said = [plain(one) for one in difference_sentences(found)]
+    shown = [table(SLICE_HEADERS, rows, title="Mean of R@1, R@5 and R@10 in percent")] if rows else []
+    show(is_json, asdict(found), f"A {found.a}, B {found.b}", *said, *shown)
 
 
 def drift(

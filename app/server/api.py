@@ -16,7 +16,15 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from app.server import api_compare, api_events, api_feedback, api_learning, api_search, knn_service
+from app.server import (
+    api_compare,
+    api_events,
+    api_feedback,
+    api_learning,
+    api_releases,
+    api_search,
+    knn_service,
+)
 from app.server.api_errors import ErrorOut, sentence_of, trouble_of
 from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
 from app.server.known_fields import only_known_fields
@@ -34,6 +42,7 @@ ROUTERS = (
     api_learning.router,
     api_events.router,
     api_feedback.router,
+    api_releases.router,
 )
 _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},

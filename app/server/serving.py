@@ -23,6 +23,7 @@ from app.query.pages import snapshot_of
 from app.query.parts import no_file, query_terms, read_pictures
 from app.query.question import QueryAnswer, Question
 from app.releases.commits import CommitRecord
+from app.releases.lineage import Node, lineage
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import CompareAnswer, LiveSnapshot, Snapshot, compare
@@ -307,6 +308,11 @@ class Serving:
     def releases(self) -> list[ReleaseRecord]:
         """Returns all releases, newest first."""
         return self.workspace.releases.releases()[::-1]
+
+    def lineage(self) -> list[Node]:
+        """Returns all releases with where they come from and when they were live, newest first."""
+        store = self.workspace.releases
+        return lineage(store.releases(), store.history(), self.live_id())
 
     def live_id(self) -> str | None:
         """Returns the id of the release that the newest commit names, if any."""

@@ -12,6 +12,8 @@ from app.server.serving import OWN_ERRORS, Serving, WentLive
 from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
+from app.ui.lineage_plot import lineage_view
+from app.ui.two_releases import TwoReleases
 
 _ID_COLUMN = 1
 Outputs = tuple[Any, ...]
@@ -29,6 +31,9 @@ class _ReleasesTab:
         self.serving = serving
         self.access = access
         self.chosen = gr.State("")
+        self.lineage = gr.Markdown(
+            "", elem_id="lineage", elem_classes="lineage forest", latex_delimiters=[], visible=False
+        )
         self.table = _table("All releases, newest first", wording.RELEASE_HEADERS, "releases")
         self.said = gr.Markdown(
             "Select a release to see its gate report.", elem_classes="status", elem_id="releases-said"
@@ -36,6 +41,7 @@ class _ReleasesTab:
         self._draw_actions()
         with gr.Column(visible=False) as self.report:
             self.judged = GateReportView("release", "")
+        self.two = TwoReleases(serving, access)
         with gr.Accordion("History: what was live since when, and why", open=False):
             self.history = _table("All commits, newest first", wording.HISTORY_HEADERS, "history")
 
@@ -55,7 +61,8 @@ class _ReleasesTab:
 
     def connect(self, blocks: gr.Blocks, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        after = [self.said, self.promote, self.why, self.table, self.history]
+        rows = [self.lineage, self.table, self.history]
+        after = [self.said, self.promote, self.why, *rows]
         private: dict[str, Any] = {
             "api_visibility": "private",
             "concurrency_id": "admin",
@@ -69,11 +76,12 @@ class _ReleasesTab:
         )
         self.promote.click(self._go_live, [self.chosen, self.why], after, **private)
         self.back.click(self._go_back, [self.why], after, **private)
+        self.two.connect(private)
         gr.on(
             [blocks.load, tab.select],
             self._refresh,
             None,
-            [self.table, self.history],
+            [*rows, self.two.a, self.two.b],
             show_progress="hidden",
             **private,
         )
@@ -81,12 +89,16 @@ class _ReleasesTab:
     def _refresh(self, request: gr.Request) -> Outputs:
         try:
             self.access.admin(request)
-            return self._rows()
+            live = self.serving.live_id()
+            choices = [(wording.release_label(one, live), one.id) for one in self.serving.releases()]
+            return *self._rows(), *self.two.menus(choices)
         except OWN_ERRORS:
-            return [], []
+            return gr.Markdown(visible=False), [], [], gr.Dropdown(), gr.Dropdown()
 
     def _rows(self) -> Outputs:
+        drawn = lineage_view(self.serving.lineage())
         return (
+            gr.Markdown(drawn, visible=bool(drawn)),
             wording.release_rows(self.serving.releases(), self.serving.live_id()),
             wording.history_rows(self.serving.workspace.releases.history()),
         )
@@ -130,7 +142,7 @@ class _ReleasesTab:
         return line, gr.skip(), gr.Textbox(value=""), *self._rows()
 
     def _refused(self, error: Exception) -> Outputs:
-        return (f"**{wording.escaped(error)}**", *([gr.skip()] * 4))
+        return (f"**{wording.escaped(error)}**", *([gr.skip()] * 5))
 
 
 def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:

@@ -42,6 +42,7 @@ VERBS = {
         "accept",
         "withdraw",
         "compare",
+        "diff",
         "drift",
         "promote",
         "rollback",
@@ -144,6 +145,7 @@ def test_every_verb_knows_json_and_home() -> None:
         ["rollback"],
         ["evaluate"],
         ["compare", "r1", "r2", "boat"],
+        ["diff", "r1", "r2"],
         ["drift", "r1", "r2"],
         ["serve"],
     ],
@@ -514,6 +516,20 @@ def test_drift_shows_that_a_table_of_its_own_turned_nothing(reviewed: Path) -> N
     said = run("drift", "r2", "r3", "--pairs", "60", home=reviewed).stdout
     assert "60 held-out pairs" in said
     assert "pictures turned" in said
+
+
+def test_diff_says_what_two_releases_differ_in(reviewed: Path) -> None:
+    found = document("diff", "r2", "r3", home=reviewed)
+    assert found["b"][:3] == "r3-"
+    assert not found["same_version"]
+    said = run("diff", "r2", "r3", home=reviewed).stdout
+    assert "A was trained last by" in said
+
+
+def test_releases_are_drawn_with_who_made_them_live(reviewed: Path) -> None:
+    nodes = document("releases", "--lineage", home=reviewed)
+    assert [node["release"][:3] for node in nodes][-1] == "r1-"
+    assert "init by init" in run("releases", "--lineage", home=reviewed).stdout
 
 
 # How an update ends

@@ -175,6 +175,16 @@ def test_releases_are_listed_newest_first_with_the_live_one_marked(client: httpx
     _refused(client.get("/v1/releases/r77"), 404, "unknown_release")
 
 
+def test_the_lineage_and_the_difference_of_two_releases_can_be_asked(client: httpx.Client) -> None:
+    nodes = client.get("/v1/lineage").json()["releases"]
+    assert [node["release"][:2] for node in nodes] == ["r3", "r2", "r1"]
+    assert [node["is_live"] for node in nodes] == [False, False, True]
+    assert nodes[-1]["periods"][0]["by"] == "tests"
+    found = client.get("/v1/releases/r1/difference/r2").json()
+    assert found["languages"] == {"added": ["de"], "gone": []}
+    _refused(client.get("/v1/releases/r1/difference/r77"), 404, "unknown_release")
+
+
 def test_a_rejected_update_keeps_its_whole_report(tmp_path: Path) -> None:
     report = gate_report("reject")
     with served(make_home(tmp_path)) as running, running.client() as client:

@@ -123,6 +123,23 @@ def test_the_releases_tab_promotes_with_a_reason(server: Served, page: Page) -> 
     assert (commit.release[:2], commit.why) == ("r2", "it knows German")
 
 
+def test_the_releases_tab_draws_the_lineage_and_says_what_two_releases_differ_in(
+    server: Served, page: Page
+) -> None:
+    open_page(page, f"{server.url}/admin")
+    page.get_by_role("tab", name="Releases").click()
+    assert "r1 · base encoder" in page.inner_text("#lineage .broad")
+    settle(page)
+    page.get_by_text("What two releases differ in").click()
+    settle(page)
+    choose(page, "#differ-a", "r1-")
+    choose(page, "#differ-b", "r2-")
+    page.click("#differ")
+    expect(page.locator("#difference")).to_contain_text("B alone has the languages de.")
+    assert "+20.0" in page.inner_text("#difference table")
+    does_not_overflow(page)
+
+
 def test_an_upload_is_watched_until_its_report_is_there(server: Served, page: Page, tmp_path: Path) -> None:
     upload = sample_upload(tmp_path / "more.zip", first=100, count=3)
     open_page(page, f"{server.url}/admin")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from app import gate_words
+from app.releases.lineage import Node, Period
 from app.ui.curves import curves_view
 from app.ui.forest import MOST_ROWS, forest_view
+from app.ui.lineage_plot import MOST_NODES, lineage_view
 from app.ui.plot import BROAD, NARROW
 from model_updates.gate.report import points
 from tests.app.gate_reports import HOSTILE, gate_report
@@ -90,3 +93,53 @@ def test_losses_are_curves_from_the_first_to_the_newest_with_a_table() -> None:
 def test_one_point_is_no_curve() -> None:
     assert curves_view({}) == ""
     assert curves_view({"curve": [{"at": 1.0, "terms": {"pull": 1.0}}]}) == ""
+
+
+def node(release: str, **facts: Any) -> Node:
+    usual: dict[str, Any] = {
+        "parent": None,
+        "version": "v1",
+        "strategy": None,
+        "verdict": None,
+        "languages": ("en",),
+        "created": "2026-01-02T03:04:05",
+        "is_new_version": True,
+        "is_live": False,
+        "periods": (),
+        "lane": 0,
+        "joins": (),
+        "passes": (),
+        "goes_on": False,
+    }
+    return Node(release, **usual | facts)
+
+
+def test_a_lineage_says_who_made_a_release_live_when_and_why() -> None:
+    period = Period(2, "promote", "ada", f"it knows German {HOSTILE}", "2026-11-21T10:00:00", None)
+    shown = lineage_view(
+        [
+            node(
+                "r2-1a",
+                strategy="evergreen",
+                verdict="promote",
+                is_live=True,
+                periods=(period,),
+                goes_on=True,
+            ),
+            node("r1-0f", joins=(0,)),
+        ]
+    )
+    broad, _ = drawings(shown)
+    said = " ".join(words_on(broad))
+    assert "r2 · evergreen · ✓ Passed" in said
+    assert "live since 2026-11-21 10:00 · promoted by ada: it knows German" in said
+    assert "never live · made 2026-01-02 03:04" in said
+    assert "<img" not in shown
+    assert len(places(broad, "live")) == 1
+
+
+def test_a_long_lineage_shows_the_newest_and_says_how_many_are_older() -> None:
+    shown = lineage_view([node(f"r{n}") for n in range(MOST_NODES + 7, 0, -1)])
+    assert len(places(drawings(shown)[0], "node")) == MOST_NODES
+    assert "7 older ones" in shown
+    assert lineage_view([]) == ""

@@ -1,0 +1,91 @@
+"""The lineage of releases as a drawing: a line a release, newest first, with what happened to it beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from app.gate_words import MARKS, VERDICTS
+from app.releases.lineage import Node, Period
+from app.ui.drawn import Markup
+from app.ui.plot import circle, in_both_widths, path, short, text
+from app.ui.wording import moment
+
+MOST_NODES = 40
+_ROW, _LANE, _RADIUS = 46, 18, 6
+_REASONS = {"init": "made", "promote": "promoted", "rollback": "gone back to", "ingest": "pictures added"}
+
+
+def lineage_view(nodes: Sequence[Node]) -> str:
+    """Returns the newest releases as a drawing; empty when there are none."""
+    if not nodes:
+        return ""
+    shown = nodes[:MOST_NODES]
+    drawing = in_both_widths(
+        "Lineage: each release below those that were made from it", lambda width: _plot(shown, width)
+    )
+    left_out = len(nodes) - len(shown)
+    older = f" {left_out} older ones are in the table." if left_out else ""
+    said = "Filled: live now. Ring: was live. Small: never live. A line leads down to what a release was made from."
+    return f"## Lineage\n\n{drawing}\n\n{said}{older}"
+
+
+def live_words(periods: Sequence[Period], *, is_live: bool) -> str:
+    """Returns since when a release is live, or was last, by whom and why; empty when it never was."""
+    if not periods:
+        return ""
+    last = periods[-1]
+    when = (
+        f"live since {moment(last.since)}"
+        if is_live
+        else f"live {moment(last.since)} to {moment(last.until)}"
+    )
+    times = f" ({len(periods)} times)" if len(periods) > 1 else ""
+    why = f": {last.why}" if last.why else ""
+    return f"{when}{times} · {_REASONS.get(last.reason, last.reason)} by {last.by}{why}"
+
+
+def _plot(nodes: Sequence[Node], width: int) -> tuple[float, list[Markup]]:
+    lanes = 1 + max(max([node.lane, *node.passes, *node.joins]) for node in nodes)
+    left = lanes * _LANE + 10
+    parts: list[Markup] = []
+    for number, node in enumerate(nodes):
+        parts += _lines(node, number * _ROW, is_last=number == len(nodes) - 1)
+    for number, node in enumerate(nodes):
+        y = (number + 0.5) * _ROW
+        kind = "live" if node.is_live else "was" if node.periods else "never"
+        parts.append(circle(_across(node.lane), y, _RADIUS - 2 * (kind == "never"), f"node {kind}"))
+        head, tail = _words(node)
+        parts.append(text(left, y - 4, short(head, 0.88 * (width - left)), kind="strong"))
+        parts.append(text(left, y + 13, short(tail, width - left), kind="faint"))
+    return len(nodes) * _ROW, parts
+
+
+def _lines(node: Node, top: float, *, is_last: bool) -> Iterator[Markup]:
+    middle, bottom, x = top + _ROW / 2, top + _ROW, _across(node.lane)
+    for lane in node.passes:
+        yield path(f"M{_across(lane)} {top}V{bottom}", _kind(lane))
+    for lane in node.joins:
+        start = _across(lane)
+        way = f"V{middle}" if start == x else f"C{start} {middle} {start} {middle} {x} {middle}"
+        yield path(f"M{start} {top}{way}", _kind(lane))
+    if node.goes_on:
+        yield path(f"M{x} {middle}V{bottom - (4 if is_last else 0)}", _kind(node.lane))
+
+
+def _words(node: Node) -> tuple[str, str]:
+    made = f"{node.strategy or 'base encoder'}" if node.is_new_version else "pictures added"
+    verdict = (
+        f" · {MARKS[node.verdict]} {VERDICTS[node.verdict]}"
+        if node.is_new_version and node.verdict in MARKS
+        else ""
+    )
+    tail = live_words(node.periods, is_live=node.is_live) or f"never live · made {moment(node.created)}"
+    return f"{node.release.split('-')[0]} · {made}{verdict}", tail
+
+
+def _across(lane: int) -> float:
+    return 10.0 + lane * _LANE
+
+
+def _kind(lane: int) -> str:
+    return "line main" if lane == 0 else "line"

@@ -1,0 +1,64 @@
+"""The difference of two releases on the Releases tab."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from app import difference_words
+from app.learning.difference import difference_between
+from app.server.serving import OWN_ERRORS, Serving
+from app.ui.access import Access
+from app.ui.wording import escaped
+
+Outputs = tuple[Any, ...]
+
+
+class TwoReleases:
+    """Two menus, a button, and what it finds."""
+
+    def __init__(self, serving: Serving, access: Access) -> None:
+        """Draws them; call where they are to stand."""
+        self.serving = serving
+        self.access = access
+        with gr.Accordion("What two releases differ in", open=False), gr.Row(elem_classes="beside"):
+            self.a = gr.Dropdown([], label="A", scale=3, min_width=150, elem_id="differ-a")
+            self.b = gr.Dropdown([], label="B", scale=3, min_width=150, elem_id="differ-b")
+            self.ask = gr.Button("Show the difference", scale=2, elem_id="differ")
+        self.found = gr.Markdown(
+            "", elem_id="difference", elem_classes="tables", latex_delimiters=[], visible=False
+        )
+
+    def connect(self, private: dict[str, Any]) -> None:
+        """Connects the button.
+
+        Args:
+            private: how Gradio is to call functions of admins.
+        """
+        self.ask.click(self._differ, [self.a, self.b], [self.found], **private)
+
+    def menus(self, choices: list[tuple[str, str]]) -> Outputs:
+        """Returns the menus with these releases, newest first; the newest is B, its predecessor A."""
+        names = [name for _, name in choices]
+        newest, before = (names[0] if names else None), (names[1] if len(names) > 1 else None)
+        return gr.Dropdown(choices=choices, value=before), gr.Dropdown(choices=choices, value=newest)
+
+    def _differ(self, a: str | None, b: str | None, request: gr.Request) -> gr.Markdown:
+        if not a or not b:
+            return gr.Markdown("Choose two releases first.", visible=True)
+        try:
+            self.access.admin(request)
+            found = difference_between(self.serving.workspace, a, b)
+        except OWN_ERRORS as error:
+            return gr.Markdown(f"**{escaped(error)}**", visible=True)
+        lines = [f"**A** {escaped(found.a)} · **B** {escaped(found.b)}"]
+        lines += ["\n".join(f"- {escaped(one)}" for one in difference_words.difference_sentences(found))]
+        rows = difference_words.slice_rows(found)
+        if rows:
+            header = f"| {' | '.join(difference_words.SLICE_HEADERS)} |\n|---|---|---:|---:|---:|"
+            table = "\n".join(f"| {' | '.join(map(escaped, row))} |" for row in rows)
+            lines.append(
+                f"{header}\n{table}\n\nMean of R@1, R@5 and R@10 in percent, as each measured when it was made."
+            )
+        return gr.Markdown("\n\n".join(lines), visible=True)
