@@ -268,6 +268,7 @@ def optimizer_of(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimize
         case "lamb":
             return Lamb(groups, lr=rate, betas=schedule.betas, eps=schedule.eps, weight_decay=decay)
         case _:
+            # Fused: one pass over each tensor instead of a dozen, a tenth of a step on a processor (docs/log.md).
             return torch.optim.AdamW(
-                groups, lr=rate, betas=schedule.betas, eps=schedule.eps, weight_decay=decay
+                groups, lr=rate, betas=schedule.betas, eps=schedule.eps, weight_decay=decay, fused=True
             )

@@ -106,7 +106,7 @@ class Afec(Consolidation):
             }
             for group in groups_of(free)
         ]
-        return torch.optim.AdamW(groups, betas=schedule.betas, eps=schedule.eps)
+        return torch.optim.AdamW(groups, betas=schedule.betas, eps=schedule.eps, fused=True)
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns EWC's terms and the distance to the free model."""
