@@ -22,6 +22,7 @@ from app.server import (
     api_feedback,
     api_learning,
     api_releases,
+    api_results,
     api_search,
     knn_service,
 )
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 ROUTERS = (
     api_search.router,
+    api_results.router,
     api_compare.router,
     api_learning.router,
     api_events.router,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from app.learning.judged import judged_release
+from app.query.results import picture_to_look_at
 from app.releases.store import ReleaseRecord
 from app.search import Answer
 from app.server.api_context import Admin, State
@@ -31,7 +31,6 @@ router = APIRouter(prefix="/v1")
 
 # A picture's address names its content, so what is kept can never become stale. Private: behind a password.
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-_LARGEST_SIDE = 1600
 _PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/webp": {"schema": {"type": "string", "format": "binary"}}}}
 }
@@ -86,11 +85,8 @@ def thumbnail(image_id: str, state: State) -> Response:
 @router.get("/images/{image_id}", response_class=Response, responses=_PICTURE)
 def image(image_id: str, state: State) -> Response:
     """Returns a picture to look at: drawn anew, so that nothing hidden in the uploaded file goes out."""
-    picture = state.workspace.load_image(image_id)
-    picture.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
-    data = io.BytesIO()
-    picture.save(data, "WEBP", quality=88, method=2)
-    return Response(data.getvalue(), media_type="image/webp", headers=_FOREVER)
+    data = picture_to_look_at(state.workspace, image_id)
+    return Response(data, media_type="image/webp", headers=_FOREVER)
 
 
 @router.get("/captions")

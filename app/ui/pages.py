@@ -27,7 +27,7 @@ from app.ui.words import TRANSLATIONS, label
 # Files that people chose on a screen are copied to the inbox at once; what Gradio keeps of them may go.
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
 _MOST_WAITING = 64
-SCRIPT = Path(__file__).with_name("pages.js")
+SCRIPTS = tuple(Path(__file__).with_name(name) for name in ("pages.js", "searches.js"))
 
 NameOf = Callable[[Request], str | None]
 
@@ -36,7 +36,8 @@ def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> 
     """Mounts the admin page at /admin and the search page at /."""
     app.add_api_route("/admin", _to_admin, include_in_schema=False)
     for page in ("", "/admin"):  # relative to the page, so that it is found below any prefix of a proxy
-        app.add_api_route(f"{page}/assets/{SCRIPT.name}", _script, include_in_schema=False)
+        for script in SCRIPTS:
+            app.add_api_route(f"{page}/assets/{script.name}", _sender(script), include_in_schema=False)
     # Built inside a loop: outside of one Gradio makes a new loop for each lock and never closes it.
     asyncio.run(_mount_both(app, serving, passwords))
 
@@ -49,8 +50,8 @@ async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | Non
     _mount(app, search_page(serving, guide_for(serving, passwords)), "/", searcher_name, MOST_QUERY_BYTES)
 
 
-def _script() -> FileResponse:
-    return FileResponse(SCRIPT, media_type="text/javascript")
+def _sender(script: Path) -> Callable[[], FileResponse]:
+    return lambda: FileResponse(script, media_type="text/javascript")
 
 
 def _to_admin(request: Request) -> RedirectResponse:
@@ -122,6 +123,6 @@ def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_by
         footer_links=[],
         i18n=TRANSLATIONS,
         theme=perennial_theme(),
-        head=f'<script src="assets/{SCRIPT.name}" defer></script>',
+        head="".join(f'<script src="assets/{script.name}" defer></script>' for script in SCRIPTS),
         css_paths=[STYLE_SHEET],
     )

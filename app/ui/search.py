@@ -21,6 +21,7 @@ from app.ui.asking import Asked, box_values
 from app.ui.grid import Picture, picture_grid, shown
 from app.ui.screen import Screen
 from app.ui.search_details import Details
+from app.ui.search_files import Files
 from app.ui.search_filters import FilterRow
 from app.ui.words import label, words_of
 
@@ -42,6 +43,7 @@ class _SearchTab:
         self._draw_question()
         with gr.Row(elem_classes="bar"):
             self.status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
+            self.files = Files(serving)
             self.sizes = gr.Radio(
                 [(label(f"size_{size}"), size) for size in ("small", "medium", "large")],
                 value="medium",
@@ -63,7 +65,7 @@ class _SearchTab:
         self.screen = gr.State(Screen())
         with gr.Row():
             with gr.Column(scale=5, min_width=320):
-                self.grid = picture_grid("results", visible=False)
+                self.grid = picture_grid("results")
                 with gr.Row(elem_classes="paging"):
                     self.before = gr.Button(label("page_before"), visible=False, elem_id="page-before")
                     self.more = gr.Button(label("show_more"), visible=False, elem_id="more")
@@ -94,6 +96,7 @@ class _SearchTab:
         filters = self.filters.parts
         outputs = [
             self.status,
+            self.files.row,
             self.sizes,
             self.said,
             self.grid,
@@ -121,6 +124,7 @@ class _SearchTab:
         gr.on([self.after.click], self._page_after, [self.screen], outputs, **search)
         self.details.similar.click(self._more_like, [self.details.chosen, *filters], outputs, **search)
         self.details.connect(self.grid, self.screen)
+        self.files.connect(self.screen)
         everything = [self.box, *filters, *outputs]
         self.address.submit(self._go, [self.address], everything, **search)
         # Not queued: events that begin together when a page opens would race for the one stream of the queue.
@@ -213,6 +217,7 @@ class _SearchTab:
         captions = search_words.found_captions(answer, say)
         return (
             status,
+            gr.Row(visible=True),
             gr.Radio(visible=True),
             gr.Markdown(captions, visible=bool(captions)),
             shown(self._pictures(screen, answer, request)),
@@ -246,9 +251,10 @@ def _nothing(line: str, hint: str) -> Outputs:
     """The outputs of a search that shows no picture."""
     return (
         line,
+        gr.Row(visible=False),
         gr.Radio(visible=False),
         gr.Markdown(visible=False),
-        shown([], visible=False),
+        shown([]),
         gr.Button(visible=False),
         gr.Button(visible=False),
         gr.Button(visible=False),

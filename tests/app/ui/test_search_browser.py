@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -118,3 +119,29 @@ def test_a_language_that_is_not_learned_says_what_helps(server: Served, page: Pa
     expect(page).to_have_url(re.compile("translation=a"))
     is_drawn(page, f"{HITS} img")
     does_not_overflow(page)
+
+
+def test_what_is_on_the_screen_is_taken_away_as_files(server: Served, page: Page) -> None:
+    open_page(page, f"{server.url}/?text=a+red+boat")
+    expect(page.locator(HITS)).to_have_count(10)
+    settle(page)
+    ids = [str(one.get_attribute("src")).split("/")[-2] for one in page.locator(f"{HITS} img").all()]
+    with page.expect_download() as download:
+        page.click("#save-table")
+    assert download.value.suggested_filename == "results.csv"
+    lines = download.value.path().read_text(encoding="utf-8-sig").splitlines()
+    assert [one for line in lines for one in ids if one in line] == ids
+    with page.expect_download() as download:
+        page.click("#save-pictures")
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert [name[5:17] for name in archive.namelist()[1:]] == [one[:12] for one in ids]
+
+
+def test_pictures_are_shown_larger(server: Served, page: Page) -> None:
+    open_page(page, f"{server.url}/?text=a+red+boat")
+    expect(page.locator(HITS)).to_have_count(10)
+    settle(page)
+    width = "hit => hit.getBoundingClientRect().width"
+    before = page.locator(HITS).first.evaluate(width)
+    page.locator("#size label").last.click()
+    assert page.locator(HITS).first.evaluate(width) > 1.5 * before

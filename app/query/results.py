@@ -1,0 +1,70 @@
+"""An answer as files: a table that spreadsheets open, and a zip of the pictures with that table beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Sequence
+
+from app.errors import BadQuery
+from app.workspace import Workspace
+from ingest.pair import ImageId
+from ingest.report import guarded
+
+MOST_PICTURES = 100
+"""Pictures in a zip: each is drawn anew, which takes a core some tens of milliseconds."""
+HEADER = ("rank", "score", "id", "domain", "chunk", "width", "height", "captions")
+_LARGEST_SIDE = 1600
+
+Found = Sequence[tuple[ImageId, float]]
+"""Id and score of each picture, best first."""
+
+
+def picture_to_look_at(workspace: Workspace, image_id: ImageId) -> bytes:
+    """Returns a picture as WebP: drawn anew, so that nothing hidden in the uploaded file goes out."""
+    picture = workspace.load_image(image_id)
+    picture.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
+    data = io.BytesIO()
+    picture.save(data, "WEBP", quality=88, method=2)
+    return data.getvalue()
+
+
+def table(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
+    """Returns the pictures as CSV, a row each; no cell is one that a spreadsheet would run as a formula.
+
+    Args:
+        workspace: has what is known of them.
+        found: the pictures.
+        first: how many came before them.
+    """
+    records = workspace.catalog.images([image_id for image_id, _ in found])
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(HEADER)
+    for rank, (image_id, score) in enumerate(found, start=first + 1):
+        record = records.get(image_id)
+        captions = workspace.catalog.captions_of(image_id)
+        told = [guarded(record.domain), record.chunk_id, record.width, record.height] if record else [""] * 4
+        spoken = "\n".join(f"{one.language}: {one.text}" for one in captions)
+        writer.writerow((rank, f"{score:.6f}", image_id, *told, guarded(spoken)))
+    # With a mark at its beginning a spreadsheet takes it for UTF-8.
+    return text.getvalue().encode("utf-8-sig", "replace")
+
+
+def archive(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
+    """Returns a zip of the pictures, named by rank and id, and of their table.
+
+    Raises:
+        BadQuery: they are too many for one.
+    """
+    if len(found) > MOST_PICTURES:
+        raise BadQuery(
+            f"A zip holds up to {MOST_PICTURES} pictures, and these are {len(found)}. Ask for fewer, page by page."
+        )
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as file:  # WebP does not get any smaller
+        file.writestr("results.csv", table(workspace, found, first=first))
+        for rank, (image_id, _) in enumerate(found, start=first + 1):
+            file.writestr(f"{rank:04}-{image_id[:12]}.webp", picture_to_look_at(workspace, image_id))
+    return data.getvalue()

@@ -1,0 +1,67 @@
+"""The pictures on the screen as files to keep: a table for spreadsheets, a zip of the pictures.
+
+A button of Gradio's downloads what it holds already when it is pressed. So the two that people press have the file
+made, a third, which nobody sees, takes it, and `pages.js` presses that one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app.query import results
+from app.server.serving import OWN_ERRORS, Serving
+from app.ui.screen import Screen
+from app.ui.words import label
+from app.workspace import Workspace
+
+Make = Callable[..., bytes]
+
+
+class Files:
+    """The buttons.
+
+    Attributes:
+        row: shown while there are pictures.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        """Draws them; call where they are to stand."""
+        self._workspace: Workspace = serving.workspace
+        with gr.Row(visible=False, elem_classes="files") as self.row:
+            self.table = gr.Button(label("save_table"), size="sm", min_width=0, elem_id="save-table")
+            self.archive = gr.Button(label("save_pictures"), size="sm", min_width=0, elem_id="save-pictures")
+        self.ready = gr.DownloadButton("", elem_id="file-ready", visible="hidden")
+
+    def connect(self, screen: gr.State) -> None:
+        """Connects them with what is on the screen."""
+        # One at a time: a zip keeps a core at work for seconds.
+        quiet: dict[str, Any] = {
+            "api_visibility": "private",
+            "concurrency_id": "files",
+            "concurrency_limit": 1,
+        }
+        self.table.click(self._save_table, [screen], [self.ready], **quiet)
+        self.archive.click(self._save_archive, [screen], [self.ready], **quiet)
+
+    def _save_table(self, screen: Screen) -> Any:
+        return self._saved(screen, results.table, "results.csv")
+
+    def _save_archive(self, screen: Screen) -> Any:
+        return self._saved(screen, results.archive, "results.zip")
+
+    def _saved(self, screen: Screen, make: Make, name: str) -> Any:
+        try:
+            data = make(self._workspace, screen.found, first=screen.asked.offset)
+        except OWN_ERRORS as error:
+            gr.Warning(str(error))
+            return gr.skip()
+        # Gradio keeps what lies in its own folder, and takes it away an hour later.
+        folder = Path(tempfile.mkdtemp(dir=gr.utils.get_upload_folder()))
+        file = folder / name
+        file.write_bytes(data)
+        return gr.DownloadButton(label=f"{name} {folder.name}", value=file)

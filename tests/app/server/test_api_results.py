@@ -1,0 +1,100 @@
+"""Claims about an answer as a file: it holds what the search found, runs nothing in a spreadsheet, hides nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from app.errors import BadQuery
+from app.query import results
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions, ingest_source
+from tests.app.server.served import Served, make_home, served
+from tests.app.server.test_roles import PROXY
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(make_home(tmp_path_factory.mktemp("home")).model_copy(update=PROXY)) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[httpx.Client]:
+    """Somebody who may search and nothing else."""
+    with server.client(headers={"X-Forwarded-User": "sam"}) as client:
+        yield client
+
+
+ASKED: dict[str, Any] = {"text": "a red boat", "k": 3, "offset": 2}
+
+
+def _rows(table: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(table.decode("utf-8-sig"))))
+
+
+def test_a_table_has_the_hits_of_the_search_with_ranks_and_captions(client: httpx.Client) -> None:
+    hits = client.post("/v1/search", json=ASKED).json()["hits"]
+    answer = client.post("/v1/search.csv", json=ASKED)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert answer.headers["content-disposition"] == 'attachment; filename="results.csv"'
+    rows = _rows(answer.content)
+    assert [(row["rank"], row["id"]) for row in rows] == [(str(hit["rank"]), hit["id"]) for hit in hits]
+    assert [row["rank"] for row in rows] == ["3", "4", "5"]
+    assert {line[:4] for row in rows for line in row["captions"].splitlines()} == {"de: ", "en: "}
+    assert float(rows[0]["score"]) == pytest.approx(hits[0]["score"], abs=1e-6)
+
+
+def test_a_zip_has_the_pictures_as_they_are_shown_and_the_table(client: httpx.Client) -> None:
+    hits = client.post("/v1/search", json=ASKED).json()["hits"]
+    archive = zipfile.ZipFile(io.BytesIO(client.post("/v1/search.zip", json=ASKED).content))
+    names = [f"{hit['rank']:04}-{hit['id'][:12]}.webp" for hit in hits]
+    assert archive.namelist() == ["results.csv", *names]
+    assert [row["id"] for row in _rows(archive.read("results.csv"))] == [hit["id"] for hit in hits]
+    for hit, name in zip(hits, names, strict=True):
+        assert archive.read(name) == client.get(f"/v1/images/{hit['id']}").content
+
+
+def test_what_cannot_be_searched_is_no_file(client: httpx.Client) -> None:
+    for path in ("/v1/search.csv", "/v1/search.zip"):
+        assert client.post(path, json={"text": " "}).status_code == 400
+        assert "langauge" in client.post(path, json={"text": "a", "langauge": "de"}).text
+        assert client.post(path, json={"text": "a", "offset": 5001}).status_code == 422
+    both = client.post("/v1/search", json={"text": "a", "k": 2}).json()["next"]
+    assert "Leave one" in client.post("/v1/search", json={"text": "a", "cursor": both, "offset": 2}).text
+
+
+def test_no_cell_of_an_upload_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    folder = tmp_path / "upload"
+    folder.mkdir()
+    Image.effect_noise((64, 64), 90).save(folder / "a.png")
+    folder.joinpath("captions.csv").write_text(
+        'image,caption,domain\na.png,"=HYPERLINK(""http://evil"")",photo\n', encoding="utf-8"
+    )
+    with Workspace.open(settings) as workspace:
+        ingest_source(
+            folder,
+            catalog=workspace.catalog,
+            blobs=workspace.blobs,
+            options=IntakeOptions(language="en"),
+        )
+        new = workspace.catalog.gallery_ids()[-1:]
+        table = results.table(workspace, [(new[0], -0.5)])
+    cells = next(iter(csv.reader(io.StringIO(table.decode("utf-8-sig").splitlines()[1]))))
+    assert "HYPERLINK" in table.decode()
+    # The score is a number of ours and may begin with a minus; nothing else does.
+    assert [cell for n, cell in enumerate(cells) if n != 1 and cell[:1] in "=+-@\t\r" and cell] == []
+
+
+def test_a_zip_refuses_more_pictures_than_it_holds(server: Served) -> None:
+    with pytest.raises(BadQuery, match="up to 100 pictures, and these are 101"):
+        results.archive(server.serving.workspace, [("0" * 64, 0.0)] * 101)
