@@ -40,7 +40,7 @@ class Claim:
     Attributes:
         claim: in a sentence.
         paper: its numbers.
-        confidence: that it shows at this scale, METHODS.md's.
+        confidence: that it shows at this scale, said before any run.
         metric: figure of a, and of b where `against` is empty.
         against: figure of b.
         relation: "above" or "below": where a is, seen from b.
