@@ -152,6 +152,7 @@ for verb in (
     reports.check,
     standing.accept,
     standing.withdraw,
+    standing.remove,
     learning.update,
     learning.methods,
     learning.evaluate,

@@ -277,6 +277,10 @@ class Client:
         """Takes a chunk out of training, measuring and search; `sentence` says what became of it."""
         return self.post(f"/v1/chunks/{_part(chunk)}/withdraw", {"why": why})
 
+    def remove(self, chunk: str, *, why: str) -> JobRecord:
+        """Withdraws a chunk and starts rebuilding what is live without it."""
+        return _record(JobRecord, self.post(f"/v1/chunks/{_part(chunk)}/remove", {"why": why}))
+
     # Updates and jobs
 
     def update(self, chunk: str, **options: Any) -> JobRecord:
@@ -317,6 +321,10 @@ class Client:
     def wait(self, job: str) -> JobRecord:
         """Returns a job once it has ended."""
         return [*self.follow(job)][-1]
+
+    def examine(self, *, every_byte: bool = True) -> JobRecord:
+        """Starts looking for everything that can be wrong with the server's home; the job's result says what is."""
+        return _record(JobRecord, self.post("/v1/doctor", {"every_byte": every_byte}))
 
     # Releases
 

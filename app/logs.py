@@ -12,6 +12,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 # Three files of this size hold weeks of one server.
 _LOG_BYTES = 5_000_000
 _LOG_FILES = 3
+_TAIL_BYTES = 1 << 20
 
 
 def log_file(home: Path) -> Path:
@@ -60,3 +61,19 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
     # Pillow and PyTorch tell at INFO and below what only their own developers want.
     for name in ("PIL", "matplotlib", "httpx", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """Returns the last lines of a log, oldest first; none when there is no such file yet.
+
+    Args:
+        path: of the file.
+        count: how many lines at most; they are looked for in its last megabyte.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []
+    return lines[-count:]

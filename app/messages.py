@@ -239,6 +239,8 @@ def outcome(job: JobRecord) -> list[str]:
     """Says how a job ended."""
     if job.kind == "update":
         return _update_outcome(job.id, job.state, job.result)
+    if job.kind == "removal":
+        return _removal_outcome(job)
     lines = intake(job.result["report"]) if "report" in job.result else []
     return [*lines, f"{job.id}: {job.result['images_embedded']} pictures embedded."]
 
@@ -256,6 +258,19 @@ def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[
         )
     if state == "rejected":
         lines.append(f"`python -m app gate {job_id}` shows the whole report and what may help.")
+    return [plain(line) for line in lines]
+
+
+def _removal_outcome(job: JobRecord) -> list[str]:
+    lines = [f"{job.id}: {job.result['sentence']}"]
+    if job.result["commit"]:
+        lines.append(f"Release {job.result['release']} is live since commit {job.result['commit']}.")
+    lines.append(f"{job.result['images_embedded']} pictures embedded again.")
+    if job.state == "review":
+        name = job.result["release"]
+        lines.append(
+            f"`python -m app gate {name}` shows why; `python -m app promote {name} --force` accepts it."
+        )
     return [plain(line) for line in lines]
 
 

@@ -7,9 +7,11 @@ underscores reach inside: PERENNIAL_GATE__SLICE_DROP), then what the caller give
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -184,6 +186,45 @@ def load_settings(**flags: Any) -> Settings:
         raise UsageProblem(f"{SETTINGS_FILE} in this folder cannot be read: {error}.") from error
     except SettingsError as error:
         raise UsageProblem(f"The environment's {PREFIX}* settings cannot be read: {error}.") from error
+
+
+@dataclass(frozen=True)
+class Described:
+    """One setting: its value here and without a word, as text, and what it means."""
+
+    name: str
+    value: str
+    default: str
+    says: str
+
+
+def described(settings: Settings) -> list[Described]:
+    """Returns every setting in the order of their declaration; none of them is a secret."""
+    says = _meanings()
+    own = [(name, field, getattr(settings, name)) for name, field in Settings.model_fields.items()]
+    gate = [
+        (f"gate.{name}", field, getattr(settings.gate, name))
+        for name, field in GateSettings.model_fields.items()
+    ]
+    return [
+        Described(
+            name, _shown(value), _shown(field.default), says.get(name, "Of the gate's policy (docs/gate.md).")
+        )
+        for name, field, value in [*(one for one in own if one[0] != "gate"), *gate]
+    ]
+
+
+def _meanings() -> dict[str, str]:
+    """What the class says of its attributes, a line each."""
+    _, _, listed = (inspect.getdoc(Settings) or "").partition("Attributes:")
+    named = (line.strip().partition(": ") for line in listed.splitlines())
+    return {name: says for name, _, says in named}
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    return ", ".join(map(str, value)) or "–" if isinstance(value, list) else str(value)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

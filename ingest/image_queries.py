@@ -95,6 +95,29 @@ class ImageQueries:
                 found.update({image_id: cluster for image_id, cluster in rows})
         return found
 
+    def clusters(self, *, limit: int, offset: int = 0) -> tuple[int, list[tuple[str, tuple[ImageId, ...]]]]:
+        """Returns how many clusters have several gallery pictures, and some with their pictures, largest first."""
+        size = func.count().label("size")
+        several = (
+            select(images.c.cluster, size, func.min(images.c.seq).label("first"))
+            .where(images.c.in_gallery, images.c.cluster.is_not(None))
+            .group_by(images.c.cluster)
+            .having(size > 1)
+        ).subquery()
+        some = select(several.c.cluster).order_by(several.c.size.desc(), several.c.first)
+        with self._engine.connect() as connection:
+            total = connection.execute(select(func.count()).select_from(several)).scalar_one()
+            found: dict[str, list[ImageId]] = {
+                cluster: [] for cluster in connection.scalars(some.limit(limit).offset(offset))
+            }
+            for group in grouped(found):
+                query = select(images.c.cluster, images.c.id).where(
+                    images.c.cluster.in_(group), images.c.in_gallery
+                )
+                for cluster, image_id in connection.execute(query.order_by(images.c.seq)):
+                    found[cluster].append(image_id)
+        return total, [(cluster, tuple(ids)) for cluster, ids in found.items()]
+
     def known_groups(self, names: Iterable[str]) -> dict[str, Anchor]:
         """Returns those stated groups that have a picture; one is in one split.
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
 from app.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from app.doctor.diagnosis import Diagnosis
 
 
 class FailOn(StrEnum):
@@ -21,25 +25,28 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="From which level on the exit code is 1.")]
+QuickOption = Annotated[
+    bool, typer.Option("--quick", help="Compare sizes; do not read every file and picture.")
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write the examination as one HTML file too.", show_default=False),
+]
+
+
 def doctor(
-    fail_on: Annotated[FailOn, typer.Option(help="From which level on the exit code is 1.")] = FailOn.ERROR,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Compare sizes; do not read every file and picture.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option(help="Write the examination as one HTML file too.", show_default=False)
-    ] = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    quick: QuickOption = False,
+    html: HtmlOption = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Look for everything that can be wrong with a home; nothing is changed."""
-    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
-        raise UsageProblem(f"--html {html}: name a file in a folder that exists. Nothing was looked at.")
+    require_writable(html)
     settings = settings_for(home)
     from app import messages
-    from app.doctor.diagnosis import Level, worst
     from app.doctor.examination import examine
-    from app.doctor.page import SUMMARY, html_page
 
     with messages.progress_bar(is_quiet=is_json) as move:
         found = examine(
@@ -47,11 +54,36 @@ def doctor(
             every_byte=not quick,
             progress=lambda stage: move(stage.name, stage.message, stage.fraction),
         )
+    show_examination(str(settings.home), found, fail_on=fail_on, html=html, is_json=is_json)
+
+
+def require_writable(html: Path | None) -> None:
+    """Refuses a page that could not be written, before anything is looked at."""
+    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
+        raise UsageProblem(f"--html {html}: name a file in a folder that exists. Nothing was looked at.")
+
+
+def show_examination(
+    where: str, found: Sequence[Diagnosis], *, fail_on: FailOn, html: Path | None, is_json: bool
+) -> None:
+    """Shows what was found, and leaves with 1 where it is as bad as `fail_on` says.
+
+    Args:
+        where: the home, or the server's address.
+        found: the diagnoses.
+        fail_on: from which level on.
+        html: where to write it as a page, if anywhere.
+        is_json: print JSON and nothing else.
+    """
+    from app import messages
+    from app.doctor.diagnosis import SUMMARY, Level, worst
+    from app.doctor.page import html_page
+
     when = datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
     if html is not None:
-        html.write_text(html_page(settings.home, found, when), encoding="utf-8")
+        html.write_text(html_page(where, found, when), encoding="utf-8")
     level = worst(found)
-    document = {"home": settings.home, "level": str(level), "found": [one.to_json() for one in found]}
+    document = {"home": where, "level": str(level), "found": [one.to_json() for one in found]}
     rows = [(one.check, str(one.level), " ".join(filter(None, (one.sentence, one.advice)))) for one in found]
     show(is_json, document, messages.table(("looked at", "level", "found"), rows), SUMMARY[level])
     if fail_on is not FailOn.NEVER and level >= {"error": Level.ERROR, "warn": Level.WARN}[fail_on]:

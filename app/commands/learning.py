@@ -79,7 +79,7 @@ def update(  # noqa: PLR0913 - one parameter per option
         show(is_json, _document(job), f"{job.id} is {job.state}. `--resume {job.id}` goes on with it.")
         return
     if resume is not None:
-        _watch(settings, worker.resume(settings, resume), is_json=is_json)
+        watch(settings, worker.resume(settings, resume), is_json=is_json)
         return
     options = pairs_of(option, "--option", "epochs=5")
     _check_strategy(strategy, options)
@@ -95,7 +95,7 @@ def update(  # noqa: PLR0913 - one parameter per option
 
     with workspace_for(home) as workspace:
         require_fit(workspace, request)
-    _watch(settings, worker.submit(settings, "update", request.to_json()), is_json=is_json)
+    watch(settings, worker.submit(settings, "update", request.to_json()), is_json=is_json)
 
 
 def methods(
@@ -180,8 +180,8 @@ def _take_in(
     return outcome.report.chunk_id
 
 
-def _watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
-    """Follows a job to its end; Ctrl-C stops the job too."""
+def watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
+    """Follows a job that trains to its end and leaves with its exit code; Ctrl-C stops the job too."""
     from app import messages
     from app.jobs import worker
 

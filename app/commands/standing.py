@@ -1,4 +1,4 @@
-"""Verbs with which a person says what a chunk counts for: accept and withdraw."""
+"""Verbs with which a person says what a chunk counts for: accept, withdraw and remove."""
 
 from __future__ import annotations
 
@@ -44,3 +44,19 @@ def withdraw(
     said = gone.sentence + (f" Job {job.id} is taking them out of search." if job else "")
     document = asdict(gone) | {"chunk": asdict(gone.chunk) | {"report": None}, "job": job.id if job else None}
     show(is_json, document, said)
+
+
+def remove(
+    chunk: ChunkArgument,
+    why: ReasonOption,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Withdraw a chunk, and rebuild what is live from the last version before it."""
+    from app.commands.learning import watch
+
+    with workspace_for(home) as workspace:
+        from app.jobs import requests
+
+        job = requests.remove_chunk(workspace, chunk, why=why, by=who())
+    watch(workspace.settings, job, is_json=is_json)

@@ -19,6 +19,13 @@ class Level(IntEnum):
         return self.name.lower()
 
 
+SUMMARY = {
+    Level.OK: "Nothing is wrong.",
+    Level.WARN: "Nothing is broken; something deserves a look.",
+    Level.ERROR: "Something is broken.",
+}
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """What looking at one thing found.
@@ -46,6 +53,12 @@ class Diagnosis:
             "advice": self.advice,
             "figures": dict(self.figures),
         }
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Diagnosis:
+        """Reads what `to_json` wrote."""
+        level = Level[str(said["level"]).upper()]
+        return cls(said["check"], level, said["sentence"], said["advice"], said["figures"])
 
 
 def worst(found: Iterable[Diagnosis]) -> Level:

@@ -6,11 +6,12 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from app.doctor import files, published, stores
-from app.doctor.diagnosis import Diagnosis, Level
+from app.doctor.diagnosis import SUMMARY, Diagnosis, Level, worst
 from app.errors import AppError
 from app.learning.outcomes import Stage, Tell, say_nothing
 from app.releases.home import Home
@@ -62,6 +63,12 @@ def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say
             look("orphan files", partial(files.orphans, workspace))
     look("disk", partial(files.disk, home))
     return found
+
+
+def document_of(found: Sequence[Diagnosis]) -> dict[str, Any]:
+    """Returns an examination as plain values, with the worst level and a sentence that sums it up."""
+    level = worst(found)
+    return {"level": str(level), "sentence": SUMMARY[level], "found": [one.to_json() for one in found]}
 
 
 def _safely(name: str, looking: Look) -> Iterator[Diagnosis]:

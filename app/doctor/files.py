@@ -37,6 +37,7 @@ _AT_TOP = frozenset(
         "commits",
         "updater.lock",
         "exports",
+        "uploads",
     )
 )
 SHOWN = 5

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 
-from app.doctor.diagnosis import Diagnosis, Level, worst
+from app.doctor.diagnosis import SUMMARY, Diagnosis, worst
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #17713a; --warn: #8a5a00; --error: #b3261e; }
@@ -17,18 +16,13 @@ th, td { text-align: left; vertical-align: top; padding: .5rem .75rem .5rem 0; b
 .ok { color: var(--ok); } .warn { color: var(--warn); } .error { color: var(--error); }
 td p { margin: 0 0 .25rem; }
 """
-SUMMARY = {
-    Level.OK: "Nothing is wrong.",
-    Level.WARN: "Nothing is broken; something deserves a look.",
-    Level.ERROR: "Something is broken.",
-}
 
 
-def html_page(home: Path, found: Sequence[Diagnosis], when: str) -> str:
+def html_page(home: str, found: Sequence[Diagnosis], when: str) -> str:
     """Returns the page; everything from outside is escaped.
 
     Args:
-        home: what was examined.
+        home: what was examined: a folder, or a server's address.
         found: the diagnoses.
         when: it was examined.
     """
@@ -40,8 +34,8 @@ def html_page(home: Path, found: Sequence[Diagnosis], when: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Examination of {escape(str(home))}</title><style>{_STYLE}</style></head><body><main>"
-        f"<h1>{SUMMARY[worst(found)]}</h1><p>{escape(str(home))}, {escape(when)} UTC.</p>"
+        f"<title>Examination of {escape(home)}</title><style>{_STYLE}</style></head><body><main>"
+        f"<h1>{SUMMARY[worst(found)]}</h1><p>{escape(home)}, {escape(when)} UTC.</p>"
         "<table><thead><tr><th scope=col>looked at</th><th scope=col>level</th><th scope=col>found</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></main></body></html>\n"
     )

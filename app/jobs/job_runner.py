@@ -145,10 +145,12 @@ def home_log(settings: Settings, job_id: str) -> Path:
 
 def _work(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
     """Does the job and returns the fields of its row that say how it ended."""
+    if job.kind == "doctor":  # stores that cannot be opened are what it looks for
+        return _doctor(settings, job, report)
     from app.workspace import Workspace
 
     with Workspace.open(settings) as workspace:
-        return {"update": _update, "ingest": _ingest, "gallery": _gallery}[job.kind](workspace, job, report)
+        return _KINDS[job.kind](workspace, job, report)
 
 
 def _update(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
@@ -240,6 +242,28 @@ def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, An
     commit, embedded = update_cycle.extend_gallery(workspace, **job.arguments, progress=report)
     result = {"commit": commit.number if commit else None, "images_embedded": embedded}
     return {"state": "succeeded", "result": result}
+
+
+def _removal(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
+    from app.learning.removal import rebuild_without
+
+    scratch = workspace.home.staging / job.id
+    scratch.mkdir(exist_ok=True)
+    ended = rebuild_without(workspace, **job.arguments, scratch=scratch, progress=report)
+    return {"state": _STATE_OF_VERDICT[ended.verdict], "result": ended.to_json()}
+
+
+def _doctor(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
+    from app.doctor.examination import document_of, examine
+
+    every_byte = bool(job.arguments.get("every_byte", True))
+    return {
+        "state": "succeeded",
+        "result": document_of(examine(settings, every_byte=every_byte, progress=report)),
+    }
+
+
+_KINDS = {"update": _update, "ingest": _ingest, "gallery": _gallery, "removal": _removal}
 
 
 class _Progress:

@@ -1,4 +1,4 @@
-"""What the product asks of a worker: taking an upload in, and making the gallery of a release whole.
+"""What the product asks of a worker: taking an upload in, making the gallery of a release whole, removing a chunk.
 
 (Updates are asked for with `UpdateRequest`, which is what their job holds.)
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.jobs import worker
-from app.learning import going_live
+from app.learning import going_live, removal, standing
 from app.learning.outcomes import UpdateRequest
 from app.learning.standing import Withdrawn
 from app.releases.commits import CommitRecord
@@ -18,6 +18,7 @@ from app.settings import Settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
+from ingest.standing import WITHDRAWN
 
 
 def intake_job(
@@ -84,6 +85,29 @@ def gallery_job(workspace: Workspace, commit: CommitRecord) -> tuple[int, JobRec
         return 0, None
     why = f"{missing} pictures that {commit.release} did not hold"
     return missing, worker.submit(workspace.settings, "gallery", {"why": why, "by": commit.by})
+
+
+def remove_chunk(workspace: Workspace, chunk: str, *, why: str, by: str) -> JobRecord:
+    """Withdraws a chunk, if it is not withdrawn already, and queues rebuilding what is live without it.
+
+    Args:
+        workspace: Opened for writing.
+        chunk: Its id or a unique beginning of it.
+        why: The reason, kept with the chunk and in the history.
+        by: Who asks.
+
+    Raises:
+        UnknownChunk: None or several match.
+        UsageProblem: It cannot be removed, or no reason was given; nothing changed.
+        UpdateRunning: Something is being taught already; nothing changed.
+    """
+    record = workspace.catalog.chunk(chunk)
+    standing.require_reason(why, f'python -m app remove {record.id} --why "its captions are wrong"')
+    removal.plan(workspace, record.id, by=by)
+    worker.refuse_second_update(workspace.settings)
+    if record.standing != WITHDRAWN:
+        standing.withdraw(workspace, record.id, why=why, by=by)
+    return worker.submit(workspace.settings, "removal", {"chunk": record.id, "why": why, "by": by})
 
 
 def withdrawal_job(workspace: Workspace, gone: Withdrawn, *, by: str) -> JobRecord | None:

@@ -30,7 +30,9 @@ from ingest.records import FINAL_STATES, JobRecord
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("update", "ingest", "gallery")
+KINDS = ("update", "ingest", "gallery", "removal", "doctor")
+TEACHING = frozenset({"update", "removal"})
+"""The kinds of jobs that train: one of them at a time, and one that was interrupted waits for a person."""
 LOG = "log.txt"
 SETTINGS = "settings.json"
 
@@ -55,14 +57,14 @@ def submit(settings: Settings, kind: str, arguments: Mapping[str, Any]) -> JobRe
         The queued job.
 
     Raises:
-        UpdateRunning: `kind` is `update` and another update is queued or running.
+        UpdateRunning: It would train while another job that trains is queued or running.
         UsageProblem: There is no such kind.
         NoHome: There is no home.
     """
     if kind not in KINDS:
         raise UsageProblem(f"There is no job kind {kind!r}; there are {', '.join(KINDS)}.")
     with _catalog(settings) as (home, catalog):
-        if kind == "update":
+        if kind in TEACHING:
             _refuse_second_update(home, catalog)
         return catalog.add_job(kind, dict(arguments))
 
@@ -187,7 +189,7 @@ def resume(settings: Settings, job_id: str) -> JobRecord:
                 f"Job {job.id} has ended ({job.state}); there is nothing to resume. "
                 "Start a new one with `python -m app update`."
             )
-        if job.kind == "update":
+        if job.kind in TEACHING:
             _refuse_second_update(home, catalog, besides=job.id)
         catalog.update_job(job.id, state="queued", error=None, finished=None)
         return catalog.job(job.id)
@@ -231,7 +233,7 @@ def recover(settings: Settings) -> list[JobRecord]:
     """
     with _catalog(settings) as (home, catalog):
         dead = [job for job in catalog.jobs(state="running") if not is_alive(home, job.id)]
-        queued = [job for job in catalog.jobs(state="queued") if job.kind == "update"]
+        queued = [job for job in catalog.jobs(state="queued") if job.kind in TEACHING]
         dead += [job for job in queued if not _is_active(home, job)]
         for job in dead:
             # Between looking and marking it may have ended.
@@ -274,10 +276,10 @@ def _catalog(settings: Settings) -> Iterator[tuple[Home, Catalog]]:
 def _refuse_second_update(home: Home, catalog: Catalog, besides: str | None = None) -> None:
     for state in ("running", "queued", "interrupted"):
         for job in catalog.jobs(state=state):
-            if job.kind == "update" and job.id != besides and _is_active(home, job):
+            if job.kind in TEACHING and job.id != besides and _is_active(home, job):
                 raise UpdateRunning(
-                    f"Update {job.id} is {job.state} since {job.started or job.created}. Wait until it ends "
-                    f"(`python -m app update --resume {job.id}` shows it), "
+                    f"{job.kind.capitalize()} {job.id} is {job.state} since {job.started or job.created}. "
+                    f"Wait until it ends (`python -m app update --resume {job.id}` shows it), "
                     f"or stop it with `python -m app update --cancel {job.id}`."
                 )
 

@@ -55,7 +55,7 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
         raise UsageProblem(
             f"Chunk {record.id} holds the probes that every update is measured by; it cannot be withdrawn."
         )
-    _require_reason(why, f'python -m app withdraw {record.id} --why "its captions are wrong"')
+    require_reason(why, f'python -m app withdraw {record.id} --why "its captions are wrong"')
     before = len(workspace.catalog.gallery_ids())
     record = workspace.catalog.set_standing(record.id, "withdrawn", by=by, why=why)
     pictures = before - len(workspace.catalog.gallery_ids())
@@ -88,7 +88,7 @@ def accept(workspace: Workspace, chunk: str, *, why: str, by: str, measure: bool
         raise UsageProblem(
             f"Chunk {record.id} is withdrawn ({record.standing_why}). Upload it again to take it in anew."
         )
-    _require_reason(why, f'python -m app accept {record.id} --why "I looked at its captions"')
+    require_reason(why, f'python -m app accept {record.id} --why "I looked at its captions"')
     return workspace.catalog.set_standing(
         record.id, "accepted", by=by, why=why, measures=True if measure else None
     )
@@ -115,7 +115,12 @@ def require_teachable(chunk: ChunkRecord) -> None:
     )
 
 
-def _require_reason(why: str, example: str) -> None:
+def require_reason(why: str, example: str) -> None:
+    """Refuses to say something of a chunk without a reason.
+
+    Raises:
+        UsageProblem: none was given; the example says how.
+    """
     if not why.strip():
         raise UsageProblem(f"Say why: the reason is kept with the chunk. For example: {example}")
 
@@ -144,6 +149,7 @@ def _sentence(
         live = going_live.live_release(workspace)[1].id
         said += (
             f" {live}, which is live, is one of them: `python -m app rollback {back_to}` goes back to the last one "
-            "that is not, and gives up what was learned since."
+            "that is not, and gives up what was learned since; "
+            f'`python -m app remove {chunk.id} --why "…"` teaches that again without this chunk.'
         )
     return said

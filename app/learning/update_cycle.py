@@ -247,6 +247,33 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
         )
 
 
+def teach_onto(
+    workspace: Workspace,
+    request: UpdateRequest,
+    record: ReleaseRecord,
+    live: CommitRecord,
+    *,
+    scratch: Path,
+    progress: Tell,
+) -> UpdateOutcome:
+    """Teaches a chunk to a release that need not be live, and publishes what passes; nothing goes live.
+
+    The caller holds the updater lock.
+
+    Args:
+        workspace: opened for writing.
+        request: what to learn, and how.
+        record: what is taught, and judged against.
+        live: the commit that was current when this began.
+        scratch: folder for checkpoints.
+        progress: is told each stage.
+    """
+    taught = _teach(workspace, request, record, scratch, progress)
+    outcome = _judge_and_release(workspace, taught, live, record, progress)
+    shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
+    return outcome
+
+
 @dataclass(frozen=True)
 class _Taught:
     """A candidate, and what it was made from; `forwards`: pictures it had embedded when it was trained."""

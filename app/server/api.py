@@ -24,6 +24,7 @@ from app.server import (
     api_releases,
     api_results,
     api_search,
+    api_upkeep,
     knn_service,
 )
 from app.server.api_errors import ErrorOut, sentence_of, trouble_of
@@ -45,6 +46,7 @@ ROUTERS = (
     api_events.router,
     api_feedback.router,
     api_releases.router,
+    api_upkeep.router,
 )
 _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},

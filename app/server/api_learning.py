@@ -120,6 +120,16 @@ def withdraw(chunk_id: str, body: Withdraw, state: State, account: Admin) -> dic
     }
 
 
+@router.post("/chunks/{chunk_id}/remove", status_code=202)
+def remove(chunk_id: str, body: Withdraw, state: State, account: Admin) -> dict[str, Any]:
+    """Withdraws a chunk that what is live has learned from, and starts rebuilding that without it; returns the job.
+
+    What was taught after the chunk is taught again, with the same strategies, options and seeds, to the last version
+    before it. Each step passes the gate; until the last one has, what is live stays live.
+    """
+    return asdict(state.remove(chunk_id, why=body.why, by=account.name))
+
+
 @router.get("/strategies")
 def strategies() -> dict[str, Any]:
     """Lists the strategies that an update can name, family by family, and the references beside them."""

@@ -253,20 +253,20 @@ class Serving:
             return compare(left, right, text, language=language, k=k or self.settings.default_k)
 
     def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:
-        """Returns for each picture its record and its first captions, those in `language` and English first."""
-        records = self.workspace.catalog.images(image_ids)
+        """Returns for each picture its record and its first captions, those in `language` and English before others."""
+        catalog = self.workspace.catalog
+        records = catalog.images(image_ids)
         spoken = [tag for tag in dict.fromkeys((language, BASE_LANGUAGE)) if tag != "auto"]
-        by_language = [(tag, self.workspace.catalog.captions_in(tag, image_ids)) for tag in spoken]
-        return {
-            image_id: Found(
-                records.get(image_id),
-                tuple(
-                    Caption(image_id, tag, text)
-                    for tag, texts in by_language
-                    for text in texts.get(image_id, [])[:most]
-                )[:most],
-            )
+        by_language = [(tag, catalog.captions_in(tag, image_ids)) for tag in spoken]
+        known = {
+            image_id: [
+                Caption(image_id, tag, text) for tag, texts in by_language for text in texts.get(image_id, ())
+            ]
             for image_id in image_ids
+        }
+        return {
+            image_id: Found(records.get(image_id), tuple((captions or catalog.captions_of(image_id))[:most]))
+            for image_id, captions in known.items()
         }
 
     @contextmanager
@@ -297,6 +297,12 @@ class Serving:
         if job is not None:
             self.work.follow(job)
         return gone, job
+
+    def remove(self, chunk: str, *, why: str, by: str) -> JobRecord:
+        """Withdraws a chunk, and starts rebuilding what is live from the last version before it."""
+        job = self.work.remove(chunk, why=why, by=by)
+        self._forget_others()
+        return job
 
     def _forget_others(self) -> None:
         """Drops the other releases' snapshots: pictures may have been withdrawn since they were loaded."""

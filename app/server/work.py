@@ -64,13 +64,13 @@ class Work:
     def take_up(self) -> None:
         """Goes on with the jobs that a server before this one left.
 
-        An update that was interrupted waits for a person to resume it; one that never began is begun.
+        Training that was interrupted waits for a person to resume it; what never began is begun.
         """
         if self._settings.jobs == "here":
             worker.recover(self._settings)
         for job in self._workspace.catalog.jobs(limit=_JOBS_LOOKED_AT)[::-1]:
             waits = job.state in {"queued", "interrupted"}
-            is_left = waits and (job.kind != "update" or job.started is None)
+            is_left = waits and (job.kind not in worker.TEACHING or job.started is None)
             if job.state == "running" or is_left:
                 self.follow(job)
 
@@ -123,6 +123,21 @@ class Work:
         self.follow(job)
         return job
 
+    def remove(self, chunk: str, *, why: str, by: str) -> JobRecord:
+        """Withdraws a chunk and starts rebuilding what is live without it (`app.jobs.requests.remove_chunk`)."""
+        job = requests.remove_chunk(self._workspace, chunk, why=why, by=by)
+        self.follow(job)
+        return job
+
+    def examine(self, *, every_byte: bool, by: str) -> JobRecord:
+        """Starts looking for everything that can be wrong with the home; one that is under way is returned instead."""
+        under_way = self.unfinished("doctor")
+        if under_way is not None:
+            return under_way
+        job = worker.submit(self._settings, "doctor", {"every_byte": every_byte, "by": by})
+        self.follow(job)
+        return job
+
     def cancel(self, job_id: str) -> JobRecord:
         """Stops a job.
 
@@ -161,7 +176,7 @@ class Work:
     def _run(self, job: JobRecord) -> None:
         # Updates keep one another out; of the others one at a time has the machine's few cores.
         is_here = self._settings.jobs == "here"
-        turn = self.turn if is_here and job.kind != "update" else nullcontext()
+        turn = self.turn if is_here and job.kind not in worker.TEACHING else nullcontext()
         try:
             with turn:
                 if is_here:

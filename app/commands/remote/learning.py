@@ -1,4 +1,4 @@
-"""Verbs that teach a server: ingest, update."""
+"""Verbs that change what a server has learned: ingest, update, remove."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import typer
 from app.commands.learning import EXIT_CODES, JobFailed
 from app.commands.options import (
     CancelOption,
+    ChunkArgument,
     GalleryOption,
     MappingOption,
     NameOption,
     PromoteOption,
+    ReasonOption,
     ReportOption,
     SeedOption,
     SourceArgument,
@@ -81,8 +83,6 @@ def update(  # noqa: PLR0913 - one parameter per option
     is_json: JsonOption = False,
 ) -> None:
     """Learn from a chunk; what passes the gate goes live."""
-    from app import messages
-
     if sum(given is not None for given in (source, chunk, cancel)) != 1:
         raise UsageProblem(
             "Say what to learn from: a SOURCE to upload, or --chunk ID of one that is in. --cancel JOB stands alone."
@@ -98,6 +98,22 @@ def update(  # noqa: PLR0913 - one parameter per option
             chunk = _taken_in(client, job, is_json=is_json)[1].id
         asked = {"strategy": strategy, "options": options, "seed": seed, "promote": promote, "why": why}
         done = watch(client, client.update(str(chunk), **asked), is_json=is_json)
+    _finish(done, is_json=is_json)
+
+
+def remove(
+    context: typer.Context, chunk: ChunkArgument, why: ReasonOption, is_json: JsonOption = False
+) -> None:
+    """Withdraw a chunk, and rebuild what is live from the last version before it."""
+    with connected(context) as client:
+        done = watch(client, client.remove(chunk, why=why), is_json=is_json)
+    _finish(done, is_json=is_json)
+
+
+def _finish(done: JobRecord, *, is_json: bool) -> None:
+    """Shows how training ended, and leaves with the exit code of its verdict."""
+    from app import messages
+
     if done.state not in EXIT_CODES:
         raise JobFailed(done.error or f"Job {done.id} is {done.state}.", done.result)
     show(is_json, _document(done), *messages.outcome(done))

@@ -164,7 +164,7 @@ def test_the_verb_prints_json_writes_html_and_its_exit_code_is_of_the_level_aske
 
 def test_the_page_shows_the_worst_first() -> None:
     page = html_page(
-        Path("home"),
+        "home",
         [Diagnosis("a", Level.OK, "fine"), Diagnosis("b", Level.ERROR, "broken", "mend it")],
         "2030-01-01 00:00:00",
     )

@@ -47,6 +47,7 @@ ADMIN_ONLY = [
     ("POST", "/v1/chunks"),
     ("POST", "/v1/chunks/0a1b/accept"),
     ("POST", "/v1/chunks/0a1b/withdraw"),
+    ("POST", "/v1/chunks/0a1b/remove"),
     ("POST", "/v1/updates"),
     ("POST", "/v1/releases/r2/promote"),
     ("POST", "/v1/rollback"),

@@ -153,6 +153,9 @@ def test_a_withdrawn_chunk_leaves_search_and_an_accepted_one_says_so(tmp_path: P
         accepted = client.post(f"/v1/chunks/{chunk[:8]}/accept", json={"why": "I looked", "measure": True})
         assert accepted.json()["standing"] == "accepted", accepted.text
 
+        useless = client.post(f"/v1/chunks/{chunk}/remove", json={"why": "not ours"})
+        assert (useless.status_code, "nothing to rebuild" in useless.json()["error"]) == (400, True)
+        assert client.get(f"/v1/chunks/{chunk}").json()["standing"] == "accepted"
         gone = client.post(f"/v1/chunks/{chunk}/withdraw", json={"why": "not ours"}).json()
         assert (gone["pictures"], gone["learned"]) == (3, [])
         assert ended(client, gone["job"])["state"] == "succeeded"

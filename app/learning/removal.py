@@ -1,0 +1,161 @@
+"""Removing what a chunk taught: the line is rebuilt from the last version before it, without it.
+
+Withdrawing a chunk stops it from teaching and measuring; what encoders learned of it stays in them. Here the chunks
+that were taught after it are taught again, in their order, with their strategies, options and seeds, to the last
+release that had not learned from it. Each step passes the gate like any update. What comes out goes live when every
+step passed; else it waits for a person, or nothing is published. Until then what is live stays live.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.errors import UsageProblem
+from app.learning import going_live, update_cycle
+from app.learning.outcomes import Stage, Tell, UpdateRequest
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from ingest.standing import WITHDRAWN
+
+
+@dataclass(frozen=True)
+class Removal:
+    """How a removal ended.
+
+    Attributes:
+        chunk: that was removed.
+        begun_at: the last release that had not learned from it.
+        taught: chunks that were taught again.
+        verdict: promote, review or reject; the worst of all steps.
+        release: what came out; None when a step was rejected.
+        commit: its commit when it is live.
+        images_embedded: pictures that were embedded again.
+        sentence: for people.
+    """
+
+    chunk: str
+    begun_at: str
+    taught: tuple[str, ...]
+    verdict: str
+    release: str | None
+    commit: int | None
+    images_embedded: int
+    sentence: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """From which release to begin, and what to teach again, oldest first."""
+
+    begin: ReleaseRecord
+    again: tuple[UpdateRequest, ...]
+
+
+def plan(workspace: Workspace, chunk: str, *, by: str) -> Plan:
+    """Returns how to rebuild what is live without a chunk.
+
+    Raises:
+        UsageProblem: what is live has not learned from it, or a release before it cannot be read.
+    """
+    record = workspace.catalog.chunk(chunk)
+    live = going_live.live_release(workspace)[1]
+    if record.id not in live.manifest.chunks:
+        raise UsageProblem(
+            f"{live.id}, which is live, has not learned from chunk {record.id}, so there is nothing to rebuild. "
+            "Withdrawing it takes its pictures out of search and its pairs out of every later update."
+        )
+    again: list[UpdateRequest] = []
+    one = live
+    while record.id in one.manifest.chunks:
+        before = workspace.releases.readable(one.manifest.parent or "")
+        if before is None:
+            raise UsageProblem(
+                f"{one.id} has learned from chunk {record.id}, and the release it was made from "
+                f"({one.manifest.parent or 'none is named'}) is not here. Use `python -m app rollback` instead."
+            )
+        last = one.manifest.chunks[-1]
+        taught_now = one.manifest.chunks != before.manifest.chunks
+        if taught_now and last != record.id and workspace.catalog.chunk(last).standing != WITHDRAWN:
+            said = one.manifest
+            again.append(
+                UpdateRequest(last, said.strategy, dict(said.options), said.seed or 0, promote=False, by=by)
+            )
+        one = before
+    return Plan(one, tuple(reversed(again)))
+
+
+def rebuild_without(
+    workspace: Workspace, chunk: str, *, why: str, by: str, scratch: Path, progress: Tell
+) -> Removal:
+    """Rebuilds what is live without a withdrawn chunk, and makes it live when every step passed the gate.
+
+    Args:
+        workspace: opened for writing.
+        chunk: its id or a unique beginning.
+        why: for the history.
+        by: who asks.
+        scratch: folder for checkpoints.
+        progress: is told each stage.
+
+    Raises:
+        UsageProblem: as `plan`; or the chunk is not withdrawn.
+        UpdateRunning, NoSpace, ParentMoved: what is live stays live.
+    """
+    record = workspace.catalog.chunk(chunk)
+    if record.standing != WITHDRAWN:
+        raise UsageProblem(f'Withdraw it first: `python -m app withdraw {record.id} --why "…"`.')
+    why = f"rebuilt without chunk {record.id}: {why}"
+    with workspace.releases.updater_lock(f"rebuilding without chunk {record.id}"):
+        ended = _rebuilt(workspace, record.id, why=why, by=by, scratch=scratch, progress=progress)
+    # Whatever came out, what is live loses the pictures that only this chunk had.
+    extended, embedded = update_cycle.extend_gallery(workspace, why=why, by=by, progress=progress)
+    if ended.commit is not None and extended is not None:
+        ended = replace(ended, release=extended.release, commit=extended.number)
+    return replace(ended, images_embedded=ended.images_embedded + embedded)
+
+
+def _rebuilt(
+    workspace: Workspace, chunk: str, *, why: str, by: str, scratch: Path, progress: Tell
+) -> Removal:
+    live, _ = going_live.live_release(workspace)
+    todo = plan(workspace, chunk, by=by)
+    record, embedded, verdict = todo.begin, 0, "promote"
+    for number, request in enumerate(todo.again, start=1):
+        progress(Stage("removal", f"teaching chunk {request.chunk}, {number} of {len(todo.again)}"))
+        folder = scratch / request.chunk
+        folder.mkdir(exist_ok=True)
+        outcome = update_cycle.teach_onto(workspace, request, record, live, scratch=folder, progress=progress)
+        embedded += outcome.images_embedded
+        if outcome.release is None:
+            said = f"Teaching chunk {request.chunk} again was rejected, nothing changed: {outcome.sentence}"
+            return _ended(todo, chunk, "reject", None, None, embedded, said)
+        verdict = "review" if outcome.verdict == "review" else verdict
+        record = workspace.releases.release(outcome.release)
+    if verdict != "promote":
+        said = f"{record.id} has not learned from chunk {chunk}; a step asks for a review, so it is not live."
+        return _ended(todo, chunk, verdict, record.id, None, embedded, said)
+    reason = "promote" if todo.again else "rollback"
+    commit = workspace.releases.commit(record.id, parent=live.number, reason=reason, why=why, by=by)
+    counted = "1 chunk was" if len(todo.again) == 1 else f"{len(todo.again)} chunks were"
+    taught = f"{counted} taught again" if todo.again else "nothing had to be taught again"
+    said = f"What is live has not learned from chunk {chunk}: begun at {todo.begin.id}, {taught}."
+    return _ended(todo, chunk, verdict, record.id, commit.number, embedded, said)
+
+
+def _ended(
+    todo: Plan,
+    chunk: str,
+    verdict: str,
+    release: str | None,
+    commit: int | None,
+    embedded: int,
+    sentence: str,
+) -> Removal:
+    taught = tuple(request.chunk for request in todo.again)
+    return Removal(chunk, todo.begin.id, taught, verdict, release, commit, embedded, sentence)

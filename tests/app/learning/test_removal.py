@@ -1,0 +1,91 @@
+"""A chunk removed from what is live, on a real home with the embedded encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.errors import UpdateRunning, UsageProblem
+from app.jobs import requests, worker
+from app.learning import going_live, removal, standing, update_cycle
+from app.learning.outcomes import UpdateOutcome, UpdateRequest, say_nothing
+from app.settings import load_settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from ingest.samples.chunks import write_chunk
+from ingest.samples.scenes import all_scenes
+from tests.app.small_home import copy_of, small_home
+
+PICTURES = 160
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    home = copy_of(small_home(tmp_path_factory, pictures=PICTURES), tmp_path)
+    with Workspace.open(load_settings(home=home, gate={"samples": 200, "minimum_images": 2})) as opened:
+        yield opened
+
+
+def taught(workspace: Workspace, chunk: str) -> UpdateOutcome:
+    request = UpdateRequest(
+        chunk, strategy="language-tables", options={"epochs": 12, "batch_size": 32}, by="test"
+    )
+    scratch = workspace.home.staging / f"teach-{chunk}"
+    outcome = update_cycle.update(workspace, request, scratch=scratch, progress=say_nothing)
+    assert outcome.commit is not None, outcome.sentence
+    return outcome
+
+
+def test_a_chunk_is_removed_by_going_back_and_teaching_what_came_after_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    german = workspace.catalog.chunks()[-1].id
+    before = going_live.live_release(workspace)[1]
+    with pytest.raises(UsageProblem, match="has not learned"):
+        removal.plan(workspace, german, by="test")
+    taught(workspace, german)
+    with pytest.raises(UsageProblem, match="Withdraw it first"):
+        removal.rebuild_without(workspace, german, why="", by="test", scratch=tmp_path, progress=say_nothing)
+    french = tmp_path / "french.zip"
+    chosen = list(all_scenes())[:: 4000 // PICTURES][:PICTURES]
+    write_chunk(french, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=["fr"])
+    added = update_cycle.add_chunk(workspace, french, IntakeOptions(), by="test").report.chunk_id
+    taught(workspace, added)
+    todo = removal.plan(workspace, german, by="test")
+    assert (todo.begin.version, [one.chunk for one in todo.again]) == (before.version, [added])
+
+    with pytest.raises(UsageProblem, match="Say why"):
+        requests.remove_chunk(workspace, german, why=" ", by="test")
+    assert workspace.catalog.chunk(german).standing == "new"
+    job = requests.remove_chunk(workspace, german, why="wrong captions", by="test")
+    with pytest.raises(UpdateRunning, match=f"Removal {job.id}"):
+        worker.submit(workspace.settings, "update", {})
+    workspace.close()
+    ended = worker.follow(workspace.settings, job.id)
+
+    assert ended.state == "succeeded", (ended.error, ended.result)
+    with Workspace.open(workspace.settings) as after:
+        commit, live = going_live.live_release(after)
+        assert live.manifest.chunks == (added,)
+        assert live.manifest.languages == ("en", "fr")
+        assert "wrong captions" in commit.why
+        assert ended.result["commit"] == commit.number
+        assert after.open_encoder(live.version).text_fingerprint("de") == after.open_encoder(
+            before.version
+        ).text_fingerprint("de")
+        assert set(after.open_generation(live.generation).ids) == set(after.catalog.gallery_ids())
+
+
+def test_the_last_chunk_is_removed_without_teaching_anything(workspace: Workspace, tmp_path: Path) -> None:
+    german = workspace.catalog.chunks()[-1].id
+    before = going_live.live_release(workspace)[1]
+    taught(workspace, german)
+    standing.withdraw(workspace, german, why="wrong", by="test")
+    ended = removal.rebuild_without(
+        workspace, german, why="wrong", by="test", scratch=tmp_path, progress=say_nothing
+    )
+    live = going_live.live_release(workspace)[1]
+    assert (ended.verdict, ended.taught, live.version) == ("promote", (), before.version)
+    assert workspace.catalog.gallery_ids() == list(workspace.open_generation(live.generation).ids) == []

@@ -1,0 +1,137 @@
+"""Claims about what an admin sees of a server: the doctor, logs, settings, held rows, near-copies."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from sqlalchemy import update
+from typer.testing import CliRunner
+
+from app import cli, logs
+from app.client import Client
+from app.inventory import things
+from app.server.security import Passwords, password_line
+from app.settings import GateSettings, Settings, described
+from app.workspace import Workspace
+from ingest.schema import images
+from tests.app.server.served import Served, make_home, served
+
+ADMINS_ONLY = ("/v1/log", "/v1/settings", "/v1/held", "/v1/jobs/j1/log")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
+        yield running
+
+
+def _examined(server: Served, *options: str) -> tuple[int, Any]:
+    asked = ["doctor", "--server", server.url, "--json", *options]
+    result = CliRunner().invoke(cli.app, asked)
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_the_doctor_looks_at_a_server_as_at_a_home(server: Served, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    code, said = _examined(server, "--fail-on", "warn", "--html", str(page))
+    assert (code, said["level"]) == (0, "ok"), said
+    home = ["doctor", "--home", str(server.settings.home), "--json"]
+    here = json.loads(CliRunner().invoke(cli.app, home).stdout)
+    assert [one["check"] for one in said["found"]] == [one["check"] for one in here["found"]]
+    assert server.url in page.read_text(encoding="utf-8")
+
+    (server.settings.home / "stray").write_bytes(b"x")
+    code, said = _examined(server, "--quick", "--fail-on", "warn")
+    orphans = next(one for one in said["found"] if one["check"] == "orphan files")
+    assert (code, orphans["level"], "stray" in orphans["sentence"]) == (1, "warn", True)
+    (server.settings.home / "stray").unlink()
+
+
+def test_one_examination_at_a_time(server: Served) -> None:
+    with Client(server.url) as client:
+        first = client.examine(every_byte=False)
+        assert client.examine(every_byte=True).id == first.id
+        done = client.wait(first.id)
+        assert (done.state, done.result["sentence"]) == ("succeeded", "Nothing is wrong.")
+        written = client.get(f"/v1/jobs/{first.id}/log", lines=3)["lines"]
+        assert len(written) == 3
+        assert first.id in " ".join(client.get(f"/v1/jobs/{first.id}/log")["lines"])
+
+
+def test_settings_and_the_end_of_the_log_are_told(server: Served) -> None:
+    logs.log_file(server.settings.home).write_text("one\ntwo\nthree\n", encoding="utf-8")
+    with Client(server.url) as client:
+        assert client.get("/v1/log", lines=2)["lines"] == ["two", "three"]
+        told = {one["name"]: one for one in client.get("/v1/settings")["settings"]}
+    assert (told["port"]["value"], told["port"]["default"]) == ("7860", "7860")
+    assert told["poll_seconds"]["value"] == "0.1"
+    assert told["gate.slice_drop"]["value"] == "5.0"
+
+
+def test_every_setting_is_described_by_its_own_sentence() -> None:
+    told = described(Settings())
+    names = [*(name for name in Settings.model_fields if name != "gate")]
+    names += [f"gate.{name}" for name in GateSettings.model_fields]
+    assert [one.name for one in told] == names
+    assert all(one.says for one in told)
+    own = [one.says for one in told if not one.name.startswith("gate.")]
+    assert len(set(own)) == len(own)
+
+
+def test_rows_that_intake_held_and_near_copies_are_listed(server: Served, tmp_path: Path) -> None:
+    upload = tmp_path / "held.zip"
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(("image", "caption", "language", "domain"))
+    with zipfile.ZipFile(upload, "w") as archive:
+        for n in range(2):
+            picture = io.BytesIO()
+            Image.effect_noise((64, 64), 60 + n).save(picture, "PNG")
+            archive.writestr(f"{n}.png", picture.getvalue())
+        writer.writerow(("0.png", "grey noise", "en", "noise"))
+        writer.writerow(("0.png", "graues Rauschen", "de", "fog"))
+        writer.writerow(("1.png", "more grey noise", "en", "noise"))
+        archive.writestr("pairs.csv", table.getvalue())
+    with Client(server.url) as client:
+        job = client.wait(client.add_chunk(upload).id)
+        assert job.state == "succeeded", job.error
+        held = client.get("/v1/held")
+        (row,) = held["rows"]
+        assert (held["total"], row["chunk"]) == (1, job.result["report"]["chunk_id"])
+        assert (row["code"], bool(row["sentence"])) == ("domain_conflict", True)
+        assert client.get("/v1/held", limit=1, offset=1)["rows"] == []
+
+        with Workspace.open(server.settings) as workspace:
+            ids = workspace.catalog.gallery_ids()
+            _one_thing(workspace, "a", ids[:2])
+            _one_thing(workspace, "b", ids[2:5])
+            assert things(workspace, limit=1)[1][0].images == tuple(ids[2:5])
+        copies = client.get("/v1/copies")
+        assert (copies["total"], [one["id"] for one in copies["things"]]) == (2, ["b", "a"])
+        assert client.get("/v1/copies", limit=1, offset=1)["things"][0]["images"] == list(ids[:2])
+
+
+def _one_thing(workspace: Workspace, name: str, ids: list[str]) -> None:
+    with workspace.catalog._engine.begin() as connection:
+        connection.execute(update(images).where(images.c.id.in_(ids)).values(cluster=name))
+
+
+def test_only_admins_look_after_a_server(tmp_path: Path) -> None:
+    path = tmp_path / "passwords"
+    path.write_text(password_line("sue", "searcher", "correct horse battery") + "\n", encoding="utf-8")
+    path.chmod(0o600)
+    with (
+        served(make_home(tmp_path), Passwords.load(path)) as guarded,
+        guarded.client(auth=("sue", "correct horse battery")) as searcher,
+    ):
+        told = {route: searcher.get(route).status_code for route in ADMINS_ONLY}
+        assert told == dict.fromkeys(ADMINS_ONLY, 403)
+        assert searcher.post("/v1/doctor", json={}).status_code == 403
