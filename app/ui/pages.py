@@ -17,9 +17,11 @@ from app.server.serving import Serving
 from app.ui.access import Access, admin_name, searcher_name
 from app.ui.client_api import add_client_api
 from app.ui.compare import add_compare_tab
+from app.ui.data import add_data_tab
 from app.ui.demo import add_guide_tab
 from app.ui.releases import add_releases_tab
 from app.ui.search import add_search_tab
+from app.ui.system import add_system_tab
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from app.ui.update import add_update_tab
 from app.ui.words import TRANSLATIONS, label
@@ -77,7 +79,7 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
 
 
 def admin_page(serving: Serving, access: Access) -> gr.Blocks:
-    """Builds the page with Update and Releases."""
+    """Builds the page with Update, Releases, Data and System."""
     blocks = _blocks("Perennial · teaching")
     with blocks:
         _masthead(label("tagline_teach"), label("to_search"))
@@ -86,6 +88,10 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
                 add_update_tab(blocks, serving, access)
             with gr.Tab(label("tab_releases"), id="releases") as tab:
                 add_releases_tab(blocks, serving, access, tab)
+            with gr.Tab("Data", id="data") as tab:
+                add_data_tab(serving, access, tab)
+            with gr.Tab("System", id="system") as tab:
+                add_system_tab(serving, access, tab)
     return blocks
 
 

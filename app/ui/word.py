@@ -20,29 +20,35 @@ Shown = Callable[[ChunkRecord, gr.Request], Outputs]
 class PersonsWord:
     """The reason, the two buttons, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
-        """Draws them; call where they are to stand."""
+    def __init__(self, serving: Serving, access: Access, name: str = "") -> None:
+        """Draws them; call where they are to stand.
+
+        Args:
+            serving: does what the buttons say.
+            access: knows who may press them.
+            name: begins the ids of the components, where a page has them twice.
+        """
         self.serving = serving
         self.access = access
-        with gr.Group(visible=False, elem_id="word") as self.group:
+        with gr.Group(visible=False, elem_id=f"{name}word") as self.group:
             self.why = gr.Textbox(
                 label="Your word on this chunk, with a reason",
                 placeholder="Kept with your name, for example: I looked at the examples, the captions are right",
                 max_length=500,
-                elem_id="word-why",
+                elem_id=f"{name}word-why",
             )
             self.measures = gr.Checkbox(
                 False,
                 label="Accept it as measuring material too",
                 info="Its held-out pairs then judge other updates at once.",
-                elem_id="word-measures",
+                elem_id=f"{name}word-measures",
             )
         with gr.Row(visible=False) as self.buttons:
-            self.accept = gr.Button("Accept: it may teach", elem_id="accept")
+            self.accept = gr.Button("Accept: it may teach", elem_id=f"{name}accept")
             self.withdraw = gr.Button(
-                "Withdraw: nothing of it shall count", variant="stop", elem_id="withdraw"
+                "Withdraw: nothing of it shall count", variant="stop", elem_id=f"{name}withdraw"
             )
-        self.said = gr.Markdown("", elem_classes="status", elem_id="word-said", latex_delimiters=[])
+        self.said = gr.Markdown("", elem_classes="status", elem_id=f"{name}word-said", latex_delimiters=[])
 
     @property
     def components(self) -> list[Any]:

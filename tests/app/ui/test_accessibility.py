@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, does_not_overflow, open_page, settle
 
 pytestmark = IN_A_BROWSER
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -100,6 +100,31 @@ def test_releases(server: Served, looked_at: Page) -> None:
     looked_at.locator("#releases [role=gridcell]").first.click()
     looked_at.wait_for_selector("#release-verdict h2")
     settle(looked_at)
+    _audit(looked_at)
+
+
+def test_data(judged: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{judged.url}/admin/")
+    looked_at.get_by_role("tab", name="Data").click()
+    looked_at.locator("#chunks [role=gridcell]").first.click()
+    expect(looked_at.locator("#chunk-about")).to_contain_text("Standing: held")
+    looked_at.get_by_text("Rows that were held").click()
+    looked_at.get_by_text("Pictures of one thing").click()
+    settle(looked_at)
+    does_not_overflow(looked_at)
+    _audit(looked_at)
+
+
+def test_system(judged: Served, looked_at: Page) -> None:
+    _open(looked_at, f"{judged.url}/admin/")
+    looked_at.get_by_role("tab", name="System").click()
+    looked_at.locator("#jobs [role=gridcell]").first.click()
+    expect(looked_at.locator("#job-about")).to_contain_text("Update j1: rejected")
+    looked_at.get_by_text("Log of the server").click()
+    looked_at.get_by_text("Settings", exact=True).click()
+    expect(looked_at.locator("#settings")).to_contain_text("max_upload_bytes")
+    settle(looked_at)
+    does_not_overflow(looked_at)
     _audit(looked_at)
 
 
