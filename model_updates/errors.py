@@ -6,6 +6,7 @@
     ├── UnsafeWeights         a weights file that could run code when opened (pickle)
     ├── WeightsMismatch       weights that do not fit the architecture they were offered for
     ├── UnknownModel          no such open_clip architecture or pretrained tag
+    ├── NotPlain              an encoder whose vectors plain open_clip would not give
     ├── ForeignTokenizer      a strategy wants to grow a vocabulary that is not ours to grow
     ├── UnknownStrategy       no strategy of that name
     ├── StrategyMisfit        a strategy has nothing to do with a chunk, or cannot work on the encoder
@@ -32,6 +33,10 @@ class WeightsMismatch(ModelUpdateError):
 
 class UnknownModel(ModelUpdateError):
     """Raised for an architecture or pretrained tag that open_clip does not have."""
+
+
+class NotPlain(ModelUpdateError):
+    """Raised when an encoder is to be written for plain open_clip, which has no place for a part of it."""
 
 
 class ForeignTokenizer(ModelUpdateError):

@@ -14,14 +14,27 @@ from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
 def export(
     release: Annotated[str, typer.Argument(help="A release, such as r3.", show_default=False)],
     to: Annotated[Path, typer.Option("--to", help="A file, or a folder.")] = Path(),
+    open_clip: Annotated[
+        bool,
+        typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip."),
+    ] = False,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
-    """Write a release into one file for another home."""
+    """Write a release into one file for another home, or its encoder for plain open_clip."""
     with workspace_for(home) as workspace:
-        from app.learning.transfer import export_release
+        from app.learning.transfer import export_release, export_to_open_clip
         from app.messages import size
 
+        if open_clip:
+            folder = export_to_open_clip(workspace, release, to)
+            opened = f'open_clip.create_model_and_transforms("local-dir:{folder.path.absolute()}")'
+            said = [
+                f"The encoder of {folder.release} is in {folder.path} ({size(folder.bytes)}).",
+                f"There: {opened}",
+            ]
+            show(is_json, asdict(folder), *said)
+            return
         written = export_release(workspace, release, to)
     show(
         is_json,

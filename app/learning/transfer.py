@@ -7,6 +7,7 @@ What came in is a release like any other and not live: it can be compared, measu
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import uuid
@@ -29,6 +30,7 @@ from app.workspace import Workspace
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
 from model_updates.measurement import Measured, measure
+from model_updates.open_clip_folder import WEIGHTS, require_plain, write_open_clip_folder
 from model_updates.versions import load_version
 
 REPORT, ORIGIN = "report.md", "origin.json"
@@ -88,6 +90,36 @@ def export_release(workspace: Workspace, release: str, target: Path) -> Exported
     facts = {"release": record.id, "version": record.version, "languages": list(record.manifest.languages)}
     sha256 = write_package(target, files, facts)
     return Exported(record.id, target, target.stat().st_size, sha256)
+
+
+def export_to_open_clip(workspace: Workspace, release: str, target: Path) -> Exported:
+    """Writes a release's encoder into a folder that plain open_clip opens, without Perennial.
+
+    Args:
+        workspace: opened for reading.
+        release: its id or a unique beginning.
+        target: the folder; not there yet, or empty.
+
+    Raises:
+        UnknownRelease, ReleaseDamaged, NotPlain, NoSpace: nothing was written.
+        UsageProblem: something is there already, or the folder above it is not.
+    """
+    record = workspace.releases.verify_release(release)
+    if not target.absolute().parent.is_dir() or (
+        target.exists() and (not target.is_dir() or any(target.iterdir()))
+    ):
+        raise UsageProblem(
+            f"{target} is no empty folder, nor a new one in a folder that exists; name another."
+        )
+    encoder = workspace.open_encoder(record.version)
+    require_plain(encoder)
+    require_space(target.parent, sum(value.nbytes for value in encoder.model.state_dict().values()))
+    target.mkdir(exist_ok=True)
+    write_open_clip_folder(encoder, target)
+    weights = target / WEIGHTS
+    with weights.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return Exported(record.id, target, weights.stat().st_size, sha256)
 
 
 def import_release(
