@@ -1,0 +1,137 @@
+"""A newcomer's walk over every tab: nothing in the console, no broken picture, nothing over the edge, wide and narrow.
+
+README's pictures are taken on this walk, in a demo's home:
+
+    python -m app demo --script --home HOME
+    PERENNIAL_TOUR_HOME=HOME PERENNIAL_SCREENSHOTS=docs/screenshots pytest tests/app/ui/test_tour.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
+
+from app.settings import Settings
+from tests.app.server.served import Served, make_home, served
+from tests.app.ui.browsing import (
+    CHROMIUM,
+    IN_A_BROWSER,
+    ask,
+    does_not_overflow,
+    is_drawn,
+    open_page,
+    settle,
+)
+
+pytestmark = IN_A_BROWSER
+HOME, SHOTS = os.environ.get("PERENNIAL_TOUR_HOME"), os.environ.get("PERENNIAL_SCREENSHOTS")
+QUERY = "zwei rote Boote" if HOME else "a red boat on the beach"
+WIDTHS = (1440, 390)
+BROKEN = (
+    "[...document.images].filter(one => one.complete && !one.naturalWidth && one.src).map(one => one.src)"
+)
+
+
+@pytest.fixture(scope="module")
+def toured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    settings = Settings(home=Path(HOME)) if HOME else make_home(tmp_path_factory.mktemp("tour"))
+    with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(toured: Served) -> Iterator[Any]:
+    """Starts after the server: it leaves an event loop running, in which none can be started."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=WIDTHS)
+def walking(page: Page, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page of some width; whatever its console complains of fails the test."""
+    complaints: list[str] = []
+
+    def hear(said: ConsoleMessage) -> None:
+        if said.type == "error":
+            complaints.append(f"{said.text} ({said.location.get('url', '')})")
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_viewport_size({"width": request.param, "height": 900})
+    yield page
+    assert complaints == []
+
+
+def _go(page: Page, url: str, tab: str) -> None:
+    open_page(page, url)
+    if page.get_by_role("tab", name=tab, exact=True).count():
+        page.get_by_role("tab", name=tab, exact=True).click()
+    else:  # tabs for which a narrow screen has no room are in a menu
+        page.locator(".overflow-menu button").first.click()
+        page.locator(".overflow-dropdown button").filter(has_text=tab).click()
+    settle(page)
+
+
+def _looked(page: Page, name: str) -> None:
+    """Holds what is on the screen to what holds everywhere, and takes README's picture of it."""
+    settle(page)
+    does_not_overflow(page)
+    assert page.evaluate(BROKEN) == []
+    width = page.evaluate("window.innerWidth")
+    if SHOTS:
+        page.evaluate("window.scrollTo(0, 0)")
+        page.wait_for_timeout(400)
+        page.screenshot(
+            path=str(Path(SHOTS) / (f"{name}.png" if width == WIDTHS[0] else f"{name}-narrow.png"))
+        )
+
+
+def test_search(toured: Served, walking: Page) -> None:
+    _go(walking, toured.url, "Search")
+    ask(walking, "#query", QUERY)
+    walking.wait_for_selector("#results .thumbnail-item img")
+    is_drawn(walking, "#results img")
+    _looked(walking, "search")
+    walking.locator("#results .thumbnail-item").nth(1).click()
+    walking.wait_for_selector("#facts li")
+    _looked(walking, "details")
+
+
+def test_compare(toured: Served, walking: Page) -> None:
+    _go(walking, toured.url, "Compare")
+    ask(walking, "#compare-query", QUERY)
+    walking.wait_for_selector("#compare-a .thumbnail-item img")
+    walking.wait_for_selector("#compare-b .thumbnail-item img")
+    _looked(walking, "compare")
+
+
+def test_update(toured: Served, walking: Page) -> None:
+    _go(walking, f"{toured.url}/admin/", "Update")
+    _looked(walking, "update")
+
+
+def test_releases(toured: Served, walking: Page) -> None:
+    _go(walking, f"{toured.url}/admin/", "Releases")
+    expect(walking.locator("#releases [role=gridcell]").first).to_be_visible()
+    _looked(walking, "releases")
+
+
+def test_data(toured: Served, walking: Page) -> None:
+    _go(walking, f"{toured.url}/admin/", "Data")
+    walking.locator("#chunks [role=gridcell]").first.click()
+    expect(walking.locator("#chunk-about")).to_contain_text("Standing")
+    _looked(walking, "data")
+
+
+def test_system(toured: Served, walking: Page) -> None:
+    _go(walking, f"{toured.url}/admin/", "System")
+    _looked(walking, "system")
