@@ -161,6 +161,7 @@ for verb in (
     releasing.compare,
     judging.changes,
     releasing.diff,
+    judging.quality,
     releasing.drift,
     releasing.promote,
     releasing.rollback,

@@ -32,6 +32,8 @@ LINGUA_FLOOR = 1e-5
 UNFAMILIAR = 2.5  # deviations from what is usual; calls fewer than 1 % of a language's own names so
 SCRIPT_SHARE = 0.25  # of a query's letters that a language must write to be asked
 LATIN = "LATIN"
+SURE = 0.5  # of lingua's shares that a language must have to be named among all
+_EVERY = frozenset(Language.all())
 
 Guess = tuple[str, float]
 Profiles = Mapping[str, LanguageProfile]
@@ -85,6 +87,15 @@ def detect(text: str, learned: Sequence[str], profiles: Profiles | None = None) 
     total = sum(odds.values())
     guesses = [(tag, odds.get(tag, 0.0) / total) for tag in learned]
     return tuple(sorted(guesses, key=lambda guess: (-guess[1], learned.index(guess[0]))))
+
+
+def guessed_of_all(text: str) -> str:
+    """Returns which language of all that lingua knows a text is in; `UNDETERMINED` where it is not sure."""
+    # Languages that no detector tells apart by few words share the confidence, and nobody is named.
+    found = _detector(_EVERY, accurate=False).compute_language_confidence_values(text)
+    if not found or found[0].value < SURE:
+        return UNDETERMINED
+    return found[0].language.iso_code_639_1.name.lower()
 
 
 def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles) -> bool:

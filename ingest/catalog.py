@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Engine, distinct, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.asked import AskedTable
 from ingest.caption_search import containing, like
 from ingest.errors import UnknownChunk
 from ingest.feedback import FeedbackTable
@@ -38,6 +39,7 @@ class Catalog(ImageQueries):
     Attributes:
         path: of the file.
         feedback: what people said of answers.
+        asked: how often each language was asked for.
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
@@ -45,6 +47,7 @@ class Catalog(ImageQueries):
         super().__init__(engine)
         self._jobs = JobTable(engine)
         self.feedback = FeedbackTable(engine)
+        self.asked = AskedTable(engine)
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Catalog:
@@ -178,6 +181,19 @@ class Catalog(ImageQueries):
         query = select(images.c.domain, func.count()).where(images_counted(None))
         query = query.group_by(images.c.domain).order_by(images.c.domain)
         return {domain: count for domain, count in self._rows(query)}
+
+    def pairs_by_split(self) -> dict[tuple[SliceKey, Split], int]:
+        """Returns the number of pairs of each language and domain in each split."""
+        query = (
+            select(captions.c.language, images.c.domain, images.c.split, func.count())
+            .select_from(JOINED)
+            .where(pairs_counted(None))
+            .group_by(captions.c.language, images.c.domain, images.c.split)
+        )
+        return {
+            (SliceKey(language, domain), Split(split)): count
+            for language, domain, split, count in self._rows(query)
+        }
 
     # Chunks
 

@@ -31,6 +31,10 @@ STEPS: dict[int, tuple[str, ...]] = {
         "image_id VARCHAR(64) NOT NULL, verdict VARCHAR(10) NOT NULL, "
         'UNIQUE ("by", query, release, other, image_id))',
     ),
+    3: (
+        "CREATE TABLE asked (day VARCHAR(10) NOT NULL, language VARCHAR(35) NOT NULL, queries INTEGER NOT NULL, "
+        "unanswered INTEGER NOT NULL, PRIMARY KEY (day, language))",
+    ),
 }
 """By schema number, the statements that make the next one of it."""
 

@@ -32,7 +32,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
 
-SCHEMA = 3
+SCHEMA = 4
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -150,6 +150,16 @@ feedback = Table(
     Column("image_id", String(64), nullable=False),  # of a thumb; empty for a vote
     Column("verdict", String(10), nullable=False),
     UniqueConstraint("by", "query", "release", "other", "image_id"),
+)
+
+# How often each language was asked for; what was asked is kept nowhere.
+asked = Table(
+    "asked",
+    metadata,
+    Column("day", String(10), primary_key=True),
+    Column("language", String(35), primary_key=True),
+    Column("queries", Integer, nullable=False),
+    Column("unanswered", Integer, nullable=False),  # of these, where probably nothing of the gallery fitted
 )
 
 _FULL_TEXT = (

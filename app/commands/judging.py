@@ -1,4 +1,4 @@
-"""Verbs about what answers are worth: changes."""
+"""Verbs about what answers are worth: changes, quality."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from app.commands.options import LanguageOption, release_names
 from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
 
 if TYPE_CHECKING:
+    from app.asked import AskedLanguage
     from app.comparison import Asked
+    from app.quality import Measure, QualityTable
 
 _RELEASE = typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names)
 
@@ -82,3 +84,64 @@ def _table(changed: list[Asked]) -> Any:
         if one.change is not None
     ]
     return table(("in common", "first picture", "moved by", "read in", "query"), rows)
+
+
+def quality(
+    metric: Annotated[str, typer.Option(help="t2i_r1, t2i_r5, t2i_r10 or t2i_mean.")] = "t2i_r10",
+    view: Annotated[str, typer.Option(help="own, mixed or memory.")] = "own",
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Show what each released version reaches on each slice, and which languages are asked for."""
+    with workspace_for(home) as workspace:
+        from app.asked import WINDOW_DAYS, advice, asked_languages
+        from app.quality import coverage, quality_table
+
+        table = quality_table(workspace, metric=metric, view=view)
+        learned = next((column.languages for column in table.columns if column.is_live), ())
+        asked = asked_languages(workspace.catalog, learned)
+        document = {
+            "table": asdict(table),
+            "coverage": [asdict(one) for one in coverage(workspace)],
+            "asked": {
+                "days": WINDOW_DAYS,
+                "languages": [asdict(one) for one in asked],
+                "advice": advice(asked),
+            },
+        }
+    tables = [_slices(table)] if table.lines else ["No release was measured in this view yet."]
+    show(is_json, document, *advice(asked), *tables, *([_asked(asked)] if asked else []))
+
+
+def _slices(found: QualityTable) -> Any:
+    from app.messages import table
+    from model_updates.gate.report import points
+
+    def cell(one: Measure | None) -> str:
+        if one is None:
+            return "–"
+        return f"{one.recall:.1f}" + ("" if one.change is None else f" ({points(one.change)})")
+
+    header = ("slice", *(f"{one.release}{' ●' if one.is_live else ''}" for one in found.columns))
+    return table(
+        header, [(f"{line.language}/{line.domain}", *map(cell, line.measures)) for line in found.lines]
+    )
+
+
+def _asked(asked: list[AskedLanguage]) -> Any:
+    from app.messages import table
+
+    header = ("asked in", "queries", "share", "probably nothing found", "learned")
+    return table(
+        header,
+        [
+            (
+                one.language,
+                one.queries,
+                f"{100 * one.share:.0f} %",
+                one.unanswered,
+                "yes" if one.is_learned else "no",
+            )
+            for one in asked
+        ],
+    )

@@ -14,8 +14,8 @@ MOST = 10  # lost ones, and won ones
 
 
 @dataclass(frozen=True)
-class _Change:
-    """One caption of a slice whose picture moved; `times`: how many times further down (or up, below 0), in log."""
+class Change:
+    """One caption of a slice whose picture moved."""
 
     held_out: HeldOut
     number: int
@@ -24,10 +24,12 @@ class _Change:
 
     @property
     def times(self) -> float:
+        """How many times further down its picture stands (or up, below 0), in log."""
         return math.log((self.candidate_rank + 1) / (self.live_rank + 1))
 
     @property
     def caption(self) -> tuple[str, str]:
+        """Id of its picture, and its text."""
         return self.held_out.captions[self.number]
 
 
@@ -57,36 +59,39 @@ def with_examples(
         for row in report.rows
         if row.verdict is report.verdict and row.verdict is not Verdict.PROMOTE
     }
-    changes = [change for one in slices for change in _changes(one, live, candidate)]
+    moved = [change for one in slices for change in changes(one, live, candidate)]
 
-    def decides(change: _Change) -> bool:
+    def decides(change: Change) -> bool:
         one = change.held_out
         return (str(one.key), str(one.view), "new" if one.is_new else "kept") in decided
 
     lost = sorted(
-        (change for change in changes if change.times > 0),
+        (change for change in moved if change.times > 0),
         key=lambda change: (not decides(change), -change.times, change.caption),
     )
     won = sorted(
-        (change for change in changes if change.times < 0),
+        (change for change in moved if change.times < 0),
         key=lambda change: (not change.held_out.is_new, change.times, change.caption),
     )
     return replace(
-        report, lost=_described(workspace, _first(lost), side), won=_described(workspace, _first(won), side)
+        report,
+        lost=described(workspace, first_each(lost), side),
+        won=described(workspace, first_each(won), side),
     )
 
 
-def _changes(held_out: HeldOut, live: Results, candidate: Results) -> Iterable[_Change]:
+def changes(held_out: HeldOut, live: Results, candidate: Results) -> Iterable[Change]:
+    """Yields the captions of a slice whose picture stands elsewhere under a candidate than under live."""
     before, after = live.get(held_out.measured), candidate.get(held_out.measured)
     if before is None or after is None:
         return
     for number in (before.text_ranks != after.text_ranks).nonzero()[0].tolist():
-        yield _Change(held_out, number, int(before.text_ranks[number]), int(after.text_ranks[number]))
+        yield Change(held_out, number, int(before.text_ranks[number]), int(after.text_ranks[number]))
 
 
-def _first(changes: Iterable[_Change]) -> list[_Change]:
-    """The first few, each caption of a picture once."""
-    chosen: dict[tuple[str, tuple[str, str]], _Change] = {}
+def first_each(changes: Iterable[Change]) -> list[Change]:
+    """Returns the first few, each caption of a picture once."""
+    chosen: dict[tuple[str, tuple[str, str]], Change] = {}
     for change in changes:
         chosen.setdefault((change.held_out.key.language, change.caption), change)
         if len(chosen) == MOST:
@@ -94,7 +99,8 @@ def _first(changes: Iterable[_Change]) -> list[_Change]:
     return list(chosen.values())
 
 
-def _described(workspace: Workspace, changes: Sequence[_Change], side: Side) -> tuple[QueryChange, ...]:
+def described(workspace: Workspace, changes: Sequence[Change], side: Side) -> tuple[QueryChange, ...]:
+    """Returns changes as reports tell them, with the picture that a version puts first now."""
     firsts: dict[int, str] = {}
     for held_out in {id(change.held_out): change.held_out for change in changes}.values():
         mine = [n for n, change in enumerate(changes) if change.held_out is held_out]

@@ -21,6 +21,7 @@ from app.server import (
     api_events,
     api_feedback,
     api_learning,
+    api_quality,
     api_releases,
     api_results,
     api_search,
@@ -47,6 +48,7 @@ ROUTERS = (
     api_feedback.router,
     api_releases.router,
     api_upkeep.router,
+    api_quality.router,
 )
 _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from app.asked import LanguageCounter
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
 from app.learning import fitting, going_live, lessons, standing
@@ -88,6 +89,7 @@ class Serving:
         self.work = Work(workspace, on_ended=self.refresh)
         self.metrics = ServerMetrics()
         self.metrics.watch(self)
+        self.languages_asked = LanguageCounter(workspace.catalog)
         self._live: LiveSnapshot | None = None
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
@@ -104,6 +106,7 @@ class Serving:
         """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
         self.refresh()
         self.work.take_up()
+        self.languages_asked.start()
         self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
         self._poller.start()
 
@@ -127,6 +130,7 @@ class Serving:
         """Stops watching; the workspace stays open."""
         self._stopping.set()
         self.work.stop()
+        self.languages_asked.stop()
         if self._poller is not None:
             self._poller.join(timeout=10)
 
@@ -218,7 +222,9 @@ class Serving:
         else:
             snapshot = self.snapshot(release)
         with self._place():
-            return self._finder.find(snapshot, question)
+            answer = self._finder.find(snapshot, question)
+        self.languages_asked.note(question, answer, snapshot)
+        return answer
 
     def search(
         self,

@@ -15,6 +15,7 @@ import gradio as gr
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _SPACE = re.compile(r"\s+")
 
+_VOID = frozenset({"br", "hr", "img"})  # elements that have no end
 Attribute = str | float | None
 
 
@@ -40,7 +41,8 @@ def tag(name: str, *inside: object, **attributes: Attribute) -> Markup:
         said = key.rstrip("_").replace("_", "-")
         if value is not None:
             written.append(f' {_sound(said)}="{_escaped(value)}"')
-    return Markup(f"<{_sound(name)}{''.join(written)}>{_joined(inside)}</{name}>")
+    opening = f"<{_sound(name)}{''.join(written)}>"
+    return Markup(opening if name in _VOID else f"{opening}{_joined(inside)}</{name}>")
 
 
 def drawing(elem_id: str, kind: str = "", *, visible: bool = False) -> gr.Markdown:

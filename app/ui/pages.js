@@ -67,6 +67,18 @@
     document.querySelector("#results .thumbnail-item.selected, #results .thumbnail-item")?.focus();
   };
 
+  // A cell of a table that was drawn on the server says which it is; a hidden field tells the server that it was pressed.
+  let pressed = 0;
+  const pick = (event) => {
+    const button = event.target.closest("button[data-pick]");
+    const field = document.querySelector("#quality-pick textarea, #quality-pick input");
+    if (!button || !field) return;
+    pressed += 1;
+    field.value = `${button.dataset.pick}#${pressed}`;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  document.addEventListener("click", pick);
+
   document.addEventListener("keydown", (event) => (event.key === "Escape" ? leave() : walk(event)), true);
   const look = () => {
     describeAll();

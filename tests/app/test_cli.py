@@ -50,7 +50,7 @@ VERBS = {
         "releases",
     ),
     *("search", "serve", "work", "mcp", "demo", "status", "models"),
-    *("changes",),
+    *("changes", "quality"),
 }
 
 

@@ -51,3 +51,11 @@ def test_changes_refuses_a_release_and_a_file_that_are_not_there(home: Path) -> 
     assert (unknown.exit_code, unknown.stdout) == (1, "")
     assert "no release 'r99'" in unknown.stderr
     assert run(home, "changes", "r1", "r2", "--queries", "missing.txt").exit_code == 2
+
+
+def test_quality_shows_slices_by_version_and_refuses_an_unknown_metric(home: Path) -> None:
+    found = json.loads(run(home, "quality", "--json").stdout)
+    assert [line["language"] for line in found["table"]["lines"]] == ["de", "en"]
+    assert "en/scenes" in run(home, "quality").stdout
+    refused = run(home, "quality", "--metric", "map")
+    assert (refused.exit_code, "t2i_mean" in refused.stderr) == (2, True)

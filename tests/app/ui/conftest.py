@@ -12,7 +12,7 @@ from app.demo import homes
 from app.demo.story import Check, Findings, Shown
 from app.workspace import Workspace
 from tests.app.gate_reports import findings, gate_report
-from tests.app.server.served import Served, make_home, served
+from tests.app.server.served import Served, add_held_out, make_home, served
 from tests.app.ui.browsing import CHROMIUM, UNANSWERED, WAIT_MS, is_event
 
 
@@ -59,7 +59,21 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def browser(server: Served, guided: Served, judged: Served) -> Iterator[Any]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A home with held-out pairs that measure, whose first version was measured in German, too."""
+    folder = tmp_path_factory.mktemp("measured")
+    settings = make_home(folder)
+    with Workspace.open(settings) as workspace:
+        add_held_out(workspace, folder, count=120)
+        first, second = (workspace.releases.release(name) for name in ("r1", "r2"))
+        both = first.manifest.successor(first.id, languages=("en", "de"), slices=second.manifest.slices)
+        workspace.releases.publish_release(both)
+    with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(server: Served, guided: Served, judged: Served, measured: Served) -> Iterator[Any]:
     """Starts after the servers: it leaves an event loop running, in which none can be started."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

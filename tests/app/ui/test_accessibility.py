@@ -128,6 +128,25 @@ def test_system(judged: Served, looked_at: Page) -> None:
     _audit(looked_at)
 
 
+def test_quality(measured: Served, looked_at: Page) -> None:
+    with measured.client() as client:
+        client.post("/v1/search", json={"text": "เรือสีแดงสองลำ", "k": 2})
+    measured.serving.languages_asked.flush()
+    _open(looked_at, f"{measured.url}/admin/")
+    looked_at.get_by_role("tab", name="Quality").click()
+    looked_at.locator("#quality-change button").first.click()
+    looked_at.wait_for_selector("#quality-cards img")
+    settle(looked_at)
+    looked_at.click("#drift button.label-wrap")
+    looked_at.click("#drift-measure")
+    looked_at.wait_for_selector("#drift-table td")
+    looked_at.get_by_role("button", name="What there is to learn from").click()
+    looked_at.wait_for_selector("#quality-coverage td")
+    settle(looked_at)
+    does_not_overflow(looked_at)
+    _audit(looked_at)
+
+
 def test_guide(guided: Served, looked_at: Page) -> None:
     _open(looked_at, f"{guided.url}/")
     expect(looked_at.locator("#found-english")).to_contain_text("it works")

@@ -24,6 +24,10 @@ def test_numbers_and_names_are_written_as_svg_wants_them() -> None:
     assert tag("rect", x=1.5, stroke_width=2.0, fill=None) == '<rect x="1.5" stroke-width="2"></rect>'
 
 
+def test_what_holds_nothing_has_no_end() -> None:
+    assert tag("p", "a", tag("br"), "b") == "<p>a<br>b</p>"  # browsers read </br> as a second break
+
+
 @pytest.mark.parametrize("name", ["p onload", "", "p>", "1"])
 def test_a_name_cannot_break_out(name: str) -> None:
     with pytest.raises(ValueError, match="no name"):

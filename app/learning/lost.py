@@ -1,0 +1,107 @@
+"""Which captions of a slice one version found and another does not: measured today, on the pairs of today."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import UsageProblem
+from app.learning.examples import Change, changes, described, first_each
+from app.learning.past import side_of
+from app.learning.yardstick import Yardstick
+from app.workspace import Workspace
+from ingest.pair import SliceKey
+from model_updates.evaluation import SliceResult, View
+from model_updates.gate.report import QueryChange
+from model_updates.measurement import measure_views
+
+
+@dataclass(frozen=True)
+class SliceMoves:
+    """How the captions of a slice fare under two versions.
+
+    Attributes:
+        slice: language and domain, `de/photo`.
+        view: in which they looked.
+        before: id of the earlier release.
+        after: id of the later one.
+        captions: that looked.
+        found_before: of these, found among the first ten by the earlier one.
+        found_after: the same, by the later one.
+        lost: those that fell furthest.
+        won: those that rose furthest.
+    """
+
+    slice: str
+    view: str
+    before: str
+    after: str
+    captions: int
+    found_before: int
+    found_after: int
+    lost: tuple[QueryChange, ...]
+    won: tuple[QueryChange, ...]
+
+
+_DEPTH = 10
+
+
+def slice_moves(
+    workspace: Workspace, language: str, domain: str, before: str, after: str, *, view: str = "own"
+) -> SliceMoves:
+    """Looks a slice's captions up under two releases' versions.
+
+    Args:
+        workspace: opened for writing: features are kept.
+        language: of the captions.
+        domain: of the pictures.
+        before: a release.
+        after: another one.
+        view: own, mixed or memory.
+
+    Raises:
+        UnknownRelease: there is no such release.
+        UsageProblem: there is no such slice, or no such view.
+        VersionDamaged: a version cannot be opened any more.
+    """
+    first, second = workspace.releases.release(before), workspace.releases.release(after)
+    if view not in set(View):
+        raise UsageProblem(f"There is no view {view[:40]!r}. Views: {', '.join(View)}.")
+    key = SliceKey(language, domain)
+    known = [*first.manifest.languages, *second.manifest.languages]
+    every = Yardstick(workspace, second).old([language] if language in known else [], views=[View(view)])
+    held_out = next((one for one in every if one.key == key and one.captions), None)
+    if held_out is None:
+        raise UsageProblem(
+            f"There are no held-out captions of {language[:35]}/{domain[:64]} that measure {second.id} today. "
+            "Its chunk may have been withdrawn; `GET /v1/quality` lists what there is."
+        )
+    generation = workspace.open_generation(second.generation)
+    sides = [
+        side_of(
+            workspace, workspace.open_encoder(one.version), one.manifest.languages, [held_out], generation
+        )
+        for one in (first, second)
+    ]
+    was, now = (measure_views(side, [held_out], workspace.load_image, workspace.features) for side in sides)
+    moved = list(changes(held_out, was, now))
+    lost = sorted((one for one in moved if one.times > 0), key=_furthest)
+    won = sorted((one for one in moved if one.times < 0), key=_furthest)
+    return SliceMoves(
+        slice=str(key),
+        view=view,
+        before=first.id,
+        after=second.id,
+        captions=len(held_out.captions),
+        found_before=_found(was[held_out.measured]),
+        found_after=_found(now[held_out.measured]),
+        lost=described(workspace, first_each(lost), sides[1]),
+        won=described(workspace, first_each(won), sides[1]),
+    )
+
+
+def _found(result: SliceResult) -> int:
+    return int((result.text_ranks < _DEPTH).sum())
+
+
+def _furthest(change: Change) -> tuple[float, tuple[str, str]]:
+    return -abs(change.times), change.caption

@@ -1,0 +1,253 @@
+"""The drawings of the Quality tab: matrices with coloured cells, trends, and how angles are spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from app.asked import WINDOW_DAYS, AskedLanguage
+from app.languages import UNDETERMINED
+from app.learning.drift import ReleaseDrift
+from app.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
+from app.ui.drawn import Markup, tag
+from app.ui.quality_words import BETWEEN, named
+from model_updates.drift import Angles
+from model_updates.gate.report import points
+
+COLUMNS_SHOWN = 12
+_LINES = 8  # as many as there are colours
+_Cell = Callable[[Measure], tuple[str, float, str]]
+_DRIFT = (
+    ("pictures turned (RAM)", "ram_pictures"),
+    ("texts turned (RAM)", "ram_texts"),
+    ("angles among pictures (SAM)", "sam_pictures"),
+    ("angles among texts (SAM)", "sam_texts"),
+    ("text to its picture (ImAM)", "imam_text_to_image"),
+    ("picture to its text (ImAM)", "imam_image_to_text"),
+)
+
+
+def asked_table(asked: Sequence[AskedLanguage]) -> Markup:
+    """Returns how often each language was asked for."""
+    if not asked:
+        return tag("p", f"Nobody has asked anything in the last {WINDOW_DAYS} days.")
+    most = max(one.queries for one in asked)
+    rows = [
+        tag(
+            "tr",
+            tag("th", named(one.language), scope="row"),
+            tag("td", one.queries),
+            tag(
+                "td",
+                tag("span", " ", class_="bar", style=f"width:{100 * one.queries / most:.0f}%"),
+                class_="wide",
+            ),
+            tag("td", f"{100 * one.share:.0f} %"),
+            tag("td", one.unanswered),
+            tag("td", "yes" if one.is_learned else "–" if one.language == UNDETERMINED else "no"),
+        )
+        for one in asked
+    ]
+    header = ("language", "queries", "", "share", "probably nothing found", "learned")
+    said = (
+        f"Queries of the last {WINDOW_DAYS} days by the language they look like. Only counts are kept, never what was "
+        "asked; a query of two words may look like another language."
+    )
+    return tag("div", _table(header, rows), tag("p", said))
+
+
+def recall_table(table: QualityTable) -> Markup:
+    """Returns recall of each slice under each version, coloured by how much is found."""
+    return _matrix(table, lambda one: (f"{one.recall:.1f}", one.recall / 100, "found"))
+
+
+def change_table(table: QualityTable) -> Markup:
+    """Returns what each version lost or won against the best before it; each cell is a button."""
+    return _matrix(table, _changed, is_pressed=True)
+
+
+def trend_plot(table: QualityTable) -> Markup | None:
+    """Draws recall of each language over the versions; None with less than two."""
+    columns = table.columns[-COLUMNS_SHOWN:]
+    trends = _by_language(table, len(columns))
+    if len(columns) < 2 or not trends:
+        return None
+    width, height, left, right, top, bottom = 760, 260, 40, 150, 12, 28
+    shown = trends[:_LINES]
+
+    def at(place: int, value: float) -> tuple[float, float]:
+        across = left + place * (width - left - right) / (len(columns) - 1)
+        return round(across, 1), round(height - bottom - value / 100 * (height - top - bottom), 1)
+
+    parts = [tag("title", f"Recall by language over {len(columns)} versions, in percent")]
+    for mark in (0, 25, 50, 75, 100):
+        y = at(0, mark)[1]
+        parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, class_="axis faint"))
+        parts.append(tag("text", mark, x=left - 6, y=y + 4, text_anchor="end", class_="label"))
+    for place, column in enumerate(columns):
+        x = at(place, 0)[0]
+        name = column.release.split("-")[0] + (" ●" if column.is_live else "")
+        parts.append(tag("text", name, x=x, y=height - 8, text_anchor="middle", class_="label"))
+    ends = _apart([at(0, values[-1][1])[1] for _, values in shown], 15)
+    for number, ((language, values), end) in enumerate(zip(shown, ends, strict=True)):
+        spots = [at(place, value) for place, value in values]
+        way = " ".join(f"{x},{y}" for x, y in spots)
+        parts.append(tag("polyline", points=way, class_=f"trend colour-{number}"))
+        parts += [tag("circle", cx=x, cy=y, r=3, class_=f"dot colour-{number}") for x, y in spots]
+        words = f"{named(language)} {values[-1][1]:.0f}"
+        parts.append(
+            tag("text", words, x=width - right + 10, y=end + 4, class_=f"label name colour-{number}")
+        )
+    more = (
+        f"The first {_LINES} of {len(trends)} languages are drawn; the table has all."
+        if len(trends) > _LINES
+        else ""
+    )
+    svg = tag("svg", parts, viewBox=f"0 0 {width} {height}", role="img", class_="plot wide-plot")
+    frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label="A plot")
+    return tag("div", frame, tag("p", more) if more else [])
+
+
+def coverage_table(found: Sequence[Coverage]) -> Markup:
+    """Returns what there is to learn from and to measure by."""
+    rows = [
+        tag(
+            "tr",
+            tag("th", f"{one.language}/{one.domain}", scope="row"),
+            tag("td", "yes" if one.is_learned else "no"),
+            *(tag("td", f"{count:,}") for count in (one.train, one.validation, one.held_out)),
+            tag("td", "–" if one.images is None else f"{one.images:,}"),
+            tag("td", _enough(one)),
+        )
+        for one in found
+    ]
+    header = ("slice", "learned", "to learn", "to choose", "held out", "measured things", "enough to decide")
+    return _table(header, rows)
+
+
+def drift_view(found: ReleaseDrift) -> Markup:
+    """Draws how angles are spread, a row of bars each, with the figures beside."""
+    said = (
+        f"{found.pairs} held-out pairs in {', '.join(map(named, found.languages))}, as {found.before} and "
+        f"{found.after} see them. When both towers turn by the same rotation, only RAM shows it and no search changes; "
+        "ImAM shows what search feels."
+    )
+    rows = [_drift_row(title, getattr(found.drift, name)) for title, name in _DRIFT]
+    return tag(
+        "div",
+        _table(("angle", "mean", "how the angles are spread, in degrees", "angles"), rows),
+        tag("p", said),
+    )
+
+
+def _matrix(table: QualityTable, cell: _Cell, *, is_pressed: bool = False) -> Markup:
+    hidden = max(0, len(table.columns) - COLUMNS_SHOWN)
+    columns = table.columns[hidden:]
+    rows = [
+        tag(
+            "tr",
+            tag("th", f"{line.language}/{line.domain}", scope="row"),
+            *(
+                _filled(line, one, column, cell, is_pressed=is_pressed)
+                for one, column in zip(line.measures[hidden:], columns, strict=True)
+            ),
+        )
+        for line in table.lines
+    ]
+    header = ["slice", *(_column(column) for column in columns)]
+    earlier = f"The {hidden} oldest versions are left out here; REST has them." if hidden else ""
+    return tag("div", _table(header, rows, kind="heat"), tag("p", earlier) if earlier else [])
+
+
+def _filled(
+    line: SliceLine, one: Measure | None, column: VersionColumn, cell: _Cell, *, is_pressed: bool
+) -> Markup:
+    if one is None:
+        return tag("td", "–", class_="none")
+    words, strength, kind = cell(one)
+    style = f"--strength:{max(0.0, min(1.0, strength)):.2f}"
+    about = f"{line.language}/{line.domain} in {column.release}: {words}, {one.captions} captions"
+    if not is_pressed or not one.best:
+        return tag("td", words, class_=f"cell {kind}", style=style, title=about)
+    picked = BETWEEN.join((line.language, line.domain, one.best, column.release))
+    button = tag(
+        "button", words, type="button", data_pick=picked, aria_label=f"{about}. Show captions that moved."
+    )
+    return tag("td", button, class_=f"cell {kind}", style=style)
+
+
+def _changed(one: Measure) -> tuple[str, float, str]:
+    if one.change is None:
+        return "first", 0.0, "none"
+    strength = min(1.0, abs(one.change) / 20)  # 20 points are as red, or green, as it gets
+    return points(one.change), strength, "lost" if one.change < 0 else "found"
+
+
+def _column(column: VersionColumn) -> Markup:
+    state = "live" if column.is_live else "" if column.was_live else "never live"
+    small = " · ".join(part for part in (column.strategy or "base", state) if part)
+    return tag("span", column.release, tag("br"), tag("small", small))
+
+
+def _table(header: Sequence[str | Markup], rows: Sequence[Markup], *, kind: str = "") -> Markup:
+    head = [tag("th", one, scope="col") if one else tag("td") for one in header]
+    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", list(rows)), class_=kind or None)
+    return tag("div", table, class_="scrolls", tabindex=0, role="group", aria_label="A table")
+
+
+def _by_language(table: QualityTable, last: int) -> list[tuple[str, list[tuple[int, float]]]]:
+    """Recall of each language, the mean over its captions, at each of the last columns where it was measured."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    first = len(table.columns) - last
+    for language in dict.fromkeys(line.language for line in table.lines):
+        for place in range(last):
+            measured = [line.measures[first + place] for line in table.lines if line.language == language]
+            present = [one for one in measured if one is not None]
+            captions = sum(one.captions for one in present)
+            if captions:
+                mean = sum(one.recall * one.captions for one in present) / captions
+                found.setdefault(language, []).append((place, mean))
+    return sorted(found.items(), key=lambda item: -item[1][-1][1])
+
+
+def _apart(heights: Sequence[float], least: float) -> list[float]:
+    """Heights for words, in their order, moved so far down that none covers another."""
+    order = sorted(range(len(heights)), key=lambda n: heights[n])
+    placed = list(heights)
+    for before, after in zip(order, order[1:], strict=False):
+        placed[after] = max(placed[after], placed[before] + least)
+    over = max(placed, default=0.0) - 236
+    return [height - over for height in placed] if over > 0 else placed
+
+
+def _drift_row(title: str, angles: Angles) -> Markup:
+    edges = [f"to {edge:.0f}" for edge in angles.edges] + [f"above {angles.edges[-1]:.0f}"]
+    bars = [
+        tag(
+            "span",
+            f"{share:.0f} %",
+            class_="share",
+            style=f"--strength:{share / 100:.2f}",
+            title=f"{edge}: {share:.1f} %",
+        )
+        for edge, share in zip(edges, angles.shares, strict=True)
+    ]
+    scale = [tag("small", edge) for edge in edges]
+    spread = tag(
+        "div",
+        *(tag("div", bar, tag("br"), word) for bar, word in zip(bars, scale, strict=True)),
+        class_="spread",
+    )
+    mean = "–" if angles.mean is None else f"{angles.mean:.1f}°"
+    return tag(
+        "tr",
+        tag("th", title, scope="row"),
+        tag("td", mean),
+        tag("td", spread),
+        tag("td", f"{angles.count:,}"),
+    )
+
+
+def _enough(one: Coverage) -> str:
+    if one.images is None:
+        return "not measured"
+    return "yes" if one.is_enough else "no, a person decides"

@@ -1,0 +1,66 @@
+"""How often each language was asked for, by day: counts alone, never what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from ingest.schema import asked, writing
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRecord:
+    """How often a language was asked for.
+
+    Attributes:
+        language: a tag, or `und` where nobody can tell.
+        queries: that were answered.
+        unanswered: of these, where probably nothing of the gallery fitted.
+    """
+
+    language: str
+    queries: int
+    unanswered: int
+
+
+class AskedTable:
+    """The counts in the catalog's database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, day: date, counts: Mapping[str, tuple[int, int]]) -> None:
+        """Adds to a day's counts.
+
+        Args:
+            day: in UTC.
+            counts: by language, queries and how many of these were not answered.
+        """
+        rows = [
+            {"day": day.isoformat(), "language": language, "queries": queries, "unanswered": unanswered}
+            for language, (queries, unanswered) in counts.items()
+        ]
+        if not rows:
+            return
+        statement = upsert(asked)
+        added = {name: asked.c[name] + statement.excluded[name] for name in ("queries", "unanswered")}
+        with writing(self._engine) as connection:
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=["day", "language"], set_=added), rows
+            )
+
+    def since(self, day: date) -> list[AskedRecord]:
+        """Returns the counts from a day on (UTC), the most asked language first."""
+        total = func.sum(asked.c.queries)
+        query = (
+            select(asked.c.language, total, func.sum(asked.c.unanswered))
+            .where(asked.c.day >= day.isoformat())
+            .group_by(asked.c.language)
+            .order_by(total.desc(), asked.c.language)
+        )
+        with self._engine.connect() as connection:
+            return [AskedRecord(*row) for row in connection.execute(query)]

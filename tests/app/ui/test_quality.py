@@ -1,0 +1,88 @@
+"""The Quality tab in a real browser, and what its drawings say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.quality import Measure, QualityTable, SliceLine, VersionColumn
+from app.ui import quality_plots
+from tests.app.server.served import Served
+from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, is_drawn, open_page, settle
+
+pytestmark = IN_A_BROWSER
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_pressed_cell_shows_the_captions_that_moved_with_their_pictures(
+    measured: Served, page: Page, width: int
+) -> None:
+    with measured.client() as client:
+        for _ in range(3):
+            client.post("/v1/search", json={"text": "เรือสีแดงสองลำ", "k": 2})
+    measured.serving.languages_asked.flush()
+    page.set_viewport_size({"width": width, "height": 900})
+    open_page(page, f"{measured.url}/admin/")
+    page.get_by_role("tab", name="Quality").click()
+    expect(page.locator("#quality-recall tbody tr")).to_have_count(2)
+    expect(page.locator("#quality-advice")).to_contain_text("Thai is asked for and not learned")
+    expect(page.locator("#quality-trend svg title")).to_have_text(re.compile("Recall by language"))
+    does_not_overflow(page)
+    settle(page)
+    cell = page.locator("#quality-change button").first
+    cell.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#quality-moved")).to_contain_text("Looked up just now")
+    settle(page)
+    is_drawn(page, "#quality-cards img")
+    does_not_overflow(page)
+    choose(page, "#quality-metric", "R@1")
+    expect(page.locator("#quality-recall .cell").first).to_contain_text(re.compile(r"^\d+\.\d$"))
+
+
+def test_drift_is_measured_between_two_releases(measured: Served, page: Page) -> None:
+    open_page(page, f"{measured.url}/admin/")
+    page.get_by_role("tab", name="Quality").click()
+    expect(page.locator("#quality-recall tbody tr")).to_have_count(2)
+    settle(page)
+    page.click("#drift button.label-wrap")
+    page.click("#drift-measure")
+    expect(page.locator("#drift-table")).to_contain_text("texts turned (RAM)")
+    expect(page.locator("#drift-table tbody tr")).to_have_count(6)
+    does_not_overflow(page)
+
+
+def _table(*recalls: dict[str, float]) -> QualityTable:
+    columns = tuple(
+        VersionColumn(f"v{n}", f"r{n}-x", "2026", "", ("en",), True, n == len(recalls))
+        for n in range(1, len(recalls) + 1)
+    )
+    languages = sorted({language for one in recalls for language in one})
+    lines = tuple(
+        SliceLine(
+            language,
+            "<photo>",
+            tuple(Measure(one[language], 9, 9) if language in one else None for one in recalls),
+        )
+        for language in languages
+    )
+    return QualityTable("t2i_r10", "own", columns, lines, None, None)
+
+
+def test_a_trend_needs_two_versions_and_begins_where_a_language_was_measured() -> None:
+    assert quality_plots.trend_plot(_table({"en": 50.0})) is None
+    drawn = quality_plots.trend_plot(_table({"en": 50.0}, {"en": 40.0, "de": 90.0}))
+    assert drawn is not None
+    assert drawn.count("<polyline") == 2
+    assert drawn.count("<circle") == 3
+    assert "German 90" in drawn
+
+
+def test_names_from_outside_are_escaped_and_old_columns_are_left_out() -> None:
+    drawn = quality_plots.recall_table(_table(*({"en": float(n)} for n in range(1, 16))))
+    assert "en/&lt;photo&gt;" in drawn
+    assert "r3-x" not in drawn
+    assert "r15-x" in drawn
+    assert "3 oldest versions" in drawn
