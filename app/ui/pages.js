@@ -33,6 +33,20 @@
   const direct = () =>
     document.querySelectorAll("textarea:not([dir]), input[type=text]:not([dir])").forEach((box) => (box.dir = "auto"));
 
+  // Gradio picks the interface's language from the browser's; those who hear the page are told which, and the page runs
+  // in its direction.
+  const RIGHT_TO_LEFT = ["ar", "fa", "he", "ur"];
+  const speak = () => {
+    const tables = window.gradio_config?.i18n_translations;
+    if (!tables) return;
+    const tag = navigator.language.split("-")[0];
+    const root = document.documentElement;
+    const language = tables[tag] ? tag : "en";
+    if (root.lang !== language) root.lang = language;
+    const direction = RIGHT_TO_LEFT.includes(language) ? "rtl" : "ltr";
+    if (root.dir !== direction) root.dir = direction;
+  };
+
   const columnsOf = (items) => {
     const top = items[0].getBoundingClientRect().top;
     const below = items.findIndex((item) => Math.abs(item.getBoundingClientRect().top - top) > 2);
@@ -81,6 +95,7 @@
 
   document.addEventListener("keydown", (event) => (event.key === "Escape" ? leave() : walk(event)), true);
   const look = () => {
+    speak();
     describeAll();
     reachTables();
     nameDrawings();

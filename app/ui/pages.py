@@ -25,7 +25,7 @@ from app.ui.search import add_search_tab
 from app.ui.system import add_system_tab
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from app.ui.update import add_update_tab
-from app.ui.words import TRANSLATIONS, label
+from app.ui.words import TRANSLATIONS, label, translate
 
 # Files that people chose on a screen are copied to the inbox at once; what Gradio keeps of them may go.
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
@@ -76,6 +76,7 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
             with gr.Tab(label("tab_compare"), id="compare") as tab:
                 add_compare_tab(serving, tab)
         add_client_api(serving)
+        translate(blocks)
     return blocks
 
 
@@ -95,6 +96,7 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
                 add_data_tab(serving, access, tab)
             with gr.Tab("System", id="system") as tab:
                 add_system_tab(serving, access, tab)
+        translate(blocks)
     return blocks
 
 

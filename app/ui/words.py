@@ -1,29 +1,32 @@
 """The words of the screens in the languages that the interface speaks; `languages/` has a table for each.
 
 What stands on a page from the start (labels, buttons, hints) is translated in the browser, through Gradio's I18n; what
-a function says is translated here, by the languages that the browser states. Both read the same tables. What a table
+a function says is translated here, by the languages that the browser states. A table has *words* by key, which the
+Search tab and the frame of the pages ask for, and *labels* by the English ones that the other tabs carry. What it
 lacks is said in English, and so are the engine's own sentences: notes, errors and reports.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 BASE = "en"
-RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur"})
 _FOLDER = Path(__file__).with_name("languages")
+_TRANSLATED = ("label", "info", "placeholder")
+_SAID = (gr.Button, gr.Markdown)
+"""Components whose value is what they say, and no data."""
 
 Table = dict[str, str]
 
 
-def _tables() -> dict[str, Table]:
-    return {
-        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(_FOLDER.glob("*.json"))
-    }
+def _tables(part: str) -> dict[str, Table]:
+    paths = sorted(_FOLDER.glob("*.json"))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8"))[part] for path in paths}
 
 
 def _names(tag: str) -> tuple[str, ...]:
@@ -31,8 +34,22 @@ def _names(tag: str) -> tuple[str, ...]:
     return ("zh", "zh-CN", "zh-TW") if tag == "zh" else (tag,)
 
 
-TABLES = _tables()
-TRANSLATIONS = gr.I18n(**{name: TABLES[BASE] | TABLES[tag] for tag in TABLES for name in _names(tag)})
+def _key(english: str) -> str:
+    """Returns a key for a label: one without dots, which Gradio would take for a path."""
+    return f"label_{zlib.crc32(english.encode()):08x}"
+
+
+TABLES = _tables("words")
+LABELS = _tables("labels")
+_ENGLISH_LABELS = {english: english for labels in LABELS.values() for english in labels}
+
+
+def _translations(tag: str) -> Table:
+    labels = _ENGLISH_LABELS | LABELS[tag]
+    return TABLES[BASE] | TABLES[tag] | {_key(english): text for english, text in labels.items()}
+
+
+TRANSLATIONS = gr.I18n(**{name: _translations(tag) for tag in TABLES for name in _names(tag)})
 
 
 class Words:
@@ -59,6 +76,16 @@ def label(key: str) -> Any:
     if key not in TABLES[BASE]:
         raise KeyError(key)
     return TRANSLATIONS(key)
+
+
+def translate(blocks: gr.Blocks) -> None:
+    """Has the browser translate the labels of a page that a table knows; call at the end of its context."""
+    for component in blocks.blocks.values():
+        names = (*_TRANSLATED, "value") if isinstance(component, _SAID) else _TRANSLATED
+        for name in names:
+            english = getattr(component, name, None)
+            if isinstance(english, str) and english in _ENGLISH_LABELS:
+                setattr(component, name, str(TRANSLATIONS(_key(english))))
 
 
 def words_of(request: gr.Request) -> Words:

@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from app.ui.words import BASE, TABLES, Words, label, spoken
+from app.ui.words import BASE, LABELS, TABLES, Words, label, spoken
 
 
 def _places(text: str) -> set[str]:
@@ -23,6 +23,17 @@ def test_a_language_says_everything_and_puts_the_same_values_in(language: str) -
         assert re.findall(r"\]\((.*?)\)", text) == re.findall(r"\]\((.*?)\)", TABLES[BASE][key]), key
 
 
+def test_there_are_five_languages_beside_english_one_of_them_from_right_to_left() -> None:
+    assert len(TABLES) > 5
+    assert {"de", "fr", "es", "zh", "ar"} <= TABLES.keys()
+
+
+@pytest.mark.parametrize("language", sorted(set(TABLES) - {BASE}))
+def test_a_language_translates_the_same_labels_as_the_others(language: str) -> None:
+    assert LABELS[language].keys() == LABELS["de"].keys()
+    assert all(text.strip() for text in LABELS[language].values())
+
+
 @pytest.mark.parametrize(
     ("accepted", "language"),
     [
@@ -32,6 +43,9 @@ def test_a_language_says_everything_and_puts_the_same_values_in(language: str) -
         ("xx,en;q=0.5", "en"),
         ("en;q=0", "en"),
         ("en;q=nonsense", "en"),
+        ("de-AT,de;q=0.9,en;q=0.8", "de"),
+        ("en;q=0.3, fr-CH;q=0.7", "fr"),
+        ("zh-TW,zh;q=0.9", "zh"),
     ],
 )
 def test_a_browser_is_answered_in_the_first_of_its_languages_that_is_known(
