@@ -31,7 +31,9 @@
 
   // Words are read in the direction of their own script, whatever that of the page is.
   const direct = () =>
-    document.querySelectorAll("textarea:not([dir]), input[type=text]:not([dir])").forEach((box) => (box.dir = "auto"));
+    document.querySelectorAll("textarea, input[type=text]").forEach((box) => {
+      if (box.dir !== "auto") box.dir = "auto";
+    });
 
   // Gradio picks the interface's language from the browser's; those who hear the page are told which, and the page runs
   // in its direction.
