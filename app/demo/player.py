@@ -23,7 +23,7 @@ from app.workspace import Workspace
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
 from ingest.pair import BASE_LANGUAGE, SliceKey
-from ingest.records import ChunkRecord
+from ingest.records import ChunkRecord, JobRecord
 from ingest.samples.chunks import Drawing, write_chunk, write_emoji_chunk
 from ingest.samples.scene_grid import stable_number
 from ingest.samples.scenes import VARIANTS, Scene, all_scenes, caption
@@ -203,10 +203,12 @@ def learn_as_job(settings: Settings) -> Learn:
     """Updates as every other update runs: a job in a process of its own."""
 
     def learn(request: UpdateRequest, progress: Tell) -> UpdateOutcome:
+        def tell(row: JobRecord) -> None:
+            if "name" in row.progress:  # a job that has just begun is nowhere yet
+                progress(Stage.from_json(row.progress))
+
         job = worker.submit(settings, "update", request.to_json())
-        job = worker.follow(
-            settings, job.id, lambda row: progress(Stage(**row.progress)) if row.progress else None
-        )
+        job = worker.follow(settings, job.id, tell)
         if not job.result.get("verdict"):
             raise AppError(job.error or f"Job {job.id} is {job.state}; see the Update tab.")
         return UpdateOutcome.from_json(job.result)

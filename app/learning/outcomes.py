@@ -63,6 +63,11 @@ class Stage:
         """Returns the stage as plain values."""
         return asdict(self) | {"details": dict(self.details)}
 
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Stage:
+        """Returns the stage that a job's row tells of; what the row says beside it, such as a curve, is left."""
+        return cls(**{key: said[key] for key in ("name", "message", "fraction", "details") if key in said})
+
 
 Tell = Callable[[Stage], None]
 """Who is told how far something is."""

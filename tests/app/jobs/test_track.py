@@ -56,3 +56,10 @@ def test_a_long_update_keeps_a_short_curve_with_its_newest_point() -> None:
     assert MOST_POINTS / 2 <= len(curve) <= MOST_POINTS
     assert curve[-1]["at"] == 59.0
     assert [point["at"] for point in curve] == sorted(point["at"] for point in curve)
+
+
+def test_a_stage_is_read_from_the_row_of_a_job_whatever_stands_beside_it() -> None:
+    stage = trained(1, 5, 2.0)
+    track = Track()
+    track.stage(stage)
+    assert Stage.from_json(stage.to_json() | track.to_json()) == stage
