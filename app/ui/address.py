@@ -15,7 +15,6 @@ from app.ui.asking import Asked
 _LONGEST = 4000
 _NAMES = {
     "text": "text",
-    "item": "item",
     "language": "language",
     "translation": "translation",
     "domains": "domains",

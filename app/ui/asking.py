@@ -27,7 +27,6 @@ class Asked:
     Attributes:
         text: in the query grammar.
         files: pictures that were dropped into the box, where Gradio put them.
-        item: id of a picture of the gallery to find more like; "" for none.
         language: of the text, or "auto".
         translation: of the text into English.
         domains: only pictures of these.
@@ -44,7 +43,6 @@ class Asked:
 
     text: str = ""
     files: tuple[str, ...] = ()
-    item: str = ""
     language: str = AUTO
     translation: str = ""
     domains: tuple[str, ...] = ()
@@ -61,7 +59,7 @@ class Asked:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to look for."""
-        return not (self.text.strip() or self.files or self.item)
+        return not (self.text.strip() or self.files)
 
     def question(self, *, longest: int, k: int, cursor: str = "") -> Question:
         """Returns the question.
@@ -80,8 +78,6 @@ class Asked:
             term = Term(Kind.IMAGE, f"dropped picture {number}")
             pictures[term.value] = decoded(term, _bytes(file))
             terms.append(term)
-        if self.item:
-            terms.append(Term(Kind.ITEM, self.item))
         is_text = bool(terms) and all(term.kind is Kind.TEXT for term in terms)
         return Question(
             tuple(terms),

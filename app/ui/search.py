@@ -26,6 +26,7 @@ from app.ui.search_filters import FilterRow
 from app.ui.words import label, words_of
 
 _MOST = 480
+_NAMED = 16  # digits of an id, of which a gallery has no two alike
 Outputs = tuple[Any, ...]
 
 
@@ -122,7 +123,9 @@ class _SearchTab:
         gr.on([self.more.click], self._more, [self.screen], outputs, **search)
         gr.on([self.before.click], self._page_before, [self.screen], outputs, **search)
         gr.on([self.after.click], self._page_after, [self.screen], outputs, **search)
-        self.details.similar.click(self._more_like, [self.details.chosen, *filters], outputs, **search)
+        self.details.similar.click(
+            self._more_like, [self.details.chosen, *filters], [self.box, *outputs], **search
+        )
         self.details.connect(self.grid, self.screen)
         self.files.connect(self.screen)
         everything = [self.box, *filters, *outputs]
@@ -162,7 +165,10 @@ class _SearchTab:
         )
 
     def _more_like(self, request: gr.Request, image_id: str, *filters: Any) -> Outputs:
-        return self._page(replace(self.filters.asked(filters), item=image_id, translation=""), request)
+        """Asks for what is like a picture, which the box then names, so that a person can add to it."""
+        text = f"#{image_id[:_NAMED]}"
+        asked = replace(self.filters.asked(filters), text=text, translation="")
+        return {"text": text, "files": []}, *self._page(asked, request)
 
     def _more(self, request: gr.Request, screen: Screen) -> Outputs:
         return self._page(screen.asked, request, before=screen)

@@ -76,6 +76,7 @@ def test_a_dropped_picture_finds_itself_first_and_more_like_it(server: Served, p
     settle(page)
     chosen = str(page.locator("#results img").nth(2).get_attribute("src"))
     page.click("#similar")
+    expect(page.locator("#query textarea")).to_have_value("#" + chosen.split("/")[-2][:16])
     expect(page.locator("#results img").first).not_to_have_attribute("src", re.compile(wanted))
     expect(page.locator(f"#results img[src='{chosen}']")).to_have_count(0)
 

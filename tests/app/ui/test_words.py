@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import string
+from pathlib import Path
 
+import gradio as gr
 import pytest
 
+from app.server.serving import Serving
+from app.ui.access import Access
+from app.ui.pages import admin_page, search_page
 from app.ui.words import BASE, LABELS, TABLES, Words, label, spoken
+from app.workspace import Workspace
+from tests.app.server.served import make_home
 
 
 def _places(text: str) -> set[str]:
@@ -58,3 +66,20 @@ def test_words_have_their_values_and_unknown_keys_are_refused() -> None:
     assert Words()("pictures", count=3) == "3 pictures"
     with pytest.raises(KeyError):
         label("no such words")
+
+
+async def _pages(serving: Serving) -> tuple[gr.Blocks, gr.Blocks]:
+    return search_page(serving), admin_page(serving, Access(None))
+
+
+def test_most_of_what_stands_on_the_pages_is_translated(tmp_path: Path) -> None:
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        serving = Serving(workspace)
+        # In a loop, as the server builds them: outside of one Gradio makes loops that it never closes.
+        pages = asyncio.run(_pages(serving))
+    parts = [part for page in pages for part in page.blocks.values()]
+    shown = {str(part.label) for part in parts if isinstance(part, (gr.Tab, gr.Accordion, gr.Dataframe))}
+    shown |= {str(part.value) for part in parts if isinstance(part, gr.Button)}
+    left = {text for text in shown if text.strip() and not text.startswith("__i18n__")}
+    assert len(shown) > 40
+    assert len(left) < 0.2 * len(shown), left
