@@ -26,6 +26,7 @@ from app.commands import (
     searching,
     standing,
     transfer,
+    words,
 )
 
 if TYPE_CHECKING:
@@ -166,6 +167,9 @@ for verb in (
     releasing.promote,
     releasing.rollback,
     releasing.releases,
+    words.reject,
+    words.pin,
+    words.unpin,
     searching.search,
     homes.serve,
     homes.work,

@@ -356,6 +356,19 @@ class Client:
             self.post("/v1/rollback", _said({"release": release, "why": why}))
         )
 
+    def add_release(self, package: Path, *, sha256: str = "") -> JobRecord:
+        """Uploads a release of another home and returns the job that takes it in.
+
+        Args:
+            package: what `export` wrote.
+            sha256: by which it is signed, as its sender told.
+        """
+        with package.open("rb") as opened:
+            answer = self._ask(
+                "POST", "/v1/packages", data={"sha256": sha256}, files={"file": (package.name, opened)}
+            )
+        return _record(JobRecord, answer.json()["job"])
+
     # What people say of answers
 
     def thumb(self, answer: SearchAnswer, hit: FoundHit, verdict: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ingest.jobs import JobTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import chunk_record, grouped, record_chunk
 from ingest.records import ChunkRecord, JobRecord, NewChunk, Pin, Recorded
+from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.standing import Standing, add_findings, set_standing
@@ -40,6 +41,7 @@ class Catalog(ImageQueries):
         path: of the file.
         feedback: what people said of answers.
         asked: how often each language was asked for.
+        release_words: what people said of releases.
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
@@ -48,6 +50,7 @@ class Catalog(ImageQueries):
         self._jobs = JobTable(engine)
         self.feedback = FeedbackTable(engine)
         self.asked = AskedTable(engine)
+        self.release_words = ReleaseWordTable(engine)
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Catalog:

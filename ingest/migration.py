@@ -35,6 +35,10 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE asked (day VARCHAR(10) NOT NULL, language VARCHAR(35) NOT NULL, queries INTEGER NOT NULL, "
         "unanswered INTEGER NOT NULL, PRIMARY KEY (day, language))",
     ),
+    4: (
+        "CREATE TABLE release_words (seq INTEGER NOT NULL PRIMARY KEY, created VARCHAR(32) NOT NULL, "
+        'release TEXT NOT NULL, said VARCHAR(10) NOT NULL, "by" TEXT NOT NULL, why TEXT NOT NULL)',
+    ),
 }
 """By schema number, the statements that make the next one of it."""
 

@@ -32,7 +32,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
 
-SCHEMA = 4
+SCHEMA = 5
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -160,6 +160,17 @@ asked = Table(
     Column("language", String(35), primary_key=True),
     Column("queries", Integer, nullable=False),
     Column("unanswered", Integer, nullable=False),  # of these, where probably nothing of the gallery fitted
+)
+
+release_words = Table(
+    "release_words",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("created", String(32), nullable=False),
+    Column("release", Text, nullable=False),
+    Column("said", String(10), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("why", Text, nullable=False),
 )
 
 _FULL_TEXT = (

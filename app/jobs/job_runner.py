@@ -10,12 +10,12 @@ import logging
 import os
 import signal
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import logs, messages
-from app.errors import ChunkHeld, UpdateRunning
+from app.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
 from app.jobs import worker
 from app.jobs.track import Track
 from app.releases import lock
@@ -263,7 +263,27 @@ def _doctor(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
     }
 
 
-_KINDS = {"update": _update, "ingest": _ingest, "gallery": _gallery, "removal": _removal}
+def _import(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
+    from app.learning.transfer import import_release
+
+    asked = job.arguments
+    source = workspace.home.staging / job.id / asked["source"]
+    try:
+        came = import_release(workspace, source, sha256=asked["sha256"], progress=report)
+    except (PackageDamaged, UsageProblem):
+        source.unlink(missing_ok=True)  # no second try can use it
+        raise
+    source.unlink(missing_ok=True)
+    return {"state": "succeeded", "result": asdict(came) | {"verified": asked["sha256"] is not None}}
+
+
+_KINDS = {
+    "update": _update,
+    "ingest": _ingest,
+    "gallery": _gallery,
+    "removal": _removal,
+    "import": _import,
+}
 
 
 class _Progress:

@@ -70,6 +70,24 @@ def intake_arguments(
     }
 
 
+def import_job(settings: Settings, received: Path, *, name: str, sha256: str | None, by: str) -> JobRecord:
+    """Queues taking in a release of another home.
+
+    Args:
+        settings: Of the installation.
+        received: The package, on the home's disk; the job's from now on, which removes it.
+        name: What its sender called it.
+        sha256: By which it is signed, as its sender told; None trusts it to be what it says.
+        by: Who asks.
+    """
+    arguments = {"source": received.name, "name": name, "sha256": sha256, "by": by}
+    job = worker.submit(settings, "import", arguments)
+    folder = Home.open(settings.home).staging / job.id
+    folder.mkdir(exist_ok=True)
+    received.rename(folder / received.name)
+    return job
+
+
 def gallery_job(workspace: Workspace, commit: CommitRecord) -> tuple[int, JobRecord | None]:
     """Queues adding the pictures that were taken in after a release was made, if there are any.
 

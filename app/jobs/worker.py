@@ -30,7 +30,7 @@ from ingest.records import FINAL_STATES, JobRecord
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("update", "ingest", "gallery", "removal", "doctor")
+KINDS = ("update", "ingest", "gallery", "removal", "doctor", "import")
 TEACHING = frozenset({"update", "removal"})
 """The kinds of jobs that train: one of them at a time, and one that was interrupted waits for a person."""
 LOG = "log.txt"

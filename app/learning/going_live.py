@@ -11,6 +11,7 @@ from app.errors import NoRelease, UsageProblem
 from app.learning import gallery
 from app.learning.debt import debt_of
 from app.learning.past import side_of
+from app.learning.release_words import require_free
 from app.learning.yardstick import ALL_VIEWS, Yardstick
 from app.releases.commits import CommitRecord
 from app.releases.store import ReleaseRecord
@@ -25,7 +26,8 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
     What a release loses whose gate asked for a review is recorded in the commit as accepted (`app.learning.debt`).
 
     Raises:
-        UsageProblem: it is live already, or its gate asked for a review and `force` is not given.
+        UsageProblem: it is live already; its gate asked for a review, or a person rejected it, and `force` is not
+            given; or what is live is pinned.
         UnknownRelease, ReleaseDamaged, ParentMoved: nothing changed.
     """
     record = workspace.releases.release(release)
@@ -40,6 +42,7 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
             f"Read `python -m app gate {record.id}`, then promote it with --force.",
             exit_code=4,
         )
+    require_free(workspace, record, force=force)
     _open_cold(workspace, record)
     parent = None if live is None else live.number
     debt = debt_of(record, who=by, why=why)

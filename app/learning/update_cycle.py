@@ -22,6 +22,7 @@ from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.judging import judge_candidate
 from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
 from app.learning.probes import write_probes
+from app.learning.release_words import pin_sentence, pinned
 from app.learning.slices import summaries
 from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.yardstick import held_out
@@ -226,6 +227,12 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
             if outcome.verdict != "promote" or not request.promote or outcome.release is None:
                 shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
                 return outcome
+            pin = pinned(workspace)
+            if pin is not None:
+                shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
+                return replace(
+                    outcome, sentence=f"{outcome.sentence} It waits, not live: {pin_sentence(pin)}"
+                )
             # The outcome travels along: a worker that dies right after the commit is then known to have made it.
             details = {"outcome": outcome.to_json()}
             progress(Stage("commit", f"making {outcome.release} live", details=details))

@@ -64,6 +64,19 @@ def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, A
     return hashlib.sha256(encoded).hexdigest()
 
 
+def signature(package: Path) -> str:
+    """Returns the sha256 by which a package is signed, as `write_package` did when it made it.
+
+    Raises:
+        PackageDamaged: it is no package.
+    """
+    try:
+        with zipfile.ZipFile(package) as archive:
+            return hashlib.sha256(archive.read(MANIFEST)).hexdigest()
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise _refused(package, f"it cannot be read ({error})") from error
+
+
 def read_package(source: Path, into: Path, *, sha256: str | None = None) -> dict[str, Any]:
     """Copies the parts of a package out, each compared with what the manifest says of it.
 

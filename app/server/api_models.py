@@ -52,8 +52,14 @@ class Why(Strict):
     force: bool = False
 
 
+class Note(Strict):
+    """`POST /v1/pin`, `/v1/unpin`, `/v1/releases/{id}/keep`; the note may be empty."""
+
+    why: str = Field(default="", max_length=500)
+
+
 class Withdraw(Strict):
-    """`POST /v1/chunks/{id}/withdraw`; the reason is kept with the chunk."""
+    """`POST /v1/chunks/{id}/withdraw`, `/v1/releases/{id}/reject`; the reason is kept."""
 
     why: str = Field(min_length=1, max_length=500)
 

@@ -1,16 +1,25 @@
-"""REST about releases beside promoting: where they come from, and what two of them differ in."""
+"""REST about releases beside promoting: where they come from, what two differ in, what people said of them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Form, UploadFile
+from fastapi.responses import FileResponse
 
 from app.learning.difference import difference_between
-from app.server.api_context import State
+from app.learning.release_words import pinned
+from app.server.api_context import Admin, State
+from app.server.api_models import Note, Withdraw
+from app.server.packages import checked_signature, packed, require_package
+from app.server.uploads import receive
 
 router = APIRouter(prefix="/v1")
+
+_PACKAGE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}
+}
 
 
 @router.get("/lineage")
@@ -23,3 +32,58 @@ def lineage(state: State) -> dict[str, Any]:
 def difference(release_id: str, other_id: str, state: State) -> dict[str, Any]:
     """Says what a second release has that the first has not, and the other way round."""
     return asdict(difference_between(state.workspace, release_id, other_id))
+
+
+@router.get("/releases/{release_id}/package", response_class=FileResponse, responses=_PACKAGE)
+def package(release_id: str, state: State, account: Admin) -> FileResponse:
+    """Returns a release as one file for another home; the header `X-Perennial-Sha256` signs it."""
+    made = packed(state.workspace, release_id)
+    headers = {"X-Perennial-Sha256": made.sha256}
+    return FileResponse(made.path, filename=made.path.name, headers=headers, media_type="application/zip")
+
+
+@router.post("/packages", status_code=202)
+def add_package(
+    file: UploadFile,
+    state: State,
+    account: Admin,
+    sha256: Annotated[str, Form(max_length=80)] = "",
+) -> dict[str, Any]:
+    """Starts taking in a release of another home and returns the job; it is not live before somebody promotes it."""
+    name = file.filename or "package"
+    require_package(name)
+    signed = checked_signature(sha256)
+    received = receive(file.file, name, state.workspace.home.inbox)
+    return {"job": asdict(state.work.take_release(received, name=name, sha256=signed, by=account.name))}
+
+
+@router.post("/releases/{release_id}/reject")
+def reject(release_id: str, body: Withdraw, state: State, account: Admin) -> dict[str, Any]:
+    """Rejects a candidate with a note; promoting it then needs `force`."""
+    return asdict(state.judge_release(release_id, "rejected", why=body.why, by=account.name))
+
+
+@router.post("/releases/{release_id}/keep")
+def keep(release_id: str, body: Note, state: State, account: Admin) -> dict[str, Any]:
+    """Keeps a candidate for later, with a note; takes a rejection back."""
+    return asdict(state.judge_release(release_id, "kept", why=body.why, by=account.name))
+
+
+@router.post("/pin")
+def pin(body: Note, state: State, account: Admin) -> dict[str, Any]:
+    """Pins what is live: what passes waits, and promoting another version asks to unpin first."""
+    return asdict(state.pin(why=body.why, by=account.name))
+
+
+@router.post("/unpin")
+def unpin(body: Note, state: State, account: Admin) -> dict[str, Any]:
+    """Takes the pin away."""
+    return asdict(state.unpin(why=body.why, by=account.name))
+
+
+@router.get("/release-words")
+def words(state: State) -> dict[str, Any]:
+    """Lists what people said of releases, newest first, and the pin that holds what is live, if any."""
+    holding = pinned(state.workspace)
+    said = [asdict(word) for word in state.workspace.catalog.release_words.all()]
+    return {"pinned": None if holding is None else asdict(holding), "words": said}

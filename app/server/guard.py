@@ -64,7 +64,7 @@ _SMALL_BODY_BYTES = 1024**2
 # A query may bring pictures: in base64, or dropped into the box of the search page.
 _QUERY_PATHS = frozenset({*_SEARCHES, "/knn-service", "/gradio_api/upload"})
 MOST_QUERY_BYTES = 32 * 1024**2
-_UPLOAD_PATHS = ("/v1/chunks", "/admin/gradio_api/upload")
+_UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
 # What multipart wraps around a file.
 _WRAPPING_BYTES = 64 * 1024
 

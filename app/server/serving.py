@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from app.asked import LanguageCounter
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
-from app.learning import fitting, going_live, lessons, standing
+from app.learning import fitting, going_live, lessons, release_words, standing
 from app.learning.standing import Withdrawn
 from app.query.filters import Filters
 from app.query.finder import Finder
@@ -35,6 +35,7 @@ from index.errors import IndexingError
 from ingest.errors import IngestError
 from ingest.pair import BASE_LANGUAGE, Caption
 from ingest.records import ChunkRecord, ImageRecord, JobRecord
+from ingest.release_words import ReleaseWord
 from model_updates.errors import ModelUpdateError
 from model_updates.strategies import strategy_named
 
@@ -335,6 +336,18 @@ class Serving:
         """Makes a release live and waits until this server answers from it."""
         commit = going_live.promote(self.workspace, release, why=why, by=by, force=force)
         return self._went_live(commit)
+
+    def judge_release(self, release: str, said: str, *, why: str, by: str) -> ReleaseWord:
+        """Keeps or rejects a candidate (`app.learning.release_words.judge_release`)."""
+        return release_words.judge_release(self.workspace, release, said, why=why, by=by)
+
+    def pin(self, *, why: str, by: str) -> ReleaseWord:
+        """Pins what is live: no update takes its place by itself (`app.learning.release_words.pin`)."""
+        return release_words.pin(self.workspace, why=why, by=by)
+
+    def unpin(self, *, why: str, by: str) -> ReleaseWord:
+        """Takes the pin away (`app.learning.release_words.unpin`)."""
+        return release_words.unpin(self.workspace, why=why, by=by)
 
     def roll_back(self, release: str | None = None, *, why: str, by: str) -> WentLive:
         """Goes back to an earlier release and waits until this server answers from it."""

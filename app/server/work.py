@@ -108,6 +108,23 @@ class Work:
         self.follow(job)
         return job
 
+    def take_release(self, received: Path, *, name: str, sha256: str | None, by: str) -> JobRecord:
+        """Starts taking in a release of another home, in a process of its own.
+
+        Args:
+            received: The package in the inbox; it is not the caller's any more.
+            name: What its sender called it.
+            sha256: By which it is signed, if its sender told.
+            by: Who asks.
+        """
+        shown = Path(name).name[:_LONGEST_NAME]
+        try:
+            job = requests.import_job(self._settings, received, name=shown, sha256=sha256, by=by)
+        finally:
+            received.unlink(missing_ok=True)
+        self.follow(job)
+        return job
+
     def start_update(self, request: UpdateRequest) -> JobRecord:
         """Starts an update in a process of its own, after checking what can be checked at once.
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
 
 from app.learning.judged import judged_job, past_updates
+from app.learning.release_words import judgement
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import update_words, wording
 from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
+from app.ui.release_said import release_word_line
 from ingest.records import JobRecord
 
 DECIDE = 3
@@ -28,15 +30,27 @@ class DecideStep:
         self.access = access
         self.release = gr.State("")
         self.report = GateReportView("update", "No update has ended yet.")
+        self.note = gr.Textbox(
+            label="Your note",
+            placeholder="Kept with your name; a rejection needs one",
+            max_length=500,
+            visible=False,
+            elem_id="decide-note",
+        )
         with gr.Row():
             self.promote = gr.Button("Promote", variant="primary", visible=False, elem_id="promote-new")
-            self.keep = gr.Button("Keep as is", visible=False, elem_id="keep")
+            self.keep = gr.Button("Keep as a candidate", visible=False, elem_id="keep")
+            self.reject = gr.Button("Reject", variant="stop", visible=False, elem_id="reject")
         self.decided = gr.Markdown("", elem_classes="status", elem_id="decided", latex_delimiters=[])
 
     @property
     def components(self) -> list[Any]:
         """What `shown` fills, in its order."""
-        return [*self.report.components, self.promote, self.keep, self.release, self.decided]
+        return [*self.report.components, *self._choices, self.release, self.decided]
+
+    @property
+    def _choices(self) -> list[Any]:
+        return [self.note, self.promote, self.keep, self.reject]
 
     def connect(self, why: gr.Textbox, private: dict[str, Any]) -> None:
         """Connects the buttons.
@@ -45,9 +59,10 @@ class DecideStep:
             why: the reason that is kept in the history.
             private: how Gradio is to call functions of admins.
         """
-        after = [self.decided, self.promote, self.keep]
-        self.promote.click(self._go_live, [self.release, why], after, **private)
-        self.keep.click(self._keep_as_is, [self.release], after, **private)
+        after = [self.decided, *self._choices]
+        self.promote.click(self._go_live, [self.release, self.note, why], after, **private)
+        self.keep.click(self._keep, [self.release, self.note], after, **private)
+        self.reject.click(self._reject, [self.release, self.note], after, **private)
 
     def connect_past(
         self, past: gr.Dropdown, read: gr.Button, said: gr.Markdown, steps: Any, private: dict[str, Any]
@@ -71,10 +86,12 @@ class DecideStep:
         label = "Promote" if job.result.get("verdict") == "promote" else "Promote in spite of this"
         return (
             *self.report.shown(judged, wording.base_address(*base_of(request))),
+            gr.Textbox(value="", visible=waits),
             gr.Button(label, visible=waits),
             gr.Button(visible=waits),
+            gr.Button(visible=waits),
             judged.release or "",
-            update_words.outcome_line(job.result),
+            self._outcome(job, judged.release),
         )
 
     def past(self) -> gr.Dropdown:
@@ -93,16 +110,35 @@ class DecideStep:
             return f"**{wording.escaped(error)}**", *nothing
         return "", gr.Walkthrough(selected=DECIDE), *shown
 
-    def _go_live(self, release: str, why: str, request: gr.Request) -> Outputs:
-        try:
-            account = self.access.admin(request)
-            commit = self.serving.promote(release, why=why, by=account.name, force=True).commit
-        except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.skip(), gr.skip()
-        hidden = gr.Button(visible=False)
-        return f"**{commit.release} is live** (commit {commit.number}). [Search it](/)", hidden, hidden
+    def _outcome(self, job: JobRecord, release: str | None) -> str:
+        line = update_words.outcome_line(job.result)
+        word = judgement(self.serving.workspace, release) if release else None
+        return line if word is None else f"{line}  \n{release_word_line(word)}"
 
-    def _keep_as_is(self, release: str) -> Outputs:
-        hidden = gr.Button(visible=False)
-        line = f"Nothing changed. `{release}` waits under Releases, should you want it later."
-        return line, hidden, hidden
+    def _go_live(self, release: str, note: str, why: str, request: gr.Request) -> Outputs:
+        def promote(by: str) -> str:
+            commit = self.serving.promote(release, why=note.strip() or why, by=by, force=True).commit
+            return f"**{commit.release} is live** (commit {commit.number}). [Search it](/)"
+
+        return self._decide(promote, request)
+
+    def _keep(self, release: str, note: str, request: gr.Request) -> Outputs:
+        def keep(by: str) -> str:
+            self.serving.judge_release(release, "kept", why=note, by=by)
+            return f"Nothing changed. `{release}` waits under Releases, should you want it later."
+
+        return self._decide(keep, request)
+
+    def _reject(self, release: str, note: str, request: gr.Request) -> Outputs:
+        def reject(by: str) -> str:
+            word = self.serving.judge_release(release, "rejected", why=note, by=by)
+            return f"{release_word_line(word)} What was live stays live."
+
+        return self._decide(reject, request)
+
+    def _decide(self, decide: Callable[[str], str], request: gr.Request) -> Outputs:
+        try:
+            said = decide(self.access.admin(request).name)
+        except OWN_ERRORS as error:
+            return f"**{wording.escaped(error)}**", *([gr.skip()] * len(self._choices))
+        return said, gr.Textbox(visible=False), *([gr.Button(visible=False)] * 3)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
 
 from app.learning.judged import judged_release
+from app.learning.release_words import judgement, pinned
 from app.messages import left_out_line
 from app.server.serving import OWN_ERRORS, Serving, WentLive
 from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
+from app.ui.release_said import release_word_line
+from app.ui.travelling import Travelling
 from app.ui.two_releases import TwoReleases
+from ingest.release_words import ReleaseWord
 
 _ID_COLUMN = 1
+_PINNED = "It stays live until somebody unpins it."
 Outputs = tuple[Any, ...]
 
 
@@ -42,6 +48,7 @@ class _ReleasesTab:
         with gr.Column(visible=False) as self.report:
             self.judged = GateReportView("release", "")
         self.two = TwoReleases(serving, access)
+        self.travelling = Travelling(serving, access)
         with gr.Accordion("History: what was live since when, and why", open=False):
             self.history = _table("All commits, newest first", wording.HISTORY_HEADERS, "history")
 
@@ -58,11 +65,16 @@ class _ReleasesTab:
                 "Promote selected", variant="primary", interactive=False, scale=2, elem_id="promote"
             )
             self.back = gr.Button("Roll back", scale=2, elem_id="roll-back")
+        with gr.Row():
+            self.reject = gr.Button("Reject selected", interactive=False, elem_id="reject-release")
+            self.pin = gr.Button("Pin what is live", elem_id="pin")
+            self.unpin = gr.Button("Unpin", visible=False, elem_id="unpin")
 
     def connect(self, blocks: gr.Blocks, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        rows = [self.lineage, self.table, self.history]
-        after = [self.said, self.promote, self.why, *rows]
+        rows = [self.lineage, self.table, self.history, self.pin, self.unpin]
+        after = [self.said, self.promote, self.reject, self.why, *rows]
+        words = [self.said, self.reject, self.why, *rows]
         private: dict[str, Any] = {
             "api_visibility": "private",
             "concurrency_id": "admin",
@@ -71,12 +83,24 @@ class _ReleasesTab:
         self.table.select(
             self._select,
             [self.table],
-            [self.chosen, self.said, self.promote, self.report, *self.judged.components],
+            [
+                self.chosen,
+                self.said,
+                self.promote,
+                self.reject,
+                self.travelling.export,
+                self.report,
+                *self.judged.components,
+            ],
             **private,
         )
         self.promote.click(self._go_live, [self.chosen, self.why], after, **private)
         self.back.click(self._go_back, [self.why], after, **private)
+        self.reject.click(self._reject, [self.chosen, self.why], words, **private)
+        self.pin.click(self._pin, [self.why], words, **private)
+        self.unpin.click(self._unpin, [self.why], words, **private)
         self.two.connect(private)
+        self.travelling.connect(self.chosen, rows, self._rows, private)
         gr.on(
             [blocks.load, tab.select],
             self._refresh,
@@ -93,14 +117,19 @@ class _ReleasesTab:
             choices = [(wording.release_label(one, live), one.id) for one in self.serving.releases()]
             return *self._rows(), *self.two.menus(choices)
         except OWN_ERRORS:
-            return gr.Markdown(visible=False), [], [], gr.Dropdown(), gr.Dropdown()
+            nothing = gr.Button(visible=False)
+            return gr.Markdown(visible=False), [], [], nothing, nothing, gr.Dropdown(), gr.Dropdown()
 
     def _rows(self) -> Outputs:
         drawn = lineage_view(self.serving.lineage())
+        standing = pinned(self.serving.workspace)
+        held = "" if standing is None else f"{release_word_line(standing)} {_PINNED}\n\n"
         return (
-            gr.Markdown(drawn, visible=bool(drawn)),
+            gr.Markdown(held + drawn, visible=bool(drawn)),
             wording.release_rows(self.serving.releases(), self.serving.live_id()),
             wording.history_rows(self.serving.workspace.releases.history()),
+            gr.Button(visible=standing is None),
+            gr.Button(visible=standing is not None),
         )
 
     def _select(self, values: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
@@ -110,13 +139,25 @@ class _ReleasesTab:
             record = self.serving.workspace.releases.release(str(values[row][_ID_COLUMN]))
         except OWN_ERRORS as error:
             nothing = [gr.skip()] * len(self.judged.components)
-            return "", wording.escaped(error), gr.skip(), gr.Column(visible=False), *nothing
+            return (
+                "",
+                wording.escaped(error),
+                gr.skip(),
+                gr.skip(),
+                gr.skip(),
+                gr.Column(visible=False),
+                *nothing,
+            )
         judged = judged_release(self.serving.workspace.releases, record.id)
         is_live = record.id == self.serving.live_id()
+        word = judgement(self.serving.workspace, record.id)
+        noted = "" if word is None else f" · {release_word_line(word)}"
         return (
             record.id,
-            f"Selected: **{record.id}**" + (" (live)" if is_live else ""),
+            f"Selected: **{record.id}**" + (" (live)" if is_live else "") + noted,
             gr.Button(interactive=not is_live),
+            gr.Button(interactive=not is_live),
+            gr.Button(interactive=True),
             gr.Column(visible=True),
             *self.judged.shown(judged, wording.base_address(*base_of(request))),
         )
@@ -126,12 +167,12 @@ class _ReleasesTab:
             account = self.access.admin(request)
             record = self.serving.workspace.releases.release(release)
             # Whoever presses the button has the report in view: that is the review the gate asks for.
-            force = record.manifest.verdict == "review"
-            done = self.serving.promote(record.id, why=reason, by=account.name, force=force)
+            done = self.serving.promote(record.id, why=reason, by=account.name, force=True)
         except OWN_ERRORS as error:
             return self._refused(error)
         line = f"**{done.commit.release} is live** (commit {done.commit.number}). {_left_out(done)}"
-        return line, gr.Button(interactive=False), gr.Textbox(value=""), *self._rows()
+        off = gr.Button(interactive=False)
+        return line, off, off, gr.Textbox(value=""), *self._rows()
 
     def _go_back(self, reason: str, request: gr.Request) -> Outputs:
         try:
@@ -139,10 +180,28 @@ class _ReleasesTab:
         except OWN_ERRORS as error:
             return self._refused(error)
         line = f"**Back to {done.commit.release}** (commit {done.commit.number}). {_left_out(done)}"
+        return line, gr.skip(), gr.skip(), gr.Textbox(value=""), *self._rows()
+
+    def _reject(self, release: str, why: str, request: gr.Request) -> Outputs:
+        return self._say(lambda by: self.serving.judge_release(release, "rejected", why=why, by=by), request)
+
+    def _pin(self, why: str, request: gr.Request) -> Outputs:
+        return self._say(lambda by: self.serving.pin(why=why, by=by), request)
+
+    def _unpin(self, why: str, request: gr.Request) -> Outputs:
+        return self._say(lambda by: self.serving.unpin(why=why, by=by), request)
+
+    def _say(self, say: Callable[[str], ReleaseWord], request: gr.Request) -> Outputs:
+        """Keeps a person's word on a release, and shows the tab as it is then."""
+        try:
+            word = say(self.access.admin(request).name)
+        except OWN_ERRORS as error:
+            return self._refused(error)[:-1]
+        line = f"**{wording.escaped(word.release)}**: {release_word_line(word)}"
         return line, gr.skip(), gr.Textbox(value=""), *self._rows()
 
     def _refused(self, error: Exception) -> Outputs:
-        return (f"**{wording.escaped(error)}**", *([gr.skip()] * 5))
+        return f"**{wording.escaped(error)}**", *([gr.skip()] * 8)
 
 
 def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:

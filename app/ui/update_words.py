@@ -82,6 +82,7 @@ def run_view(job: JobRecord) -> str:
 _GO_ON = "What it has learned so far is kept for a week."
 STAGES = {
     "ingest": "Reading the upload",
+    "import": "Checking the file",
     "queued": "Starting",
     "running": "Starting",
     "interrupted": "Interrupted: starting again",

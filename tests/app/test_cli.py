@@ -15,7 +15,7 @@ from huggingface_hub import constants
 from typer.testing import CliRunner
 
 from app import cli
-from app.commands import chunks, homes, judging, learning, releasing, reports, searching, standing
+from app.commands import chunks, homes, judging, learning, releasing, reports, searching, standing, words
 from app.jobs import requests, worker
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import AddOutcome, UpdateRequest
@@ -48,6 +48,9 @@ VERBS = {
         "promote",
         "rollback",
         "releases",
+        "reject",
+        "pin",
+        "unpin",
     ),
     *("search", "serve", "work", "mcp", "demo", "status", "models"),
     *("changes", "quality"),
@@ -114,7 +117,7 @@ def test_help_loads_nothing_heavy_and_names_every_verb() -> None:
 def test_every_verb_knows_json_and_home() -> None:
     verbs = {
         name: function
-        for module in (homes, chunks, judging, learning, releasing, reports, searching, standing)
+        for module in (homes, chunks, judging, learning, releasing, reports, searching, standing, words)
         for name, function in vars(module).items()
         if name in VERBS and inspect.isfunction(function)
     }
@@ -532,6 +535,16 @@ def test_releases_are_drawn_with_who_made_them_live(reviewed: Path) -> None:
     nodes = document("releases", "--lineage", home=reviewed)
     assert [node["release"][:3] for node in nodes][-1] == "r1-"
     assert "init by init" in run("releases", "--lineage", home=reviewed).stdout
+
+
+def test_what_is_live_is_pinned_and_a_candidate_rejected(home: Path) -> None:
+    assert document("pin", "--why", "exhibition", home=home)["said"] == "pinned"
+    assert run("pin", home=home).exit_code != 0
+    assert "is unpinned" in run("unpin", home=home).stdout
+    live = next(one["id"] for one in document("releases", home=home) if one["live"])
+    refused = run("reject", live, "--why", "x", home=home)
+    assert refused.exit_code != 0
+    assert "Go back to another release first" in refused.stderr
 
 
 # How an update ends

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import NoSpace, UpdateRunning, UsageProblem
-from app.learning import going_live, update_cycle
+from app.learning import going_live, release_words, update_cycle
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import Stage, UpdateRequest
 from app.settings import GateSettings, Settings, load_settings
@@ -122,6 +122,21 @@ def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Worksp
     assert parent.image_forwards - forwards <= len(workspace.catalog.test_images("probes")) + len(
         workspace.catalog.gallery_ids()
     )
+
+
+def test_what_passes_waits_while_what_is_live_is_pinned(workspace: Workspace) -> None:
+    release_words.pin(workspace, why="the exhibition", by="ada")
+    before, _ = going_live.live_release(workspace)
+    outcome = update_cycle.update(
+        workspace,
+        german_request(workspace, promote=True),
+        scratch=workspace.home.staging / "j",
+        progress=ignore,
+    )
+    assert (outcome.verdict, outcome.commit) == ("promote", None)
+    assert outcome.release is not None
+    assert "pinned by ada" in outcome.sentence
+    assert going_live.live_release(workspace)[0] == before
 
 
 def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) -> None:

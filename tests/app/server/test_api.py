@@ -287,6 +287,25 @@ def test_a_strategy_that_does_not_fit_the_chunk_is_refused_before_a_job_is_queue
         assert [job for job in client.get("/v1/jobs").json()["jobs"] if job["kind"] == "update"] == []
 
 
+def test_a_release_is_rejected_with_a_note_and_what_is_live_is_pinned(tmp_path: Path) -> None:
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        _refused(client.post("/v1/releases/r2/reject", json={"why": ""}), 422, "invalid_request")
+        assert (
+            client.post("/v1/releases/r2/reject", json={"why": "mixes boats up"}).json()["said"] == "rejected"
+        )
+        refused = client.post("/v1/releases/r2/promote", json={})
+        _refused(refused, 400, "usage_problem")
+        assert "mixes boats up" in refused.json()["error"]
+        assert client.post("/v1/releases/r2/keep", json={}).status_code == 200
+        assert client.post("/v1/pin", json={"why": "exhibition"}).json()["release"][:3] == "r1-"
+        _refused(client.post("/v1/releases/r2/promote", json={"force": True}), 400, "usage_problem")
+        said = client.get("/v1/release-words").json()
+        assert said["pinned"]["why"] == "exhibition"
+        assert [word["said"] for word in said["words"]] == ["pinned", "kept", "rejected"]
+        assert client.post("/v1/unpin", json={}).status_code == 200
+        assert client.post("/v1/releases/r2/promote", json={}).status_code == 200
+
+
 def test_with_nothing_to_go_back_to_the_request_is_wrong_and_not_the_server(client: httpx.Client) -> None:
     _refused(client.post("/v1/rollback", json={}), 400, "usage_problem")
 

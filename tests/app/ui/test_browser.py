@@ -141,6 +141,41 @@ def test_the_releases_tab_draws_the_lineage_and_says_what_two_releases_differ_in
     does_not_overflow(page)
 
 
+def test_a_release_is_rejected_with_a_note_and_what_is_live_is_pinned(judged: Served, page: Page) -> None:
+    open_page(page, f"{judged.url}/admin/")
+    page.get_by_role("tab", name="Releases").click()
+    settle(page)
+    page.locator("#releases [role=gridcell]").nth(1).click()
+    page.wait_for_selector("#release-verdict h2")
+    settle(page)
+    page.get_by_text("Carry a release to another home").click()
+    settle(page)
+    page.click("#export")
+    expect(page.locator("#exported")).to_contain_text("Signature")
+    assert re.search(
+        r"/v1/releases/r3-\w+/package", page.locator("#fetch-export").evaluate("a => a.outerHTML")
+    )
+    settle(page)
+    page.click("#reject-release")
+    expect(page.locator("#releases-said")).to_contain_text("say why")
+    settle(page)
+    page.fill("#why textarea, #why input", HOSTILE)
+    page.click("#reject-release")
+    expect(page.locator("#releases-said")).to_contain_text("Rejected by local")
+    expect(page.locator("#releases-said")).to_contain_text(HOSTILE)
+    settle(page)
+    page.click("#pin")
+    expect(page.locator("#lineage")).to_contain_text("Pinned by local")
+    settle(page)
+    page.click("#promote")
+    expect(page.locator("#releases-said")).to_contain_text("Unpin it first")
+    settle(page)
+    page.click("#unpin")
+    expect(page.locator("#pin")).to_be_visible()
+    assert page.title() == "Perennial · teaching"
+    does_not_overflow(page)
+
+
 def test_an_upload_is_watched_until_its_report_is_there(server: Served, page: Page, tmp_path: Path) -> None:
     upload = sample_upload(tmp_path / "more.zip", first=100, count=3)
     open_page(page, f"{server.url}/admin")

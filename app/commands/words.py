@@ -1,0 +1,45 @@
+"""Verbs that keep a person's word on a release: reject, pin, unpin."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from app.commands.options import ReleaseArgument, WhyOption
+from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
+
+if TYPE_CHECKING:
+    from ingest.release_words import ReleaseWord
+
+
+def reject(
+    release: ReleaseArgument, why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False
+) -> None:
+    """Reject a candidate with a note; promoting it then needs --force."""
+    with workspace_for(home) as workspace:
+        from app.learning.release_words import judge_release
+
+        _show(judge_release(workspace, release, "rejected", why=why, by=who()), is_json)
+
+
+def pin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """Pin what is live: updates that pass wait until somebody unpins it."""
+    with workspace_for(home) as workspace:
+        from app.learning import release_words
+
+        _show(release_words.pin(workspace, why=why, by=who()), is_json)
+
+
+def unpin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """Take the pin away."""
+    with workspace_for(home) as workspace:
+        from app.learning import release_words
+
+        _show(release_words.unpin(workspace, why=why, by=who()), is_json)
+
+
+def _show(word: ReleaseWord, is_json: bool) -> None:
+    from app.messages import plain
+
+    why = f": {word.why}" if word.why else ""
+    show(is_json, asdict(word), plain(f"{word.release} is {word.said}{why}."))

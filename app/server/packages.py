@@ -1,0 +1,53 @@
+"""Releases that travel through the server: packed into one file to be fetched, and received to be taken in by a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.errors import UsageProblem
+from app.learning.transfer import Exported, export_release
+from app.releases.package import SUFFIX, signature
+from app.workspace import Workspace
+
+_SHA256_LETTERS = 64
+
+
+def packed(workspace: Workspace, release: str) -> Exported:
+    """Returns a release's package, made now or up to a day ago; what lies in staging goes by itself.
+
+    Raises:
+        UnknownRelease, ReleaseDamaged, NoSpace: nothing was written.
+    """
+    record = workspace.releases.release(release)
+    folder = workspace.home.staging / f"export-{record.id}"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{record.id}{SUFFIX}"
+    if path.is_file():  # written whole or not at all, and a release never changes
+        return Exported(record.id, path, path.stat().st_size, signature(path))
+    return export_release(workspace, record.id, folder)
+
+
+def checked_signature(sha256: str) -> str | None:
+    """Returns a signature as a person typed it, None for an empty one.
+
+    Raises:
+        UsageProblem: it is no sha256.
+    """
+    said = sha256.strip().lower()
+    if not said:
+        return None
+    if len(said) != _SHA256_LETTERS or not set(said) <= set("0123456789abcdef"):
+        raise UsageProblem(
+            f"The signature is 64 letters 0-9 and a-f, as the export showed it; found {said[:80]!r}."
+        )
+    return said
+
+
+def require_package(name: str) -> None:
+    """Refuses a file that cannot be a package, by its name.
+
+    Raises:
+        UsageProblem: it has another ending.
+    """
+    if Path(name).suffix.lower() != SUFFIX:
+        raise UsageProblem(f"{Path(name).name[:80]!r} is no exported release; those end in {SUFFIX}.")

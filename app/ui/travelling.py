@@ -1,0 +1,122 @@
+"""A release carried to another home and back, on the Releases tab: export to a file, import from one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app.messages import size
+from app.releases.package import SUFFIX
+from app.server.packages import checked_signature, packed, require_package
+from app.server.serving import OWN_ERRORS, Serving
+from app.server.uploads import receive
+from app.ui import update_words
+from app.ui.access import Access
+from app.ui.wording import escaped
+from ingest.records import FINAL_STATES, JobRecord
+
+_POLL_SECONDS = 1.0
+_INTRO = (
+    "One file of weights and a manifest. The other home embeds its own pictures; nothing is live there before somebody "
+    "promotes it. Tell its signature by another way: it proves that the file is the one that was sent."
+)
+Outputs = tuple[Any, ...]
+
+
+class Travelling:
+    """The components, and what happens on them."""
+
+    def __init__(self, serving: Serving, access: Access) -> None:
+        """Draws them; call where they are to stand."""
+        self.serving = serving
+        self.access = access
+        self.job = gr.State("")
+        self.timer = gr.Timer(_POLL_SECONDS, active=False)
+        with gr.Accordion("Carry a release to another home, or take one in", open=False):
+            gr.Markdown(_INTRO)
+            with gr.Row(elem_classes="beside"):
+                self.export = gr.Button("Export selected", interactive=False, elem_id="export")
+                self.fetch = gr.Button("Download it", visible=False, elem_id="fetch-export")
+            self.exported = gr.Markdown("", elem_classes="status", elem_id="exported", latex_delimiters=[])
+            with gr.Row():
+                self.file = gr.File(
+                    label="An exported release", file_types=[SUFFIX], height=140, elem_id="package"
+                )
+                self.sha256 = gr.Textbox(
+                    label="Its signature, as the sender told it",
+                    placeholder="64 letters; without it the file is trusted to be what it says",
+                    max_length=80,
+                    elem_id="package-sha256",
+                )
+            self.take = gr.Button("Take it in", elem_id="take-package")
+            self.taken = gr.Markdown("", elem_classes="status", elem_id="package-said", latex_delimiters=[])
+
+    def connect(self, chosen: gr.State, rows: list[Any], shown: Any, private: dict[str, Any]) -> None:
+        """Connects the buttons.
+
+        Args:
+            chosen: the id of the selected release.
+            rows: the components that list the releases.
+            shown: returns what they list now.
+            private: how Gradio is to call functions of admins.
+        """
+        self._rows, self._shown = rows, shown
+        running = [self.job, self.timer, self.take, self.taken]
+        self.export.click(self._export, [chosen], [self.exported, self.fetch], **private)
+        self.take.click(self._take, [self.file, self.sha256], running, **private)
+        self.timer.tick(self._watch, [self.job], [*running[1:], *rows], show_progress="hidden", **private)
+
+    def _export(self, release: str, request: gr.Request) -> Outputs:
+        if not release:
+            return "Select a release first.", gr.Button(visible=False)
+        try:
+            self.access.admin(request)
+            made = packed(self.serving.workspace, release)
+        except OWN_ERRORS as error:
+            return f"**{escaped(error)}**", gr.Button(visible=False)
+        said = f"{escaped(made.release)} is packed ({size(made.bytes)}). Signature: `{made.sha256}`"
+        return said, gr.Button(visible=True, link=f"/v1/releases/{made.release}/package")
+
+    def _take(self, file: str | None, sha256: str, request: gr.Request) -> Outputs:
+        if not file:
+            return "", gr.Timer(active=False), gr.skip(), "Choose a file first."
+        try:
+            account, name = self.access.admin(request), Path(file).name
+            require_package(name)
+            signed = checked_signature(sha256)
+            with Path(file).open("rb") as upload:
+                received = receive(upload, name, self.serving.workspace.home.inbox)
+            job = self.serving.work.take_release(received, name=name, sha256=signed, by=account.name)
+        except OWN_ERRORS as error:
+            return "", gr.Timer(active=False), gr.skip(), f"**{escaped(error)}**"
+        said = update_words.progress_view(job.state, job.progress)
+        return job.id, gr.Timer(active=True), gr.Button(interactive=False), said
+
+    def _watch(self, job_id: str, request: gr.Request) -> Outputs:
+        kept = [gr.skip()] * len(self._rows)
+        over = gr.Timer(active=False), gr.Button(interactive=True)
+        try:
+            self.access.admin(request)
+            job = self.serving.workspace.catalog.job(job_id)
+        except OWN_ERRORS as error:
+            return *over, f"**{escaped(error)}**", *kept
+        if job.state not in FINAL_STATES and job.state != "interrupted":
+            return gr.skip(), gr.skip(), update_words.progress_view(job.state, job.progress), *kept
+        if job.state != "succeeded":
+            return *over, f"**{escaped(job.error or job.state)}**", *kept
+        return *over, _came(job), *self._shown()
+
+
+def _came(job: JobRecord) -> str:
+    came = job.result
+    proof = (
+        "Its signature is right."
+        if came["verified"]
+        else "Nobody gave a signature; its parts are as its manifest says."
+    )
+    return (
+        f"{escaped(came['origin'])} is here as **{escaped(came['release'])}**, not live; "
+        f"{came['images_embedded']} pictures were embedded. {proof}"
+    )

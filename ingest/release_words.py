@@ -1,0 +1,69 @@
+"""What people said of releases: kept or rejected with a note, pinned or unpinned; nothing is ever taken away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from sqlalchemy import Engine, insert, select
+
+from ingest.errors import BadOption
+from ingest.jobs import now
+from ingest.schema import release_words, writing
+
+JUDGEMENTS = ("kept", "rejected")
+PINS = ("pinned", "unpinned")
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWord:
+    """One person's word on a release.
+
+    Attributes:
+        id: grows with time.
+        created: ISO 8601 in UTC.
+        release: its id.
+        said: one of `JUDGEMENTS` or of `PINS`.
+        by: who said so.
+        why: in that person's words.
+    """
+
+    id: int
+    created: str
+    release: str
+    said: str
+    by: str
+    why: str
+
+
+class ReleaseWordTable:
+    """Words on releases in the catalog's database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def say(self, release: str, said: str, *, by: str, why: str) -> ReleaseWord:
+        """Keeps a word.
+
+        Raises:
+            BadOption: it is none of those that there are, or nobody said it, or a rejection has no reason.
+        """
+        known = (*JUDGEMENTS, *PINS)
+        if said not in known:
+            raise BadOption(f"{said[:40]!r} is no word on a release; use one of {', '.join(known)}.")
+        if not by.strip():
+            raise BadOption(f"A release is {said} by somebody's word: say whose.")
+        if said == "rejected" and not why.strip():
+            raise BadOption("A release is rejected for a reason: say why.")
+        values = {"created": now(), "release": release, "said": said, "by": by.strip(), "why": why.strip()}
+        with writing(self._engine) as connection:
+            seq = connection.execute(insert(release_words).values(**values).returning(release_words.c.seq))
+            return ReleaseWord(int(seq.scalar_one()), **values)
+
+    def all(self) -> list[ReleaseWord]:
+        """Returns every word, newest first."""
+        columns = [release_words.c.seq, *(release_words.c[field.name] for field in fields(ReleaseWord)[1:])]
+        with self._engine.connect() as connection:
+            return [
+                ReleaseWord(*row)
+                for row in connection.execute(select(*columns).order_by(release_words.c.seq.desc()))
+            ]

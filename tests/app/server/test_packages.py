@@ -1,0 +1,59 @@
+"""A release fetched from one server and taken in by another, as a caller of REST does it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from app.jobs import worker
+from app.learning import update_cycle
+from app.settings import Settings, load_settings
+from tests.app.server.served import Served, make_home, served
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Settings:
+    """Another home, with an encoder of its own and no picture."""
+    settings = load_settings(home=tmp_path / "other", gate={"samples": 200}, poll_seconds=0.1)
+    update_cycle.initialise(settings)
+    return settings
+
+
+def fetched(server: Served, release: str) -> tuple[bytes, str]:
+    with server.client() as client:
+        answer = client.get(f"/v1/releases/{release}/package")
+    assert answer.status_code == 200
+    assert "attachment" in answer.headers["content-disposition"]
+    return answer.content, answer.headers["x-perennial-sha256"]
+
+
+def test_a_release_travels_from_one_server_to_another(tmp_path: Path, other: Settings) -> None:
+    with served(make_home(tmp_path)) as here:
+        package, sha256 = fetched(here, "r2")
+        assert fetched(here, "r2") == (package, sha256)
+    with served(other) as there, there.client() as client:
+        files = {"file": ("r2.perennial", io.BytesIO(package))}
+        job = client.post("/v1/packages", files=files, data={"sha256": sha256.upper()}).json()["job"]
+        done = worker.follow(other, job["id"])
+        assert done.state == "succeeded", done.error
+        assert (done.result["origin"][:3], done.result["verified"]) == ("r2-", True)
+        listed = client.get("/v1/releases").json()["releases"]
+        assert [one["live"] for one in listed if one["id"] == done.result["release"]] == [False]
+        assert not list(other.home.glob("staging/*/*.perennial"))
+
+
+@pytest.mark.parametrize(
+    ("name", "sha256", "sentence"),
+    [("r2.zip", "", "end in .perennial"), ("r2.perennial", "abc", "64 letters")],
+)
+def test_what_cannot_be_a_package_is_refused_before_a_job_is_queued(
+    tmp_path: Path, name: str, sha256: str, sentence: str
+) -> None:
+    with served(make_home(tmp_path)) as here, here.client() as client:
+        answer = client.post("/v1/packages", files={"file": (name, b"PK")}, data={"sha256": sha256})
+        assert answer.status_code == 400
+        assert sentence in answer.json()["error"]
+        assert client.get("/v1/jobs").json()["jobs"] == []
+        assert client.get("/v1/releases/r9/package").status_code == 404
