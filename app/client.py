@@ -287,6 +287,10 @@ class Client:
         """Starts learning from a chunk; options are the fields of `POST /v1/updates`."""
         return _record(JobRecord, self.post("/v1/updates", {"chunk": chunk, **_said(options)}))
 
+    def forecast(self, chunk: str, **options: Any) -> dict[str, Any]:
+        """Returns what an update would take; options as in `update`. Nothing is started."""
+        return self.post("/v1/updates/forecast", {"chunk": chunk, **_said(options)})
+
     def jobs(self) -> list[JobRecord]:
         """Returns the latest jobs, newest first."""
         return [_record(JobRecord, one) for one in self.get("/v1/jobs")["jobs"]]

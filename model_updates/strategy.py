@@ -277,6 +277,10 @@ class Strategy(ABC):
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the default schedule for this encoder, with this strategy's options applied."""
 
+    def foreseen_epochs(self, encoder: Encoder) -> int:
+        """Returns how many epochs an update would take at most; asked before anything is prepared."""
+        return self.schedule(encoder).epochs
+
     def before_epoch(self, epoch: int, batches: Epochs) -> None:  # noqa: B027
         """Runs before each epoch, counted from 0, with the chunk's batches for a pass of the strategy's own."""
 

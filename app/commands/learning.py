@@ -11,6 +11,7 @@ import typer
 from app.commands.chunks import add, added_lines
 from app.commands.options import (
     CancelOption,
+    DryRunOption,
     PromoteOption,
     SeedOption,
     StatedDomain,
@@ -33,9 +34,14 @@ from app.commands.terminal import (
 from app.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
+    from app.learning.forecast import Forecast
     from app.settings import Settings
     from ingest.records import JobRecord
 
+NO_DRY_SOURCE = (
+    "--dry-run looks at a chunk that is in. Take SOURCE in with `ingest`, which teaches nothing, "
+    "and name it with --chunk."
+)
 EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
 
 
@@ -56,6 +62,7 @@ def update(  # noqa: PLR0913 - one parameter per option
     option: StrategyOptions = None,
     seed: SeedOption = 0,
     promote: PromoteOption = True,
+    dry_run: DryRunOption = False,
     why: WhyOption = "",
     resume: Annotated[
         str | None, typer.Option(metavar="JOB", help="Go on with a stopped job.", show_default=False)
@@ -82,6 +89,8 @@ def update(  # noqa: PLR0913 - one parameter per option
         watch(settings, worker.resume(settings, resume), is_json=is_json)
         return
     options = pairs_of(option, "--option", "epochs=5")
+    if dry_run and source is not None:
+        raise UsageProblem(NO_DRY_SOURCE)
     _check_strategy(strategy, options)
     if source is not None:
         worker.refuse_second_update(settings)  # before anything is taken in
@@ -94,8 +103,30 @@ def update(  # noqa: PLR0913 - one parameter per option
     from app.learning.fitting import require_fit
 
     with workspace_for(home) as workspace:
+        from app.jobs.requests import update_job
+
         require_fit(workspace, request)
-    watch(settings, worker.submit(settings, "update", request.to_json()), is_json=is_json)
+        if dry_run:
+            from app.learning.forecast import forecast
+            from app.learning.lessons import choose_strategy
+
+            found = forecast(workspace, request)
+            show_forecast(found, *choose_strategy(workspace, chunk_id), is_json=is_json)
+            return
+        job = update_job(workspace, request)
+    watch(settings, job, is_json=is_json)
+
+
+def show_forecast(found: Forecast, recommended: str, why: str, *, is_json: bool) -> None:
+    """Shows what an update would take, and which strategy is recommended."""
+    from app.forecast_words import forecast_sentences
+    from app.messages import plain
+
+    document = found.to_json() | {"recommended": recommended, "why": why}
+    chosen = f"{found.strategy} would teach it."
+    if found.strategy != recommended:
+        chosen += f" {recommended} is recommended."
+    show(is_json, document, plain(f"{chosen} {recommended}: {why}"), *map(plain, forecast_sentences(found)))
 
 
 def methods(

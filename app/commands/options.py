@@ -120,6 +120,9 @@ StrategyOption = Annotated[
     str | None, _said("--strategy", says="See `methods`; chosen by the chunk when not given.")
 ]
 StrategyOptions = Annotated[list[str] | None, _said("--option", says="Of the strategy: key=value.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what it would take, with --chunk, and start nothing.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of every random choice.", min=0, max=2**31 - 1)]
 PromoteOption = Annotated[bool, typer.Option(help="Make it live when it passes the gate.")]
 CancelOption = Annotated[str | None, _said("--cancel", says="Stop a running job.", metavar="JOB")]

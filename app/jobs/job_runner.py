@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import resource
 import signal
 import time
 from dataclasses import asdict, replace
@@ -309,9 +310,10 @@ class _Progress:
         self._catalog.update_job(self._job_id, progress=self._stage | self._track.to_json())
 
     def last(self) -> dict[str, Any]:
-        """Returns the last stage, with the whole track."""
+        """Returns the last stage, with the whole track and the most memory that this process had."""
         self._track.lap()
-        return self._stage | self._track.to_json()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts kilobytes
+        return self._stage | self._track.to_json() | {"peak_bytes": peak}
 
 
 if __name__ == "__main__":

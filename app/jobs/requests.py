@@ -1,24 +1,50 @@
-"""What the product asks of a worker: taking an upload in, making the gallery of a release whole, removing a chunk.
+"""What the product asks of a worker: updates, uploads, making the gallery of a release whole, removing a chunk.
 
-(Updates are asked for with `UpdateRequest`, which is what their job holds.)
+An update's job holds its `UpdateRequest`, and beside it the forecast of what it takes.
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
+from app.errors import AppError
 from app.jobs import worker
 from app.learning import going_live, removal, standing
+from app.learning.forecast import forecast
 from app.learning.outcomes import UpdateRequest
 from app.learning.standing import Withdrawn
 from app.releases.commits import CommitRecord
 from app.releases.home import Home
 from app.settings import Settings
 from app.workspace import Workspace
+from ingest.errors import IngestError
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
 from ingest.standing import WITHDRAWN
+from model_updates.errors import ModelUpdateError
+
+logger = logging.getLogger(__name__)
+
+
+def update_job(workspace: Workspace, request: UpdateRequest) -> JobRecord:
+    """Queues an update together with what it is expected to take.
+
+    Args:
+        workspace: Opened for writing.
+        request: What to learn, and how; it was found to fit.
+
+    Raises:
+        UpdateRunning: another update is queued or running.
+    """
+    worker.refuse_second_update(workspace.settings)
+    try:
+        expected = {"forecast": forecast(workspace, request).to_json()}
+    except (AppError, IngestError, ModelUpdateError) as error:
+        logger.warning("no forecast for chunk %s: %s", request.chunk, error)  # the update will say so itself
+        expected = {}
+    return worker.submit(workspace.settings, "update", request.to_json() | expected)
 
 
 def intake_job(

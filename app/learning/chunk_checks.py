@@ -18,6 +18,7 @@ from app.learning import chunk_findings as say
 from app.learning import going_live
 from app.learning.caption_languages import confidences, profile_fits, sample_of
 from app.learning.chunk_findings import ChunkSlice, merged
+from app.learning.chunk_novelty import novelty_findings
 from app.learning.routes import stated_routes
 from app.learning.yardstick import trusted_chunks, usable_chunks
 from app.releases.store import ReleaseRecord
@@ -65,7 +66,8 @@ def check_chunk(
         found += judged
     reasons = chunk.report.get("reasons", {})
     overlap = say.overlap_finding(chunk.report.get("copies", {}), int(reasons.get("split_conflict", 0)))
-    return merged([*found, *([overlap] if overlap else [])])
+    novel = novelty_findings(workspace, chunk, gathered.encoder)
+    return merged([*found, *([overlap] if overlap else []), *novel])
 
 
 def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Finding]) -> None:

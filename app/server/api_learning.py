@@ -148,6 +148,16 @@ def start_update(body: StartUpdate, state: State, account: Admin) -> dict[str, A
     return asdict(state.work.start_update(UpdateRequest(**body.model_dump(), by=account.name)))
 
 
+@router.post("/updates/forecast")
+def forecast_update(body: StartUpdate, state: State, account: Admin) -> dict[str, Any]:
+    """Says which strategy would teach a chunk and why, whether it fits, and what it would take; starts nothing."""
+    request = UpdateRequest(**body.model_dump(), by=account.name)
+    recommended, why = state.recommended(request.chunk)
+    found = state.forecast(request)
+    facts = {"recommended": recommended, "why": why, "misfit": state.misfit(request.chunk, found.strategy)}
+    return found.to_json() | facts
+
+
 @router.get("/jobs")
 def jobs(state: State) -> dict[str, Any]:
     """Lists the latest jobs, newest first."""

@@ -11,12 +11,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.asked import LanguageCounter
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
 from app.learning import fitting, going_live, lessons, release_words, standing
+from app.learning.forecast import Forecast, forecast
+from app.learning.outcomes import UpdateRequest
 from app.learning.standing import Withdrawn
 from app.query.filters import Filters
 from app.query.finder import Finder
@@ -370,6 +372,11 @@ class Serving:
         """Returns why a strategy does not fit a chunk, or None when it does."""
         kind = strategy_named(strategy)
         return fitting.misfit(self.workspace, self.workspace.catalog.chunk(chunk), kind())
+
+    def forecast(self, request: UpdateRequest) -> Forecast:
+        """Returns what an update would take (`app.learning.forecast.forecast`)."""
+        chunk = self.workspace.catalog.chunk(request.chunk).id
+        return forecast(self.workspace, replace(request, chunk=chunk))
 
     def slices(self, release: str) -> tuple[SliceSummary, ...]:
         """Returns the slices that were measured for a release."""

@@ -136,7 +136,7 @@ class Work:
         if request.strategy is None and request.options:
             raise UsageProblem("Options belong to a strategy; name the strategy too.")
         require_fit(self._workspace, request)
-        job = worker.submit(self._settings, "update", request.to_json())
+        job = requests.update_job(self._workspace, request)
         self.follow(job)
         return job
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import gradio as gr
 
+from app.forecast_words import compared_sentence
+from app.learning.forecast import forecast_of, taken
 from app.learning.judged import judged_job, past_updates
 from app.learning.release_words import judgement
 from app.server.serving import OWN_ERRORS, Serving
@@ -112,6 +114,9 @@ class DecideStep:
 
     def _outcome(self, job: JobRecord, release: str | None) -> str:
         line = update_words.outcome_line(job.result)
+        expected, took = forecast_of(job), taken(self.serving.workspace, job)
+        if expected is not None and took is not None:
+            line += f"  \n{wording.escaped(compared_sentence(expected, took))}"
         word = judgement(self.serving.workspace, release) if release else None
         return line if word is None else f"{line}  \n{release_word_line(word)}"
 

@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from app import strategy_words
+from app.forecast_words import forecast_sentences
 from app.learning.outcomes import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
@@ -110,6 +111,14 @@ class TeachStep:
         except OWN_ERRORS as error:
             return escaped(error), []
 
+    def _forecast(self, chunk_id: str, name: str) -> str:
+        try:
+            found = self.serving.forecast(UpdateRequest(chunk_id, name))
+        except OWN_ERRORS as error:
+            return f"What it will take cannot be said: {escaped(error)}"
+        first, *rest = forecast_sentences(found)
+        return f"**What it will take:** {escaped(first)} {escaped(' '.join(rest))}"
+
     def _describe(self, chunk_id: str, name: str) -> tuple[str, list[list[str]]]:
         strategy = strategy_named(name)
         lines = [escaped(strategy.summary)]
@@ -120,6 +129,7 @@ class TeachStep:
             unfit = self.serving.misfit(chunk_id, name)
             if unfit is not None:
                 lines.append(f"**It does not fit this chunk:** {escaped(unfit)}.")
+            lines.append(self._forecast(chunk_id, name))
         lines.append(
             "\n".join(f"- {what}: {escaped(which)}" for what, which in strategy_words.said(strategy))
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.forecast_words import duration
 from app.gate_words import VERDICTS
+from app.learning.forecast import seconds_left
 from app.ui.wording import escaped, moment
 from ingest.records import ChunkRecord, JobRecord
 
@@ -76,7 +78,9 @@ def run_view(job: JobRecord) -> str:
         return f"## Interrupted\n\n{escaped(job.error or job.state)}\n\nNothing live has changed. {_GO_ON}"
     if job.result.get("verdict"):
         return progress_view("ended", {"name": "ended", "message": job.result.get("sentence"), "fraction": 1})
-    return progress_view(job.state, job.progress)
+    left = seconds_left(job)
+    shown = progress_view(job.state, job.progress)
+    return shown if left is None else f"{shown}\n\nAbout {duration(left)} left until it is judged."
 
 
 _GO_ON = "What it has learned so far is kept for a week."

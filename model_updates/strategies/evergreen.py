@@ -193,6 +193,15 @@ class Evergreen(Strategy):
             for group in part.strategy.parameter_groups()
         ]
 
+    def foreseen_epochs(self, encoder: Encoder) -> int:
+        """Returns the most that any part would take: which ones a chunk needs is decided in `before_update`."""
+        parts: tuple[Strategy, ...] = (
+            LanguageTables(self.options.tables()),
+            DomainAdapters(self.options.adapters()),
+            NewWords(self.options.words()),
+        )
+        return max(part.schedule(encoder).epochs for part in parts)
+
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the first part's schedule, with the epochs of the longest."""
         first = self._schedules[0]

@@ -537,6 +537,17 @@ def test_releases_are_drawn_with_who_made_them_live(reviewed: Path) -> None:
     assert "init by init" in run("releases", "--lineage", home=reviewed).stdout
 
 
+def test_a_dry_run_says_what_an_update_would_take_and_starts_nothing(home: Path) -> None:
+    chunk = next(one["id"] for one in document("status", home=home)["chunks"])
+    found = document("update", "--chunk", chunk, "--dry-run", home=home)
+    assert found["recommended"] == "evergreen"
+    assert found["total_seconds"] >= 0
+    assert document("status", home=home)["jobs"] == []
+    refused = run("update", "somewhere", "--dry-run", home=home)
+    assert refused.exit_code == 2
+    assert "Take SOURCE in with `ingest`" in refused.stderr
+
+
 def test_what_is_live_is_pinned_and_a_candidate_rejected(home: Path) -> None:
     assert document("pin", "--why", "exhibition", home=home)["said"] == "pinned"
     assert run("pin", home=home).exit_code != 0

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from app.commands.learning import EXIT_CODES, JobFailed
+from app.commands.learning import EXIT_CODES, NO_DRY_SOURCE, JobFailed, show_forecast
 from app.commands.options import (
     CancelOption,
     ChunkArgument,
+    DryRunOption,
     GalleryOption,
     MappingOption,
     NameOption,
@@ -78,6 +79,7 @@ def update(  # noqa: PLR0913 - one parameter per option
     option: StrategyOptions = None,
     seed: SeedOption = 0,
     promote: PromoteOption = True,
+    dry_run: DryRunOption = False,
     why: WhyOption = "",
     cancel: CancelOption = None,
     is_json: JsonOption = False,
@@ -88,10 +90,18 @@ def update(  # noqa: PLR0913 - one parameter per option
             "Say what to learn from: a SOURCE to upload, or --chunk ID of one that is in. --cancel JOB stands alone."
         )
     options = pairs_of(option, "--option", "epochs=5")
+    if dry_run and source is not None:
+        raise UsageProblem(NO_DRY_SOURCE)
     with connected(context) as client:
         if cancel is not None:
             stopped = client.cancel(cancel)
             show(is_json, _document(stopped), f"{stopped.id} is {stopped.state}.")
+            return
+        if dry_run:
+            from app.learning.forecast import Forecast
+
+            found = client.forecast(str(chunk), strategy=strategy, options=options)
+            show_forecast(Forecast.from_json(found), found["recommended"], found["why"], is_json=is_json)
             return
         if source is not None:
             job = _uploaded(client, source, language, domain, {})

@@ -306,6 +306,20 @@ def test_a_release_is_rejected_with_a_note_and_what_is_live_is_pinned(tmp_path: 
         assert client.post("/v1/releases/r2/promote", json={}).status_code == 200
 
 
+def test_an_update_is_forecast_and_nothing_starts(tmp_path: Path) -> None:
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        chunk = running.serving.workspace.catalog.chunks()[0].id
+        found = client.post(
+            "/v1/updates/forecast", json={"chunk": chunk, "strategy": "language-tables"}
+        ).json()
+        assert found["strategy"] == "language-tables"
+        assert found["recommended"] == "evergreen"
+        assert found["misfit"] is None
+        assert found["total_seconds"] == pytest.approx(sum(found["seconds"].values()), abs=0.1)
+        assert client.get("/v1/jobs").json()["jobs"] == []
+        _refused(client.post("/v1/updates/forecast", json={"chunk": "nope"}), 404, "unknown_chunk")
+
+
 def test_with_nothing_to_go_back_to_the_request_is_wrong_and_not_the_server(client: httpx.Client) -> None:
     _refused(client.post("/v1/rollback", json={}), 400, "usage_problem")
 

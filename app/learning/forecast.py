@@ -1,0 +1,264 @@
+"""What an update will take, before it runs: time, memory and disk for this chunk, from rates that were measured.
+
+A rate is the seconds of a stage per thing it handles, as earlier updates of this home took them; where there were
+none, the live encoder reads a few captions and pictures now. The forecast travels with the job, so that what the update
+took in the end can be laid beside it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from app.learning import going_live
+from app.learning.lessons import choose_strategy
+from app.learning.outcomes import UpdateRequest
+from app.learning.pairs import chunk_pairs
+from app.learning.yardstick import Yardstick
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from ingest.pair import SliceKey, Split
+from ingest.records import JobRecord
+from model_updates.encoder import Encoder
+from model_updates.options import options_of
+from model_updates.strategies import strategy_named
+
+STAGES = ("features", "train", "measure", "embed")
+"""What takes time; judging, checking and publishing are counted with what they follow."""
+_WITH = {"gate": "measure", "index": "embed", "release": "embed", "commit": "embed"}
+_PAST_JOBS, _ALIKE = 100, 5
+_TRIED_TEXTS, _TRIED_PICTURES = 64, 8
+_BACKWARD = 3.0  # a step forward and back costs about three times the way forward
+_PROCESS_BYTES = 600 << 20  # of an update's process that has loaded torch and the catalog, and nothing else
+_TRAINED_COPIES = 5  # live, candidate, gradient, and two moments of AdamW
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much there is to do.
+
+    Attributes:
+        features: pairs whose features are read.
+        train: pairs times epochs.
+        measure: held-out captions, in every view.
+        embed: pictures of the gallery that may get new vectors.
+    """
+
+    features: int
+    train: int
+    measure: int
+    embed: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an update will take.
+
+    Attributes:
+        strategy: that would train.
+        pairs: to learn from.
+        epochs: over them.
+        seconds: by stage.
+        peak_bytes: of memory.
+        disk_bytes: written and kept.
+        based_on: what the rates come from, as a sentence.
+    """
+
+    strategy: str
+    pairs: int
+    epochs: int
+    seconds: Mapping[str, float]
+    peak_bytes: int
+    disk_bytes: int
+    based_on: str
+
+    @property
+    def total_seconds(self) -> float:
+        """Of all stages."""
+        return sum(self.seconds.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the forecast as plain values, the total among them."""
+        return asdict(self) | {"seconds": dict(self.seconds), "total_seconds": round(self.total_seconds, 1)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Forecast:
+        """Reads what `to_json` wrote."""
+        return cls(**{field.name: data[field.name] for field in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an update took.
+
+    Attributes:
+        seconds: of all stages.
+        peak_bytes: of memory; 0 where nobody looked.
+        disk_bytes: written and kept.
+    """
+
+    seconds: float
+    peak_bytes: int
+    disk_bytes: int
+
+
+def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
+    """Returns what an update would take; nothing is changed.
+
+    Raises:
+        UnknownChunk, UnknownStrategy, BadStrategyOption, NoRelease: the request cannot be carried out.
+    """
+    record = going_live.live_release(workspace)[1]
+    name = request.strategy or choose_strategy(workspace, request.chunk)[0]
+    kind = strategy_named(name)
+    strategy = kind(options_of(kind, request.options))
+    encoder = workspace.open_encoder(record.version)
+    chunk = workspace.catalog.chunk(request.chunk)
+    everything = chunk_pairs(workspace, chunk, Split.TRAIN, set(chunk.languages))
+    train = strategy.taught(everything, set(record.manifest.languages), frozenset(encoder.image_routes))
+    taught = frozenset(SliceKey(pair.language, pair.domain) for pair in train)
+    captions = Yardstick(workspace, record, chunk.id).slices(record.manifest.languages, taught)
+    epochs = strategy.foreseen_epochs(encoder)
+    moved = len(workspace.catalog.gallery_ids()) if strategy.touches_image else 0
+    work = Work(len(train), len(train) * epochs, sum(len(one.captions) for one in captions), moved)
+    past = _past(workspace, name)
+    rates = (
+        _rates(past) if past else _tried(workspace, encoder, train, reads_pictures=strategy.reads_pictures)
+    )
+    return Forecast(
+        strategy=name,
+        pairs=len(train),
+        epochs=epochs,
+        seconds={stage: round(rates.get(stage, 0.0) * getattr(work, stage), 2) for stage in STAGES},
+        peak_bytes=_peak(past, encoder),
+        disk_bytes=_disk(workspace, record, encoder, work),
+        based_on=_said(past, name),
+    )
+
+
+def forecast_of(job: JobRecord) -> Forecast | None:
+    """Returns what was forecast when a job was queued, if anything was."""
+    kept = job.arguments.get("forecast")
+    return Forecast.from_json(kept) if kept else None
+
+
+def seconds_left(job: JobRecord) -> float | None:
+    """Returns how long a running update will still take, None where nobody can tell.
+
+    The stage at work is believed where it says so itself; those that come after it are taken from the forecast.
+    """
+    expected = forecast_of(job)
+    stage = _WITH.get(str(job.progress.get("name")), str(job.progress.get("name")))
+    if expected is None or stage not in STAGES:
+        return None
+    rest = sum(expected.seconds.get(later, 0.0) for later in STAGES[STAGES.index(stage) + 1 :])
+    own = (job.progress.get("details") or {}).get("seconds_left")
+    if own is None:
+        own = expected.seconds.get(stage, 0.0) * (1.0 - float(job.progress.get("fraction") or 0.0))
+    return float(own) + rest
+
+
+def taken(workspace: Workspace, job: JobRecord) -> Taken | None:
+    """Returns what an update that was judged took; None before that."""
+    if not job.result.get("version"):
+        return None
+    folders = [workspace.home.versions / str(job.result["version"])]
+    if job.result.get("release") and job.result.get("mode") not in (None, "none"):
+        record = workspace.releases.readable(str(job.result["release"]))
+        folders += [workspace.home.generations / record.generation] if record is not None else []
+    seconds = float(job.result.get("seconds") or 0.0)
+    return Taken(seconds, int(job.progress.get("peak_bytes") or 0), sum(map(_bytes, folders)))
+
+
+def _past(workspace: Workspace, strategy: str) -> list[JobRecord]:
+    """Returns updates whose stages were timed: the newest by the same strategy, else the newest by any."""
+    ended = [
+        job
+        for job in workspace.catalog.jobs(limit=_PAST_JOBS)
+        if job.kind == "update" and job.result.get("training") and job.progress.get("seconds")
+    ]
+    alike = [job for job in ended if job.result.get("strategy") == strategy]
+    return (alike or ended)[:_ALIKE]
+
+
+def _rates(past: Sequence[JobRecord]) -> dict[str, float]:
+    """Returns the median seconds per thing of each stage that any of them went through."""
+    found: dict[str, list[float]] = {}
+    for job in past:
+        work, seconds = _done(job), _by_stage(job.progress["seconds"])
+        for stage in STAGES:
+            amount = getattr(work, stage)
+            if amount and stage in seconds:
+                found.setdefault(stage, []).append(seconds[stage] / amount)
+    return {stage: statistics.median(values) for stage, values in found.items()}
+
+
+def _done(job: JobRecord) -> Work:
+    training = job.result["training"]
+    pairs = int(training.get("training_pairs") or 0)
+    captions = sum(int(row["captions"]) for row in job.result.get("gate", {}).get("rows", ()))
+    return Work(
+        pairs,
+        pairs * len(training.get("history") or ()),
+        captions,
+        int(job.result.get("images_embedded") or 0),
+    )
+
+
+def _by_stage(seconds: Mapping[str, float]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, value in seconds.items():
+        stage = _WITH.get(name, name)
+        found[stage] = found.get(stage, 0.0) + value
+    return found
+
+
+def _tried(
+    workspace: Workspace, encoder: Encoder, pairs: Sequence[Any], *, reads_pictures: bool
+) -> dict[str, float]:
+    """Returns rates from a few captions and pictures that the live encoder reads now."""
+    texts = [pair.text for pair in pairs[:_TRIED_TEXTS]] or ["a red boat"]
+    text = _seconds(lambda: encoder.text_features(texts)) / len(texts)
+    ids = list(dict.fromkeys(pair.image_id for pair in pairs))[:_TRIED_PICTURES]
+    images = [workspace.load_image(image_id) for image_id in ids]
+    picture = _seconds(lambda: encoder.trunk_features(images)) / len(images) if images else 0.0
+    step = _BACKWARD * (text + (picture if reads_pictures else 0.0))
+    # Candidate, live version and the pictures of each slice; those that were read before are kept.
+    return {"features": text + picture, "train": step, "measure": 2 * text + picture / 2, "embed": picture}
+
+
+def _seconds(read: Any) -> float:
+    read()  # the first time pays for what is set up once
+    started = time.perf_counter()
+    read()
+    return time.perf_counter() - started
+
+
+def _peak(past: Sequence[JobRecord], encoder: Encoder) -> int:
+    measured = [int(job.progress.get("peak_bytes") or 0) for job in past]
+    if any(measured):
+        return max(measured)
+    weights = sum(parameter.numel() * parameter.element_size() for _, parameter in encoder.parameters())
+    return _PROCESS_BYTES + _TRAINED_COPIES * weights
+
+
+def _disk(workspace: Workspace, record: ReleaseRecord, encoder: Encoder, work: Work) -> int:
+    version = _bytes(workspace.home.versions / record.version)
+    generation = _bytes(workspace.home.generations / record.generation) if work.embed else 0
+    return version + generation + 4 * encoder.dim * work.features
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
+
+
+def _said(past: Sequence[JobRecord], strategy: str) -> str:
+    if not past:
+        return "No update has run here yet: the live encoder read a few captions and pictures now."
+    count = "1 update" if len(past) == 1 else f"{len(past)} updates"
+    own = past[0].result.get("strategy") == strategy
+    return f"Measured in {count} {f'by {strategy}' if own else 'by other strategies'} in this home."
