@@ -195,7 +195,7 @@ class Player:
     def _scene(self, image_id: str) -> Scene | None:
         """What a drawn picture shows, read from its English caption."""
         texts = self.workspace.catalog.captions_in(BASE_LANGUAGE, [image_id]).get(image_id, [])
-        known = _scenes_by_caption()
+        known = scenes_by_caption()
         return next((known[text] for text in texts if text in known), None)
 
 
@@ -224,7 +224,8 @@ def _chosen(purpose: str, count: int) -> list[Scene]:
 
 
 @cache
-def _scenes_by_caption() -> dict[str, Scene]:
+def scenes_by_caption() -> dict[str, Scene]:
+    """Returns what each English caption of a drawn picture shows."""
     return {
         normalise_caption(caption(scene, BASE_LANGUAGE, variant=variant)).text: scene
         for scene in all_scenes()
