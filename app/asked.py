@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from app.languages import UNDETERMINED, Guess, Profiles, guessed_of_all, unfamiliar
+from app.languages import UNDETERMINED, Guess, Profiles, detect, guessed_of_all, unfamiliar
 from app.query.grammar import Kind
 from app.query.question import QueryAnswer, Question
 from app.query.relevance import Relevance
@@ -131,6 +131,12 @@ def asked_languages(
     ]
 
 
+def language_of(text: str, snapshot: Snapshot) -> str:
+    """Returns the language that a text looks like: a learned one, or any other; `und` where nobody can tell."""
+    profiles = snapshot.encoder.profiles
+    return _looks_like(text, detect(text, snapshot.languages, profiles), profiles)
+
+
 def advice(asked: Sequence[AskedLanguage], name: Callable[[str], str] = str) -> list[str]:
     """Returns a sentence for each language that is asked for and not learned, the most asked first.
 
@@ -151,13 +157,17 @@ def _times(one: AskedLanguage) -> str:
 
 
 def _language_of(query: _Query) -> str:
-    """As told; as read, where that language wrote such words before; else as all languages at large look."""
     if query.told:
         return query.told.split(" ")[0]
-    read = query.detected[0][0] if query.detected else UNDETERMINED
-    if read != UNDETERMINED and not unfamiliar(query.text, query.detected, query.profiles):
+    return _looks_like(query.text, query.detected, query.profiles)
+
+
+def _looks_like(text: str, detected: Sequence[Guess], profiles: Profiles) -> str:
+    """As it was read, where that language wrote such words before; else as all languages at large look."""
+    read = detected[0][0] if detected else UNDETERMINED
+    if read != UNDETERMINED and not unfamiliar(text, detected, profiles):
         return read
-    return guessed_of_all(query.text)
+    return guessed_of_all(text)
 
 
 def _today() -> date:

@@ -163,6 +163,7 @@ for verb in (
     judging.changes,
     releasing.diff,
     judging.quality,
+    judging.feedback,
     releasing.drift,
     releasing.promote,
     releasing.rollback,

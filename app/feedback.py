@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.errors import UsageProblem
 from app.workspace import Workspace
+from ingest.captions import normalise_language
 from ingest.errors import UnknownImage
 from ingest.feedback import FeedbackRecord
 from ingest.records import Pin
@@ -102,25 +103,52 @@ def votes(records: Iterable[FeedbackRecord]) -> list[Votes]:
     return [_counted(a, b, tally) for (a, b), tally in sorted(pairs.items())]
 
 
-def pin(workspace: Workspace, number: int) -> Pin:
-    """Makes a thumb up a canary: updates must keep this picture as the first answer of this query.
+def feedback_of(workspace: Workspace, number: int) -> FeedbackRecord:
+    """Returns one thing that somebody said.
 
     Raises:
         UnknownFeedback: there is no such feedback.
-        UsageProblem: it is no thumb up.
     """
     found = next((one for one in workspace.catalog.feedback.all() if one.id == number), None)
     if found is None:
         raise UnknownFeedback(f"There is no feedback {number}.")
-    if found.verdict != "up":
+    return found
+
+
+def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str = "") -> Pin:
+    """Makes what somebody said a canary: once a release answers its query with this picture, updates must keep it so.
+
+    A thumb up names the picture. A thumb down and a vote name none that is right, so a person does.
+
+    Args:
+        workspace: opened for writing.
+        number: of the feedback.
+        image_id: the right picture, in place of the one that a thumb up names.
+        language: of the query, where the feedback does not say it.
+
+    Raises:
+        UnknownFeedback: there is no such feedback.
+        UnknownImage: there is no such picture.
+        UsageProblem: the picture or the language is not known.
+    """
+    found = feedback_of(workspace, number)
+    picture = image_id or (found.image_id if found.verdict == "up" else "")
+    if not picture:
         raise UsageProblem(
-            f"Feedback {number} is {found.verdict!r}; only a thumb up names the picture that a query should keep."
+            f"Feedback {number} is {found.verdict!r}, which does not say which picture is right for "
+            f"{found.query[:60]!r}. Name the picture."
         )
-    language = found.language.split(" ")[0]
-    if language == "auto":
-        raise UsageProblem(f"Feedback {number} does not say in which language its query was read.")
-    workspace.catalog.set_pin(found.query, language, found.image_id)
-    return Pin(found.query, language, found.image_id)
+    record = workspace.catalog.image(picture)
+    if record is None or record.withdrawn:
+        raise UnknownImage(f"There is no picture {picture[:64]!r}.")
+    spoken = found.language.split(" ")[0]
+    spoken = normalise_language(language) if language else spoken
+    if spoken == "auto":
+        raise UsageProblem(
+            f"Feedback {number} does not say in which language its query was read. Name the language."
+        )
+    workspace.catalog.set_pin(found.query, spoken, picture)
+    return Pin(found.query, spoken, picture)
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:

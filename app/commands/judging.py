@@ -1,4 +1,4 @@
-"""Verbs about what answers are worth: changes, quality."""
+"""Verbs about what answers are worth: changes, quality, feedback."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
 if TYPE_CHECKING:
     from app.asked import AskedLanguage
     from app.comparison import Asked
+    from app.feedback import Votes
+    from app.proposal import Proposal
     from app.quality import Measure, QualityTable
 
 _RELEASE = typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names)
@@ -143,5 +145,58 @@ def _asked(asked: list[AskedLanguage]) -> Any:
                 "yes" if one.is_learned else "no",
             )
             for one in asked
+        ],
+    )
+
+
+def feedback(
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write the proposed chunk into this zip.", show_default=False),
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option("--leave-out", help="A pair by its id, as listed; may be repeated.", show_default=False),
+    ] = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Show what people said of answers, and the chunk that it proposes."""
+    with workspace_for(home) as workspace:
+        from app.asked import language_of
+        from app.feedback import votes
+        from app.proposal import chosen_pairs, propose, write_proposal
+        from app.search import Snapshot
+
+        snapshot = Snapshot.load(workspace)
+        counted = votes(workspace.catalog.feedback.all())
+        found = propose(workspace, lambda text: language_of(text, snapshot))
+        document: dict[str, Any] = {"votes": [asdict(one) for one in counted], "proposal": asdict(found)}
+        said = [_voted(one) for one in counted] or ["Nobody has voted between two releases yet."]
+        if to is not None:
+            out = {pair.id for pair in chosen_pairs(found, leave_out)} if leave_out else set()
+            pairs = chosen_pairs(found, {pair.id for pair in found.pairs} - out)
+            document["file"] = str(write_proposal(workspace, pairs, to))
+            said.append(f"{len(pairs)} pairs are in {to}. Look at it, then `python -m app ingest {to}`.")
+    show(is_json, document, *said, _proposed(found) if found.pairs else "No pair is proposed yet.")
+
+
+def _voted(one: Votes) -> str:
+    share = "" if one.share_b is None else f" {one.share_b:.0f} % ({one.low:.0f} to {one.high:.0f} %)"
+    return (
+        f"{one.b} was preferred to {one.a} by {one.for_b} of {one.for_a + one.for_b} votes{share}; "
+        f"ties {one.ties}, both bad {one.both_bad}."
+    )
+
+
+def _proposed(found: Proposal) -> Any:
+    from app.messages import table
+
+    header = ("id", "query", "language", "picture", "split", "up", "down")
+    return table(
+        header,
+        [
+            (pair.id, pair.text, pair.language, pair.image_id[:12], pair.split, pair.up, pair.down)
+            for pair in found.pairs
         ],
     )

@@ -202,7 +202,9 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
             progress=lambda stage: report(replace(stage, details={"chunk": chunk})),
         )
     if job.arguments.get("held") and workspace.catalog.chunk(said["chunk_id"]).standing == "new":
-        why = f"{by} may not let a chunk teach; an admin looks at it and accepts it."
+        why = job.arguments.get("held_why") or (
+            f"{by} may not let a chunk teach; an admin looks at it and accepts it."
+        )
         workspace.catalog.set_standing(said["chunk_id"], "held", by=by, why=why)
     result = {
         "report": _in_short(said),

@@ -55,6 +55,7 @@ def intake_job(
     by: str,
     then: UpdateRequest | None = None,
     is_held: bool = False,
+    held_why: str = "",
 ) -> JobRecord:
     """Queues taking an upload in.
 
@@ -65,11 +66,15 @@ def intake_job(
         by: Who asked.
         then: An update to start afterwards, whatever chunk it names.
         is_held: The chunk teaches nothing until somebody accepts it.
+        held_why: Why; without it, that who asked may not let a chunk teach.
 
     Returns:
         The queued job.
     """
-    arguments = intake_arguments(received.name, options, by=by, then=then) | {"held": is_held}
+    arguments = intake_arguments(received.name, options, by=by, then=then) | {
+        "held": is_held,
+        "held_why": held_why,
+    }
     job = worker.submit(settings, "ingest", arguments)
     folder = Home.open(settings.home).staging / job.id
     folder.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
 
 from app import feedback
+from app.server import reviewing
 from app.server.api_context import Admin, Anyone, State
 from app.server.api_models import Strict
 from ingest.feedback import FeedbackRecord
@@ -71,7 +72,36 @@ def given(
     }
 
 
+class PinIt(Strict):
+    """`POST /v1/feedback/{number}/pin`: the right picture, which only a thumb up names by itself."""
+
+    image: str = Field(default="", max_length=64)
+    language: str = Field(default="", max_length=40)
+
+
+class TakeProposal(Strict):
+    """`POST /v1/feedback/proposal`: the ids of the pairs that stay; all without it."""
+
+    pairs: Annotated[list[Annotated[str, Field(max_length=32)]], Field(max_length=10_000)] | None = None
+
+
 @router.post("/feedback/{number}/pin")
-def pin(number: Annotated[int, Field(ge=1, lt=2**63)], state: State, account: Admin) -> dict[str, Any]:
-    """Makes a thumb up a canary: updates must keep this picture as the first answer of its query."""
-    return asdict(feedback.pin(state.workspace, number))
+def pin(
+    number: Annotated[int, Field(ge=1, lt=2**63)], state: State, account: Admin, body: PinIt | None = None
+) -> dict[str, Any]:
+    """Makes what somebody said a canary: updates must keep this picture as the first answer of this query."""
+    said = body or PinIt()
+    return asdict(reviewing.pin(state, number, image_id=said.image, language=said.language))
+
+
+@router.get("/feedback/proposal")
+def proposal(state: State, account: Admin) -> dict[str, Any]:
+    """Lists the pairs that could be taught of what people said, and counts what was left out and why."""
+    return asdict(reviewing.proposal(state))
+
+
+@router.post("/feedback/proposal", status_code=202)
+def take_proposal(body: TakeProposal, state: State, account: Admin) -> dict[str, Any]:
+    """Takes pairs of the proposal in as a chunk and returns the job; the chunk is held until an admin accepts it."""
+    ids = None if body.pairs is None else set(body.pairs)
+    return {"job": asdict(reviewing.take_proposal(state, ids, by=account.name))}

@@ -83,6 +83,7 @@ class Work:
         by: str,
         then: UpdateRequest | None = None,
         is_held: bool = False,
+        held_why: str = "",
     ) -> JobRecord:
         """Starts taking a received upload in, in a process of its own, after checking what can be checked at once.
 
@@ -93,6 +94,7 @@ class Work:
             by: Who asks.
             then: An update to start with the chunk.
             is_held: The chunk teaches nothing until somebody accepts it.
+            held_why: Why; without it, that who asked may not let a chunk teach.
 
         Raises:
             IngestError: it cannot be used; nothing changed.
@@ -102,7 +104,9 @@ class Work:
         )
         try:
             check_upload(received, options)
-            job = requests.intake_job(self._settings, received, options, by=by, then=then, is_held=is_held)
+            job = requests.intake_job(
+                self._settings, received, options, by=by, then=then, is_held=is_held, held_why=held_why
+            )
         finally:
             received.unlink(missing_ok=True)
         self.follow(job)

@@ -86,10 +86,14 @@ def votes_line(counted: Votes) -> str:
 
 def votes_view(counted: Votes) -> Markup:
     """Returns the sentence with the interval drawn above it."""
-    line = tag("p", votes_line(counted))
+    return tag("div", interval_plot(counted) or [], tag("p", votes_line(counted)))
+
+
+def interval_plot(counted: Votes) -> Markup | None:
+    """Draws the share for the later release on a scale from 0 to 100 %; None when nobody preferred one."""
     if counted.share_b is None or counted.low is None or counted.high is None:
-        return tag("div", line)
-    return tag("div", _interval(counted.share_b, counted.low, counted.high, votes_line(counted)), line)
+        return None
+    return _interval(counted.share_b, counted.low, counted.high, votes_line(counted))
 
 
 def many_rows(compared: ManyCompared) -> list[list[str]]:

@@ -19,6 +19,7 @@ from app.ui.client_api import add_client_api
 from app.ui.compare import add_compare_tab
 from app.ui.data import add_data_tab
 from app.ui.demo import add_guide_tab
+from app.ui.feedback import add_feedback_tab
 from app.ui.quality import add_quality_tab
 from app.ui.releases import add_releases_tab
 from app.ui.search import add_search_tab
@@ -81,7 +82,7 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
 
 
 def admin_page(serving: Serving, access: Access) -> gr.Blocks:
-    """Builds the page with Update, Releases, Quality, Data and System."""
+    """Builds the page with Update, Releases, Quality, Feedback, Data and System."""
     blocks = _blocks("Perennial · teaching")
     with blocks:
         _masthead(label("tagline_teach"), label("to_search"))
@@ -92,6 +93,8 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
                 add_releases_tab(blocks, serving, access, tab)
             with gr.Tab("Quality", id="quality") as tab:
                 add_quality_tab(serving, access, tab)
+            with gr.Tab("Feedback", id="feedback") as tab:
+                add_feedback_tab(serving, access, tab)
             with gr.Tab("Data", id="data") as tab:
                 add_data_tab(serving, access, tab)
             with gr.Tab("System", id="system") as tab:

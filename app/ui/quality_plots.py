@@ -38,7 +38,7 @@ def asked_table(asked: Sequence[AskedLanguage]) -> Markup:
             tag("td", one.queries),
             tag(
                 "td",
-                tag("span", " ", class_="bar", style=f"width:{100 * one.queries / most:.0f}%"),
+                tag("span", " ", class_="amount", style=f"width:{100 * one.queries / most:.0f}%"),
                 class_="wide",
             ),
             tag("td", f"{100 * one.share:.0f} %"),
@@ -234,7 +234,7 @@ def _drift_row(title: str, angles: Angles) -> Markup:
     scale = [tag("small", edge) for edge in edges]
     spread = tag(
         "div",
-        *(tag("div", bar, tag("br"), word) for bar, word in zip(bars, scale, strict=True)),
+        *(tag("div", bar, word) for bar, word in zip(bars, scale, strict=True)),
         class_="spread",
     )
     mean = "–" if angles.mean is None else f"{angles.mean:.1f}°"

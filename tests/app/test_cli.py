@@ -53,7 +53,7 @@ VERBS = {
         "unpin",
     ),
     *("search", "serve", "work", "mcp", "demo", "status", "models"),
-    *("changes", "quality"),
+    *("changes", "quality", "feedback"),
 }
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from app import cli
+from app import cli, feedback
+from app.settings import load_settings
 from app.workspace import Workspace
 from tests.app.server.served import add_held_out, make_home
 
@@ -59,3 +61,21 @@ def test_quality_shows_slices_by_version_and_refuses_an_unknown_metric(home: Pat
     assert "en/scenes" in run(home, "quality").stdout
     refused = run(home, "quality", "--metric", "map")
     assert (refused.exit_code, "t2i_mean" in refused.stderr) == (2, True)
+
+
+def test_feedback_writes_the_proposed_chunk_without_what_was_left_out(home: Path, tmp_path: Path) -> None:
+    with Workspace.open(load_settings(home=home)) as workspace:
+        image_id = workspace.catalog.gallery_ids()[0]
+        for query in ("a hut that I like", "a hut that is wrong"):
+            said = {"query": query, "language": "en", "release": "r1", "verdict": "up", "by": "ada"}
+            feedback.thumb(workspace, image_id=image_id, **said)
+    proposal = json.loads(run(home, "feedback", "--json").stdout)["proposal"]
+    wrong = next(pair["id"] for pair in proposal["pairs"] if "wrong" in pair["text"])
+    file = tmp_path / "feedback.zip"
+    written = run(home, "feedback", "--to", str(file), "--leave-out", wrong)
+    assert written.exit_code == 0, written.output
+    with zipfile.ZipFile(file) as archive:
+        table = archive.read("captions.csv").decode()
+    assert "that I like" in table
+    assert "that is wrong" not in table
+    assert run(home, "feedback", "--to", str(file), "--leave-out", "strange").exit_code == 2

@@ -10,6 +10,7 @@ import pytest
 
 from app.client import Client
 from app.feedback import votes, wilson
+from app.jobs import worker
 from ingest.feedback import FeedbackRecord
 from tests.app.server.served import Served, make_home, served
 
@@ -55,8 +56,60 @@ def test_a_thumb_up_becomes_a_canary_and_a_thumb_down_does_not(server: Served, c
     assert ("red boats", "en", image) in {
         (one.query, one.language, one.image_id) for one in server.serving.workspace.catalog.pins()
     }
-    assert client.post(f"/v1/feedback/{down['id']}/pin").status_code == 400
+    refused = client.post(f"/v1/feedback/{down['id']}/pin")
+    assert (refused.status_code, "Name the picture" in refused.json()["error"]) == (400, True)
     assert client.post("/v1/feedback/999999/pin").status_code == 404
+
+
+def test_a_vote_or_a_thumb_down_becomes_a_canary_once_a_person_names_the_picture(
+    server: Served, client: httpx.Client
+) -> None:
+    image = _first(client)
+    vote = client.post(
+        "/v1/feedback",
+        json={"query": "two red houses", "language": "en", "a": "r2", "b": "r3", "choice": "both_bad"},
+    ).json()
+    refused = client.post(f"/v1/feedback/{vote['id']}/pin")
+    assert refused.status_code == 400
+    assert "Name the picture" in refused.json()["error"]
+    assert client.post(f"/v1/feedback/{vote['id']}/pin", json={"image": "0" * 64}).status_code == 404
+    pinned = client.post(f"/v1/feedback/{vote['id']}/pin", json={"image": image}).json()
+    assert pinned == {"query": "two red houses", "language": "en", "image_id": image}
+
+
+def test_a_canary_in_no_stated_language_is_in_the_one_that_is_read(client: httpx.Client) -> None:
+    image = _first(client)
+    up = client.post(
+        "/v1/feedback",
+        json={"query": "the house at night", "release": "r1", "image": image, "verdict": "up"},
+    ).json()
+    assert up["language"] == "auto"
+    assert client.post(f"/v1/feedback/{up['id']}/pin").json()["language"] == "en"
+    asked = {"language": "de"}
+    assert client.post(f"/v1/feedback/{up['id']}/pin", json=asked).json()["language"] == "de"
+
+
+def test_what_people_found_right_is_taken_in_as_a_chunk_that_is_held(
+    server: Served, client: httpx.Client
+) -> None:
+    image = _first(client)
+    for query in ("a hut that I like", "a hut that is wrong"):
+        body = {"query": query, "language": "en", "release": "r1", "image": image, "verdict": "up"}
+        assert client.post("/v1/feedback", json=body).status_code == 201
+    proposal = client.get("/v1/feedback/proposal").json()
+    wanted = [pair["id"] for pair in proposal["pairs"] if pair["text"] == "a hut that I like"]
+    assert client.post("/v1/feedback/proposal", json={"pairs": []}).status_code == 400
+    assert client.post("/v1/feedback/proposal", json={"pairs": ["no such pair"]}).status_code == 400
+    taken = client.post("/v1/feedback/proposal", json={"pairs": wanted})
+    assert taken.status_code == 202
+    job = worker.follow(server.settings, taken.json()["job"]["id"])
+    assert job.state == "succeeded", job.error
+    chunk = server.serving.workspace.catalog.chunks()[-1]
+    assert (chunk.standing, chunk.new_pairs, chunk.new_images) == ("held", 1, 0)
+    assert "1 query that people judged" in chunk.standing_why
+    left = client.get("/v1/feedback/proposal").json()
+    assert "a hut that I like" not in {pair["text"] for pair in left["pairs"]}
+    assert left["known"] == proposal["known"] + 1
 
 
 def test_votes_are_counted_by_pair_whichever_side_each_was_shown_on(client: httpx.Client) -> None:
@@ -71,7 +124,7 @@ def test_votes_are_counted_by_pair_whichever_side_each_was_shown_on(client: http
     ):
         asked = {"query": f"boat {n}", "a": a, "b": b, "choice": choice}
         assert client.post("/v1/feedback", json=asked).status_code == 201
-    (pair,) = client.get("/v1/feedback").json()["votes"]
+    pair, *_ = client.get("/v1/feedback").json()["votes"]
     assert (pair["a"][:2], pair["b"][:2]) == ("r1", "r2")
     assert (pair["for_a"], pair["for_b"], pair["ties"], pair["both_bad"]) == (1, 2, 1, 1)
     assert pair["share_b"] == pytest.approx(200 / 3)

@@ -147,6 +147,21 @@ def test_quality(measured: Served, looked_at: Page) -> None:
     _audit(looked_at)
 
 
+def test_feedback(measured: Served, looked_at: Page) -> None:
+    with measured.client() as client:
+        hit = client.post("/v1/search", json={"text": "a red house", "k": 1}).json()["hits"][0]["id"]
+        thumb = {"query": "my hut", "language": "en", "release": "r1", "image": hit, "verdict": "up"}
+        client.post("/v1/feedback", json=thumb)
+        client.post("/v1/feedback", json={"query": "a house", "a": "r1", "b": "r2", "choice": "b"})
+    _open(looked_at, f"{measured.url}/admin/")
+    looked_at.get_by_role("tab", name="Feedback").click()
+    looked_at.locator("#feedback-table [role=gridcell]").filter(has_text="my hut").first.click()
+    looked_at.wait_for_selector("#feedback-pictures .thumbnail-item img")
+    settle(looked_at)
+    does_not_overflow(looked_at)
+    _audit(looked_at)
+
+
 def test_guide(guided: Served, looked_at: Page) -> None:
     _open(looked_at, f"{guided.url}/")
     expect(looked_at.locator("#found-english")).to_contain_text("it works")
