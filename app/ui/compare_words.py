@@ -130,7 +130,8 @@ def many_line(compared: ManyCompared, *, only_changed: bool) -> str:
         of = f"of {compared.queries} held-out captions and canaries"
         return f"**The {len(compared.asked)} answers that changed most** {of} · {common} of all"
     refused = sum(one.change is None for one in compared.asked)
-    return f"**{compared.queries} queries** · {common}" + (f" · {refused} refused" if refused else "")
+    asked = "1 query" if compared.queries == 1 else f"{compared.queries} queries"
+    return f"**{asked}** · {common}" + (f" · {refused} refused" if refused else "")
 
 
 def side_title(letter: str, release: str = "") -> str:

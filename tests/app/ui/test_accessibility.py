@@ -70,7 +70,7 @@ def test_compare(server: Served, looked_at: Page) -> None:
     looked_at.fill("#many-queries textarea", "a red boat")
     settle(looked_at)
     looked_at.click("#many-go")
-    expect(looked_at.locator("#many-said")).to_contain_text("1 queries")
+    expect(looked_at.locator("#many-said")).to_contain_text("1 query")
     settle(looked_at)
     _audit(looked_at)
 
