@@ -125,6 +125,12 @@ def test_releases(toured: Served, walking: Page) -> None:
     _looked(walking, "releases")
 
 
+def test_quality(toured: Served, walking: Page) -> None:
+    _go(walking, f"{toured.url}/admin/", "Quality")
+    expect(walking.locator("#quality-said")).not_to_be_empty()
+    _looked(walking, "quality")
+
+
 def test_data(toured: Served, walking: Page) -> None:
     _go(walking, f"{toured.url}/admin/", "Data")
     walking.locator("#chunks [role=gridcell]").first.click()
