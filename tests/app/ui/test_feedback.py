@@ -63,7 +63,7 @@ def test_a_person_leaves_a_pair_out_and_takes_the_others_in_as_a_held_chunk(
     pairs.filter(has_text="a wrong hut").locator("input").uncheck()
     settle(page)
     page.click("#proposal-take")
-    expect(page.locator("#proposal-said")).to_contain_text("held")
+    expect(page.locator("#proposal-said")).to_contain_text("in as a chunk")
     workspace = measured.serving.workspace
     job = worker.follow(measured.settings, workspace.catalog.jobs()[0].id)
     assert job.state == "succeeded", job.error
