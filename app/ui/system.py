@@ -42,8 +42,8 @@ class _SystemTab:
             self.line = gr.Markdown(
                 "Nobody has looked yet.", elem_id="doctor-said", elem_classes="status", latex_delimiters=[]
             )
-            self.look = gr.Button("Examine", variant="primary", min_width=140, elem_id="examine")
-            self.quick = gr.Button("Examine quickly", min_width=180, elem_id="examine-quick")
+            self.look = gr.Button("Examine", variant="primary", scale=0, min_width=140, elem_id="examine")
+            self.quick = gr.Button("Examine quickly", scale=0, min_width=220, elem_id="examine-quick")
         self.found = drawing("doctor-found", "tables findings")
         self.jobs = gr.Dataframe(
             headers=system_words.JOB_HEADERS,
