@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -21,6 +21,9 @@ from pydantic import BaseModel, ConfigDict
 
 from app.errors import AppError, UsageProblem
 from ingest.records import FINAL_STATES, ChunkRecord, JobRecord
+
+if TYPE_CHECKING:
+    from app.releases.lineage import Node
 
 # A query may wait for a place; an upload of the largest size goes over a slow line.
 _SECONDS = httpx.Timeout(60.0, write=600.0)
@@ -331,6 +334,12 @@ class Client:
         return _record(JobRecord, self.post("/v1/doctor", {"every_byte": every_byte}))
 
     # Releases
+
+    def lineage(self) -> list[Node]:
+        """Returns all releases as a drawing lays them out, newest first, each with when it was live and why."""
+        from app.releases.lineage import node_of
+
+        return [node_of(one) for one in self.get("/v1/lineage")["releases"]]
 
     def releases(self) -> list[ListedRelease]:
         """Returns all releases, newest first."""

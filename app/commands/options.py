@@ -42,6 +42,9 @@ def _filter(name: str, says: str) -> Any:
     return _said(name, says=says, rich_help_panel=_FILTERS)
 
 
+LineageOption = Annotated[
+    bool, typer.Option("--lineage", help="Draw where each comes from, and say when it was live and why.")
+]
 WhyOption = Annotated[str, typer.Option("--why", help="A sentence for the history.")]
 
 # Searching and comparing

@@ -11,6 +11,7 @@ from app.commands.options import (
     BackToArgument,
     ForceOption,
     LanguageOption,
+    LineageOption,
     ReleaseArgument,
     TextArgument,
     WhyOption,
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 
 
 def releases(
-    lineage: Annotated[
-        bool, typer.Option("--lineage", help="Draw where each comes from, and say when it was live and why.")
-    ] = False,
+    lineage: LineageOption = False,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:

@@ -69,7 +69,7 @@ def unpin(workspace: Workspace, *, why: str, by: str) -> ReleaseWord:
 def pinned(workspace: Workspace) -> ReleaseWord | None:
     """Returns the pin that holds the live version, if there is one; a pin on what is not live holds nothing."""
     newest = next((one for one in workspace.catalog.release_words.all() if one.said in PINS), None)
-    commit = workspace.releases.current()
+    commit = workspace.releases.standing().commit  # a home without an intact commit is mended by promoting
     if newest is None or newest.said != "pinned" or commit is None:
         return None
     held = workspace.releases.readable(newest.release)

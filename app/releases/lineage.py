@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.releases.commits import CommitRecord
 from app.releases.store import ReleaseRecord
@@ -153,3 +154,9 @@ def _node(
         passes=place.passes,
         goes_on=parent is not None,
     )
+
+
+def node_of(said: Mapping[str, Any]) -> Node:
+    """Returns a node from its plain values, as JSON has them."""
+    lists = {key: tuple(said[key]) for key in ("languages", "joins", "passes")}
+    return Node(**{**said, **lists, "periods": tuple(Period(**period) for period in said["periods"])})

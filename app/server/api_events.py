@@ -55,7 +55,7 @@ class Searched(BaseModel):
 
 def _job(job_id: str, state: State) -> JobRecord:
     # Asked for before the answer begins: afterwards its status can no longer say that there is no such job.
-    return state.workspace.catalog.job(job_id)
+    return state.job(job_id)
 
 
 @router.get("/jobs/{job_id}/events", response_class=EventSourceResponse, responses=_REFUSED)
@@ -73,7 +73,7 @@ async def events(job: Annotated[JobRecord, Depends(_job)], state: State) -> Asyn
         if job.state in FINAL_STATES:
             return
         await asyncio.sleep(state.settings.poll_seconds)
-        job = await run_in_threadpool(state.workspace.catalog.job, job.id)
+        job = await run_in_threadpool(state.job, job.id)
 
 
 @router.post("/searches")

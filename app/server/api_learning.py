@@ -167,7 +167,7 @@ def jobs(state: State) -> dict[str, Any]:
 @router.get("/jobs/{job_id}")
 def job(job_id: str, state: State) -> dict[str, Any]:
     """Returns a job with its progress and result."""
-    return asdict(state.workspace.catalog.job(job_id))
+    return asdict(state.job(job_id))
 
 
 @router.get("/jobs/{job_id}/gate")

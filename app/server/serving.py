@@ -36,7 +36,7 @@ from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
 from ingest.pair import BASE_LANGUAGE, Caption
-from ingest.records import ChunkRecord, ImageRecord, JobRecord
+from ingest.records import FINAL_STATES, ChunkRecord, ImageRecord, JobRecord
 from ingest.release_words import ReleaseWord
 from model_updates.errors import ModelUpdateError
 from model_updates.strategies import strategy_named
@@ -157,6 +157,17 @@ class Serving:
             self._why_not = str(error)
             return False
         return True
+
+    def job(self, job_id: str) -> JobRecord:
+        """Returns a job; what one that has ended made live answers from then on.
+
+        Raises:
+            UnknownJob: there is none.
+        """
+        found = self.workspace.catalog.job(job_id)
+        if found.state in FINAL_STATES:
+            self.refresh()
+        return found
 
     @property
     def problem(self) -> str | None:

@@ -75,7 +75,7 @@ class _QualityTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
         slow: dict[str, Any] = {
             "api_visibility": "private",
             "concurrency_id": "quality",

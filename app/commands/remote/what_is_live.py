@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from app.commands.options import BackToArgument, ForceOption, ReleaseArgument, WhyOption
+from app.commands.options import BackToArgument, ForceOption, LineageOption, ReleaseArgument, WhyOption
 from app.commands.remote.connection import connected
 from app.commands.terminal import JsonOption, show
 
@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 _JOBS_SHOWN = 10
 
 
-def releases(context: typer.Context, is_json: JsonOption = False) -> None:
+def releases(context: typer.Context, lineage: LineageOption = False, is_json: JsonOption = False) -> None:
     """List the releases, newest first."""
     from app.messages import table
 
     with connected(context) as client:
+        if lineage:
+            from app.release_text import lineage_lines
+
+            nodes = client.lineage()
+            show(is_json, [asdict(node) for node in nodes], *lineage_lines(nodes))
+            return
         found = client.releases()
     rows = [
         (one.id, "live" if one.live else "", str(one.created)[:19], one.strategy, one.mode, one.verdict)

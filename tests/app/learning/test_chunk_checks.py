@@ -83,7 +83,7 @@ def test_a_clean_chunk_is_accepted_with_numbers(home: Path, clean_upload: Path, 
     standing, found = taken_in(home, tmp_path, clean_upload)
     assert standing == "new"
     assert {finding.outcome for finding in found.values()} == {Outcome.ACCEPT}
-    assert {LANGUAGE, MATCH, SHIFT, REPETITION, HELD_OUT, EXCHANGE} == found.keys()
+    assert {LANGUAGE, MATCH, SHIFT, REPETITION, HELD_OUT, EXCHANGE} <= found.keys()
     assert float(str(found[MATCH].figures["mismatched_share"])) < 0.1
 
 
