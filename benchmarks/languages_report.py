@@ -116,7 +116,20 @@ def _rules(run: Values) -> str:
 
 
 def _detection(runs: Mapping[str, Values]) -> str:
-    parts = ["## Detection alone\n"]
+    parts = ["## Detection alone\n", _counts(runs)]
+    for name, write in (
+        ("detection-36", _by_language),
+        ("unlearned", _unlearned),
+        ("shared-letters", _shared_letters),
+        ("shared-table", _shared_table),
+        ("footprint", _footprint),
+    ):
+        if name in runs:
+            parts += write(runs[name])
+    return "\n".join(parts)
+
+
+def _counts(runs: Mapping[str, Values]) -> str:
     rows = []
     for count in ("8", "36"):
         run = runs.get(f"detection-{count}")
@@ -124,60 +137,59 @@ def _detection(runs: Mapping[str, Values]) -> str:
             if run is not None:
                 rows.append([count, label, *_summary(run[key])])
     header = ["languages", "names", "likeliest is right, %", "right one searched, %", "en", "zh", "ja"]
-    parts.append(table_of([*header, "tables searched", "log loss", "ms a query"], rows))
-    if "detection-36" in runs:
-        found = runs["detection-36"]["held_out"]
-        size = float(np.mean(list(runs["detection-36"]["profile_bytes"].values()))) / 1000
-        parts.append(
-            f"A language's profile takes {size:.0f} kB of the version. Held-out names, 36 languages:\n"
-        )
-        ordered = sorted(found, key=lambda tag: found[tag]["searched"])
-        cells = [[f"{100 * found[tag]['searched']:.0f}" for tag in ordered]]
-        cells.append([f"{found[tag]['tables']:.1f}" for tag in ordered])
-        labelled = [
-            [label, *row] for label, row in zip(("right one searched, %", "tables"), cells, strict=True)
-        ]
-        parts.append(table_of(["", *ordered], labelled))
-    if "unlearned" in runs:
-        refused, unlearned = runs["unlearned"]["refused"], runs["unlearned"]["unlearned"]
-        others = [share for tag, share in refused.items() if tag not in unlearned]
-        each = ", ".join(f"{tag} {100 * refused[tag]:.1f}" for tag in unlearned)
-        parts.append(
-            f"Names in five scripts, with the other 31 languages learned: said to be in none of them, % of names: "
-            f"{each}; of the learned languages' own names {100 * float(np.mean(others)):.2f} %.\n"
-        )
-    if "shared-letters" in runs:
-        parts.append(
-            "Texts in the letters of a learned language that may be in none (`unfamiliar`), % said so. Names are held "
-            "out; captions are\nof photographs, in languages known from names of emoji alone (en, de, fr, pt, cs). "
-            "At 36, *others* are each language in\nturn, left out of the learned ones.\n"
-        )
-        cells = [
-            [learned, *(f"{100 * values[key]:.1f}" for key, _ in SHARED_LETTERS)]
-            for learned, values in runs["shared-letters"]["found"].items()
-        ]
-        parts.append(table_of(["learned", *(label for _, label in SHARED_LETTERS)], cells))
-    if "shared-table" in runs:
-        found = runs["shared-table"]["found"]
-        cells = [[name, f"{100 * v['searched']:.1f}", f"{v['tables']:.2f}"] for name, v in found.items()]
-        parts.append(
-            "Languages of which sixteen share `perennial-photo`'s table (profiles from the names of emoji) while cs, "
-            "hi and uk\nhave their own (profiles from 2,535 captions each), on test captions of photographs:\n"
-        )
-        parts.append(table_of(["language", "right table searched, %", "tables searched"], cells))
-    if "footprint" in runs:
-        rows = [
-            [
-                count,
-                *(f"{runs['footprint'][count][key]:.{digits}f}" for key, digits in FOOTPRINT),
-            ]
-            for count in ("8", "36")
-        ]
-        parts.append("What it takes, in a fresh process (profiles and lingua's quick models):\n")
-        parts.append(
-            table_of(["languages", "seconds to load", "MB", "MB after all queries", "ms a query"], rows)
-        )
-    return "\n".join(parts)
+    return table_of([*header, "tables searched", "log loss", "ms a query"], rows)
+
+
+def _by_language(run: Values) -> list[str]:
+    found = run["held_out"]
+    size = float(np.mean(list(run["profile_bytes"].values()))) / 1000
+    ordered = sorted(found, key=lambda tag: found[tag]["searched"])
+    searched = ["right one searched, %", *(f"{100 * found[tag]['searched']:.0f}" for tag in ordered)]
+    tables = ["tables", *(f"{found[tag]['tables']:.1f}" for tag in ordered)]
+    return [
+        f"A language's profile takes {size:.0f} kB of the version. Held-out names, 36 languages:\n",
+        table_of(["", *ordered], [searched, tables]),
+    ]
+
+
+def _unlearned(run: Values) -> list[str]:
+    refused, unlearned = run["refused"], run["unlearned"]
+    others = [share for tag, share in refused.items() if tag not in unlearned]
+    each = ", ".join(f"{tag} {100 * refused[tag]:.1f}" for tag in unlearned)
+    return [
+        f"Names in five scripts, with the other 31 languages learned: said to be in none of them, % of names: "
+        f"{each}; of the learned languages' own names {100 * float(np.mean(others)):.2f} %.\n"
+    ]
+
+
+def _shared_letters(run: Values) -> list[str]:
+    cells = [
+        [learned, *(f"{100 * values[key]:.1f}" for key, _ in SHARED_LETTERS)]
+        for learned, values in run["found"].items()
+    ]
+    return [
+        "Texts in the letters of a learned language that may be in none (`unfamiliar`), % said so. Names are held "
+        "out; captions are\nof photographs, in languages known from names of emoji alone (en, de, fr, pt, cs). "
+        "At 36, *others* are each language in\nturn, left out of the learned ones.\n",
+        table_of(["learned", *(label for _, label in SHARED_LETTERS)], cells),
+    ]
+
+
+def _shared_table(run: Values) -> list[str]:
+    cells = [[name, f"{100 * v['searched']:.1f}", f"{v['tables']:.2f}"] for name, v in run["found"].items()]
+    return [
+        "Languages of which sixteen share `perennial-photo`'s table (profiles from the names of emoji) while cs, "
+        "hi and uk\nhave their own (profiles from 2,535 captions each), on test captions of photographs:\n",
+        table_of(["language", "right table searched, %", "tables searched"], cells),
+    ]
+
+
+def _footprint(run: Values) -> list[str]:
+    rows = [[count, *(f"{run[count][key]:.{digits}f}" for key, digits in FOOTPRINT)] for count in ("8", "36")]
+    return [
+        "What it takes, in a fresh process (profiles and lingua's quick models):\n",
+        table_of(["languages", "seconds to load", "MB", "MB after all queries", "ms a query"], rows),
+    ]
 
 
 SHARED_LETTERS = (
