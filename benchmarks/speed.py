@@ -20,14 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from speed_parts import (
-    Measured,
-    bulk_embedding,
-    help_seconds,
-    swaps_under_load,
-    text_only_update,
-    text_query,
-)
+from speed_parts import bulk_embedding, help_seconds, text_query
+from speed_swaps import swaps_under_load
+from speed_timing import Measured
+from speed_update import text_only_update
 
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "speed.md"
 PARTS = ("query", "bulk", "update", "swaps", "help")
