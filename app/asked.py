@@ -88,12 +88,9 @@ class LanguageCounter:
 
     def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot) -> None:
         """Has a query counted, unless it has no words or is a later page of one that was."""
-        text = " ".join(term.value for term in question.terms if term.kind is Kind.TEXT)
-        if question.cursor or not text:
-            return
-        told = "" if question.language == AUTO else answer.language
-        unanswered = answer.relevance == Relevance.NOTHING
-        self._waiting.append(_Query(text, told, answer.detected, snapshot.encoder.profiles, unanswered))
+        query = _query(question, answer, snapshot)
+        if query.text and not question.cursor:
+            self._waiting.append(query)
 
     def flush(self) -> None:
         """Writes what is waiting; when that fails it waits on."""
@@ -131,6 +128,12 @@ def asked_languages(
     ]
 
 
+def language_asked(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> str:
+    """Returns the language of an answered query: as told, or as it looks; empty where it has no words."""
+    query = _query(question, answer, snapshot)
+    return _language_of(query) if query.text else ""
+
+
 def language_of(text: str, snapshot: Snapshot) -> str:
     """Returns the language that a text looks like: a learned one, or any other; `und` where nobody can tell."""
     profiles = snapshot.encoder.profiles
@@ -154,6 +157,13 @@ def advice(asked: Sequence[AskedLanguage], name: Callable[[str], str] = str) -> 
 def _times(one: AskedLanguage) -> str:
     queries = f"{one.queries} queries" if one.queries != 1 else "1 query"
     return f"{queries} of the last {WINDOW_DAYS} days look like it, {100 * one.share:.0f} % of all"
+
+
+def _query(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> _Query:
+    text = " ".join(term.value for term in question.terms if term.kind is Kind.TEXT)
+    told = "" if question.language == AUTO else answer.language
+    unanswered = answer.relevance == Relevance.NOTHING
+    return _Query(text, told, answer.detected, snapshot.encoder.profiles, unanswered)
 
 
 def _language_of(query: _Query) -> str:

@@ -369,6 +369,18 @@ class Client:
             self.post("/v1/rollback", _said({"release": release, "why": why}))
         )
 
+    def shadow(self, release: str) -> dict[str, Any]:
+        """Returns what a release has shown when it was asked live queries in the shadow."""
+        return self.get(f"/v1/releases/{_part(release)}/shadow")
+
+    def start_shadow(self, release: str, *, share: float | None = None) -> dict[str, Any]:
+        """Has a candidate asked a share of the live queries; nobody sees its answers."""
+        return self.post(f"/v1/releases/{_part(release)}/shadow", _said({"share": share}))
+
+    def stop_shadow(self, release: str, *, why: str = "") -> dict[str, Any]:
+        """Ends the shadow of a release; what it has shown is kept."""
+        return self.post(f"/v1/releases/{_part(release)}/shadow/stop", {"why": why})
+
     def add_release(self, package: Path, *, sha256: str = "") -> JobRecord:
         """Uploads a release of another home and returns the job that takes it in.
 

@@ -151,11 +151,11 @@ def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str 
     return Pin(found.query, spoken, picture)
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
+def wilson(successes: float, trials: int) -> tuple[float, float]:
     """Returns the 95 % score interval of a share (Wilson, J. Am. Stat. Assoc. 22, 1927), as shares.
 
     Args:
-        successes: out of `trials`.
+        successes: out of `trials`; a sum of shares will do, which vary less than yes and no.
         trials: at least 1.
     """
     square = _NORMAL_95**2

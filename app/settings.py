@@ -95,6 +95,7 @@ class Settings(BaseSettings):
         allow_open: Serve beyond loopback without a password.
         origins: Web origins that may call the server, beside its own.
         jobs: Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `python -m app work`.
+        shadow_share: The share of live queries that a candidate in the shadow is asked too, where nobody says another.
         poll_seconds: How often servers and `follow` look for something new.
         gate: The gate's policy.
         log_level: Of the log.
@@ -122,6 +123,7 @@ class Settings(BaseSettings):
     allow_open: bool = False
     origins: Annotated[list[str], NoDecode] = []
     jobs: Literal["here", "elsewhere"] = "here"
+    shadow_share: float = Field(default=0.2, gt=0, le=1)
     poll_seconds: float = Field(default=1.0, gt=0)
     gate: GateSettings = GateSettings()
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

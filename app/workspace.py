@@ -89,6 +89,10 @@ class Workspace:
         self._versions.move_to_end(version_id)
         return self._versions[version_id]
 
+    def forget_version(self, version_id: str) -> None:
+        """Lets a version's memory go once nobody uses it any more."""
+        self._versions.pop(version_id, None)
+
     def carried(self, version_id: str, strategy: str) -> State | None:
         """Reads what a strategy carried to a version; None when it never ran on its line."""
         return load_state(self.home.versions / version_id, strategy)

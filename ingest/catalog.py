@@ -27,6 +27,7 @@ from ingest.records import ChunkRecord, JobRecord, NewChunk, Pin, Recorded
 from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
+from ingest.shadows import ShadowTable
 from ingest.standing import Standing, add_findings, set_standing
 
 
@@ -42,6 +43,7 @@ class Catalog(ImageQueries):
         feedback: what people said of answers.
         asked: how often each language was asked for.
         release_words: what people said of releases.
+        shadows: which candidates were asked live queries, too, and how far their answers lay from the live ones.
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
@@ -51,6 +53,7 @@ class Catalog(ImageQueries):
         self.feedback = FeedbackTable(engine)
         self.asked = AskedTable(engine)
         self.release_words = ReleaseWordTable(engine)
+        self.shadows = ShadowTable(engine)
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Catalog:

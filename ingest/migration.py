@@ -39,6 +39,15 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE release_words (seq INTEGER NOT NULL PRIMARY KEY, created VARCHAR(32) NOT NULL, "
         'release TEXT NOT NULL, said VARCHAR(10) NOT NULL, "by" TEXT NOT NULL, why TEXT NOT NULL)',
     ),
+    5: (
+        "CREATE TABLE shadows (seq INTEGER NOT NULL PRIMARY KEY, release TEXT NOT NULL, share FLOAT NOT NULL, "
+        "started VARCHAR(32) NOT NULL, \"by\" TEXT NOT NULL, stopped VARCHAR(32) NOT NULL DEFAULT '', "
+        "stopped_by TEXT NOT NULL DEFAULT '', why TEXT NOT NULL DEFAULT '', dropped INTEGER NOT NULL DEFAULT 0)",
+        "CREATE TABLE shadow_counts (release TEXT NOT NULL, against TEXT NOT NULL, language VARCHAR(35) NOT NULL, "
+        "queries INTEGER NOT NULL, refused INTEGER NOT NULL, overlap FLOAT NOT NULL, "
+        "same_first INTEGER NOT NULL, moved FLOAT NOT NULL, stronger INTEGER NOT NULL, weaker INTEGER NOT NULL, "
+        "seconds FLOAT NOT NULL, seconds_live FLOAT NOT NULL, PRIMARY KEY (release, against, language))",
+    ),
 }
 """By schema number, the statements that make the next one of it."""
 

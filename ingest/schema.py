@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Engine,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -32,7 +33,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
 
-SCHEMA = 5
+SCHEMA = 6
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -171,6 +172,39 @@ release_words = Table(
     Column("said", String(10), nullable=False),
     Column("by", Text, nullable=False),
     Column("why", Text, nullable=False),
+)
+
+# When a candidate was asked what people asked the live release, and by whose word.
+shadows = Table(
+    "shadows",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("release", Text, nullable=False),
+    Column("share", Float, nullable=False),
+    Column("started", String(32), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("stopped", String(32), nullable=False, server_default=""),  # empty: it goes on
+    Column("stopped_by", Text, nullable=False, server_default=""),
+    Column("why", Text, nullable=False, server_default=""),
+    Column("dropped", Integer, nullable=False, server_default=text("0")),
+)
+
+# How far its answers lay from the live ones: sums alone; what was asked is kept nowhere.
+shadow_counts = Table(
+    "shadow_counts",
+    metadata,
+    Column("release", Text, primary_key=True),
+    Column("against", Text, primary_key=True),  # the live version
+    Column("language", String(35), primary_key=True),
+    Column("queries", Integer, nullable=False),
+    Column("refused", Integer, nullable=False),
+    Column("overlap", Float, nullable=False),
+    Column("same_first", Integer, nullable=False),
+    Column("moved", Float, nullable=False),
+    Column("stronger", Integer, nullable=False),
+    Column("weaker", Integer, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("seconds_live", Float, nullable=False),
 )
 
 _FULL_TEXT = (

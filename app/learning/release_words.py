@@ -13,7 +13,7 @@ from ingest.release_words import JUDGEMENTS, PINS, ReleaseWord
 
 
 def judge_release(workspace: Workspace, release: str, said: str, *, why: str, by: str) -> ReleaseWord:
-    """Keeps or rejects a candidate; the newest word counts.
+    """Keeps or rejects a candidate; the newest word counts. One that is rejected leaves the shadow, too.
 
     Args:
         workspace: opened for writing.
@@ -30,7 +30,10 @@ def judge_release(workspace: Workspace, release: str, said: str, *, why: str, by
     commit = workspace.releases.current()
     if said == "rejected" and commit is not None and commit.release == record.id:
         raise UsageProblem(f"{record.id} is live. Go back to another release first, then reject it.")
-    return workspace.catalog.release_words.say(record.id, said, by=by, why=why)
+    word = workspace.catalog.release_words.say(record.id, said, by=by, why=why)
+    if said == "rejected":
+        workspace.catalog.shadows.stop(record.id, by=by, why="it was rejected")
+    return word
 
 
 def judgement(workspace: Workspace, release: str) -> ReleaseWord | None:

@@ -7,15 +7,24 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, UploadFile
 from fastapi.responses import FileResponse
+from pydantic import Field
 
+from app import shadow
 from app.learning.difference import difference_between
 from app.learning.release_words import pinned
 from app.server.api_context import Admin, State
-from app.server.api_models import Note, Withdraw
+from app.server.api_models import Note, Strict, Withdraw
 from app.server.packages import checked_signature, packed, require_package
 from app.server.uploads import receive
 
 router = APIRouter(prefix="/v1")
+
+
+class StartShadow(Strict):
+    """`POST /v1/releases/{id}/shadow`: the share of live queries to ask it; the server's setting when not given."""
+
+    share: float | None = Field(default=None, gt=0, le=1)
+
 
 _PACKAGE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}
@@ -67,6 +76,29 @@ def reject(release_id: str, body: Withdraw, state: State, account: Admin) -> dic
 def keep(release_id: str, body: Note, state: State, account: Admin) -> dict[str, Any]:
     """Keeps a candidate for later, with a note; takes a rejection back."""
     return asdict(state.judge_release(release_id, "kept", why=body.why, by=account.name))
+
+
+@router.get("/releases/{release_id}/shadow")
+def shadow_report(release_id: str, state: State) -> dict[str, Any]:
+    """Says how far a release's answers to live queries lay from the live ones, by language: means, never queries."""
+    return asdict(state.shadowing.report(release_id))
+
+
+@router.post("/releases/{release_id}/shadow")
+def start_shadow(
+    release_id: str, state: State, account: Admin, body: StartShadow | None = None
+) -> dict[str, Any]:
+    """Puts a candidate into the shadow: it is asked a share of the live queries, and nobody sees its answers."""
+    share = body.share if body else None
+    started = shadow.start(state.workspace, release_id, share=share, by=account.name)
+    return asdict(state.shadowing.report(started.release))
+
+
+@router.post("/releases/{release_id}/shadow/stop")
+def stop_shadow(release_id: str, state: State, account: Admin, body: Note | None = None) -> dict[str, Any]:
+    """Ends the shadow of a release; what it has shown is kept."""
+    shadow.stop(state.workspace, release_id, by=account.name, why=body.why if body else "")
+    return asdict(state.shadowing.report(release_id))
 
 
 @router.post("/pin")

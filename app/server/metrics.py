@@ -25,6 +25,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from app import shadow
 from app.search import Answer
 from ingest.records import JOB_STATES
 
@@ -62,6 +63,12 @@ class ServerMetrics:
             **own,
         )
         self._under_way = Gauge("searches_under_way", "Queries being answered or waiting for a place.", **own)
+        self._shadow = Counter(
+            "shadow_queries", "Live queries for the candidate in the shadow: answered, refused or dropped.",
+            ["outcome"], **own,
+        )  # fmt: skip
+        for outcome in ("answered", "refused", "dropped"):
+            self._shadow.labels(outcome)
         self._swaps = Counter("swaps", "Releases that took the place of another without a pause.", **own)
         self._http = Histogram(
             "http_seconds",
@@ -80,6 +87,10 @@ class ServerMetrics:
     def swapped(self) -> None:
         """Counts a release that took over."""
         self._swaps.inc()
+
+    def shadowed(self, outcome: str, count: int = 1) -> None:
+        """Counts queries that a candidate in the shadow answered, refused, or was not asked for want of time."""
+        self._shadow.labels(outcome).inc(count)
 
     def answered(self, answer: Answer, seconds: float, learned: Collection[str]) -> None:
         """Counts an answered query once, under the likeliest language it was read in."""
@@ -150,6 +161,7 @@ class _Home(Collector):
         """Yields jobs, chunks, gallery and the live release with its recall."""
         yield from self._work()
         yield from self._live()
+        yield self._shadow()
 
     def _work(self) -> Iterator[Metric]:
         catalog = self._serving.workspace.catalog
@@ -166,6 +178,22 @@ class _Home(Collector):
         for standing, count in sorted(Tally(chunk.standing for chunk in catalog.chunks()).items()):
             chunks.add_metric([standing], count)
         yield chunks
+
+    def _shadow(self) -> Metric:
+        overlap = GaugeMetricFamily(
+            "perennial_shadow_overlap_percent",
+            "Of the first hits of the candidate in the shadow, those that the live release shows too.",
+            labels=["release", "language"],
+        )
+        workspace = self._serving.workspace
+        record = shadow.active(workspace)
+        if record is not None:
+            told = shadow.report(workspace, record.release)
+            learned = self._serving.metrics.learned(self._serving, record.release)
+            for line in (*told.languages, *([told.total] if told.total else [])):
+                if line.queries and (line.language in learned or line is told.total):
+                    overlap.add_metric([told.release, line.language], line.overlap)
+        return overlap
 
     def _live(self) -> Iterator[Metric]:
         problem = GaugeMetricFamily(

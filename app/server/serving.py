@@ -31,6 +31,7 @@ from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import CompareAnswer, LiveSnapshot, Snapshot, compare
 from app.server.metrics import ServerMetrics, counted
+from app.server.shadowing import Shadowing
 from app.server.work import Work
 from app.workspace import Workspace
 from index.errors import IndexingError
@@ -93,6 +94,7 @@ class Serving:
         self.metrics = ServerMetrics()
         self.metrics.watch(self)
         self.languages_asked = LanguageCounter(workspace.catalog)
+        self.shadowing = Shadowing(workspace, self.metrics)
         self._live: LiveSnapshot | None = None
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
@@ -110,6 +112,7 @@ class Serving:
         self.refresh()
         self.work.take_up()
         self.languages_asked.start()
+        self.shadowing.start()
         self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
         self._poller.start()
 
@@ -134,6 +137,7 @@ class Serving:
         self._stopping.set()
         self.work.stop()
         self.languages_asked.stop()
+        self.shadowing.stop()
         if self._poller is not None:
             self._poller.join(timeout=10)
 
@@ -238,6 +242,8 @@ class Serving:
         with self._place():
             answer = self._finder.find(snapshot, question)
         self.languages_asked.note(question, answer, snapshot)
+        if release is None:
+            self.shadowing.note(question, answer, snapshot)
         return answer
 
     def search(
@@ -297,7 +303,8 @@ class Serving:
             if not self._places.acquire(timeout=_PATIENCE_SECONDS):
                 raise TooBusy("The search is taking too long at this moment. Try again in a few seconds.")
             try:
-                yield
+                with self.shadowing.held_back():
+                    yield
             finally:
                 self._places.release()
         finally:

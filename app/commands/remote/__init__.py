@@ -3,11 +3,12 @@
 from app.commands.remote.assistants import mcp
 from app.commands.remote.learning import ingest, remove, update
 from app.commands.remote.searching import compare, search
+from app.commands.remote.shadowing import shadow
 from app.commands.remote.standing import accept, check, gate, withdraw
 from app.commands.remote.upkeep import doctor
 from app.commands.remote.what_is_live import promote, releases, rollback, status
 
 VERBS = (
     *(search, compare, ingest, update, check, gate, accept, withdraw, remove),
-    *(releases, promote, rollback, status, doctor, mcp),
+    *(releases, promote, rollback, status, doctor, shadow, mcp),
 )

@@ -1,0 +1,92 @@
+"""What the shadow of a release has shown, as it is told; loads nothing heavy, so that a client may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DEPTH = 10
+"""Hits that are compared."""
+FEWEST = 30
+"""Queries below which a mean says little: one odd query would move it by three points."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowLine:
+    """How far a release's answers lie from the live ones, over queries in one language or all; 0 where there were none.
+
+    Attributes:
+        language: of the queries; `und` where nobody can tell, empty of those without words, "all" of the sum.
+        queries: that both answered.
+        refused: that the release could not answer.
+        overlap: percent of the first ten hits in common, the mean.
+        low: of its 95 % interval.
+        high: of its 95 % interval.
+        same_first: percent of queries of which both show the same picture first.
+        same_first_low: of its 95 % interval.
+        same_first_high: of its 95 % interval.
+        moved: places that a picture both found stands apart, the mean.
+        stronger: queries of which its best hit is worth more than the live one.
+        weaker: queries of which it is worth less.
+        seconds: that it took, the mean.
+        seconds_live: that the live release took, the mean.
+    """
+
+    language: str
+    queries: int
+    refused: int
+    overlap: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    same_first: float = 0.0
+    same_first_low: float = 0.0
+    same_first_high: float = 0.0
+    moved: float = 0.0
+    stronger: int = 0
+    weaker: int = 0
+    seconds: float = 0.0
+    seconds_live: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowReport:
+    """What the shadow of a release has shown.
+
+    Attributes:
+        release: its id.
+        against: id of the newest release with the version that it was compared with; empty before the first query.
+        is_active: whether it is asked now.
+        share: of the live queries that it is, or was last, asked; 0 when it never was.
+        started: when it was last put there, ISO 8601 in UTC; empty when it never was.
+        by: who put it there.
+        stopped: when that ended; empty while it goes on.
+        stopped_by: who ended it.
+        why: it ended.
+        dropped: queries of the share that it was not asked, because the server had no time for them.
+        is_enough: whether there were enough queries to say anything.
+        total: over all languages; None before the first query.
+        languages: a line each, the most asked first.
+    """
+
+    release: str
+    against: str
+    is_active: bool
+    share: float
+    started: str
+    by: str
+    stopped: str
+    stopped_by: str
+    why: str
+    dropped: int
+    is_enough: bool
+    total: ShadowLine | None
+    languages: tuple[ShadowLine, ...]
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> ShadowReport:
+        """Reads what REST answers."""
+        total = document["total"]
+        lines = tuple(ShadowLine(**one) for one in document["languages"])
+        read = {"total": ShadowLine(**total) if total else None, "languages": lines}
+        return cls(**{**document, **read})

@@ -1,0 +1,141 @@
+"""Candidates in the shadow of what is live: since when, and sums of how far their answers lie from the live ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+from sqlalchemy import Engine, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from ingest.jobs import now
+from ingest.schema import shadow_counts, shadows, writing
+
+_KEYS = ("release", "against", "language")
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowRecord:
+    """A release that was, or is, asked a share of the live queries.
+
+    Attributes:
+        id: grows with time.
+        release: its id.
+        share: of the live queries, above 0 and up to 1.
+        started: ISO 8601 in UTC.
+        by: who put it there.
+        stopped: ISO 8601 in UTC; empty while it goes on.
+        stopped_by: who ended it.
+        why: it ended.
+        dropped: queries of the share that it was not asked, because the server had no time for them.
+    """
+
+    id: int
+    release: str
+    share: float
+    started: str
+    by: str
+    stopped: str = ""
+    stopped_by: str = ""
+    why: str = ""
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowCount:
+    """Sums over the queries in one language that a release and a live version both got.
+
+    Attributes:
+        release: in the shadow.
+        against: the version that was live.
+        language: of the queries; `und` where nobody can tell, empty of those without words.
+        queries: both answered.
+        refused: the release in the shadow could not answer.
+        overlap: sum of the shares of hits in common.
+        same_first: how often both showed the same picture first.
+        moved: sum of the places that pictures stood apart, of each query the mean.
+        stronger: how often its best hit was worth more than the live one.
+        weaker: how often it was worth less.
+        seconds: sum of what it took.
+        seconds_live: sum of what the live release took.
+    """
+
+    release: str
+    against: str
+    language: str
+    queries: int = 0
+    refused: int = 0
+    overlap: float = 0.0
+    same_first: int = 0
+    moved: float = 0.0
+    stronger: int = 0
+    weaker: int = 0
+    seconds: float = 0.0
+    seconds_live: float = 0.0
+
+
+SUMS = tuple(field.name for field in fields(ShadowCount) if field.name not in _KEYS)
+
+
+class ShadowTable:
+    """Shadows in the catalog's database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def start(self, release: str, *, share: float, by: str) -> ShadowRecord | None:
+        """Puts a release into the shadow; returns None, and changes nothing, when one is there."""
+        values = {"release": release, "share": share, "started": now(), "by": by}
+        with writing(self._engine) as connection:
+            if connection.execute(select(shadows.c.seq).where(shadows.c.stopped == "")).first() is not None:
+                return None
+            seq = connection.execute(insert(shadows).values(**values).returning(shadows.c.seq)).scalar_one()
+        return ShadowRecord(id=seq, release=release, share=share, started=str(values["started"]), by=by)
+
+    def stop(self, release: str, *, by: str, why: str) -> bool:
+        """Ends the shadow of a release; returns whether it was in one."""
+        values = {"stopped": now(), "stopped_by": by, "why": why}
+        statement = update(shadows).where(shadows.c.release == release, shadows.c.stopped == "")
+        with writing(self._engine) as connection:
+            return bool(connection.execute(statement.values(**values)).rowcount)
+
+    def active(self) -> ShadowRecord | None:
+        """Returns the shadow that goes on, if there is one."""
+        return next((one for one in self.all() if not one.stopped), None)
+
+    def all(self) -> list[ShadowRecord]:
+        """Returns every shadow, newest first."""
+        columns = [shadows.c.seq, *(shadows.c[field.name] for field in fields(ShadowRecord)[1:])]
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(*columns).order_by(shadows.c.seq.desc()))
+            return [ShadowRecord(*row) for row in rows]
+
+    def add(self, counts: Sequence[ShadowCount], *, shadow: int, dropped: int = 0) -> None:
+        """Adds to the sums, and to what a shadow was not asked, in one transaction.
+
+        Args:
+            counts: what to add.
+            shadow: id of the shadow that the dropped queries belong to.
+            dropped: queries.
+        """
+        if not counts and not dropped:
+            return
+        statement = upsert(shadow_counts)
+        added = {name: shadow_counts.c[name] + statement.excluded[name] for name in SUMS}
+        with writing(self._engine) as connection:
+            if counts:
+                rows = [asdict(one) for one in counts]
+                connection.execute(
+                    statement.on_conflict_do_update(index_elements=list(_KEYS), set_=added), rows
+                )
+            if dropped:
+                more = update(shadows).where(shadows.c.seq == shadow)
+                connection.execute(more.values(dropped=shadows.c.dropped + dropped))
+
+    def counts(self, release: str) -> list[ShadowCount]:
+        """Returns the sums of a release, by version that was live and language."""
+        columns = [shadow_counts.c[field.name] for field in fields(ShadowCount)]
+        query = select(*columns).where(shadow_counts.c.release == release)
+        query = query.order_by(shadow_counts.c.against, shadow_counts.c.language)
+        with self._engine.connect() as connection:
+            return [ShadowCount(*row) for row in connection.execute(query)]
