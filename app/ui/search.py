@@ -112,10 +112,11 @@ class _SearchTab:
         # Programs call `client_api`.
         search: dict[str, Any] = {
             "api_visibility": "private",
-            "concurrency_id": "search",
-            "concurrency_limit": 4,
             "show_progress": "minimal",
             "show_progress_on": [self.grid],
+            # One request in place of two: the queue answers over a stream that is opened anew for each event. How many
+            # are answered at once is the engine's own business.
+            "queue": False,
         }
         asking = [self.box.submit, *(one.submit for one in self.filters.typed)]
         asking += [one.input for one in self.filters.chosen]

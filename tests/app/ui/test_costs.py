@@ -1,0 +1,68 @@
+"""What the pages cost, in small: `benchmarks/interface.py` has 100,000 pictures, and the clock of a quiet machine."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.app.ui.browsing import IN_A_BROWSER
+
+pytestmark = IN_A_BROWSER
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+PICTURES, PAGES, QUERIES = 2_000, 80, 20
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The benchmark's own parts: what is judged here is what it measures."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        yield importlib.import_module("interface")
+
+
+@pytest.fixture(scope="module")
+def server(benchmark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    home = benchmark.make_home(tmp_path_factory.mktemp("costs"), PICTURES)
+    with benchmark.running(home) as running:
+        yield running
+
+
+def test_deep_pages_of_an_answer_cost_the_server_what_the_first_ones_do(benchmark: Any, server: Any) -> None:
+    pages = benchmark.paging(server, PAGES)
+    _, near = pages.of(benchmark.FIRST_PAGES)
+    _, deep = pages.of(benchmark.LAST_PAGES)
+    # A page takes some 10 ms here, which the system counts in hundredths of a second: 20 of them leave 1 ms of doubt.
+    assert deep <= benchmark.PAGING_BAR * near + 3
+
+
+@pytest.mark.parametrize(
+    ("path", "ready", "script"),
+    [("/", "#query textarea", "/assets/pages.js"), ("/admin/", "#file", "/admin/assets/pages.js")],
+)
+def test_the_first_load_is_small_beyond_what_gradio_brings(
+    benchmark: Any, server: Any, path: str, ready: str, script: str
+) -> None:
+    with sync_playwright() as playwright, benchmark.opened(playwright) as page:
+        load = benchmark.first_load(page, f"{server.url}{path}", ready)
+    assert script in load.ours, "our own script was not counted as ours"
+    assert sum(load.gradios.values()) > 1_000_000, "Gradio's own files were not told from ours"
+    assert sum(load.ours.values()) < benchmark.LOAD_BAR_BYTES
+
+
+def test_a_search_on_the_page_costs_the_server_little_beyond_one_over_rest(
+    benchmark: Any, server: Any
+) -> None:
+    with sync_playwright() as playwright, benchmark.opened(playwright) as page:
+        page.goto(server.url)
+        page.wait_for_selector("#query textarea")
+        page.wait_for_timeout(1000)
+        rest, drawn = benchmark.searches(page, server, benchmark.queries(QUERIES))
+    _, over_rest = rest.of(benchmark.WARM)
+    _, on_the_page = drawn.of(benchmark.WARM)
+    # Processor time, which other processes hardly change; the clock is judged by the benchmark.
+    assert on_the_page - over_rest <= benchmark.UI_BAR_MS
