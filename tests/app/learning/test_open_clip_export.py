@@ -6,8 +6,12 @@ import json
 import subprocess
 import sys
 import sysconfig
+import venv
 from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version as installed
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import open_clip
@@ -38,19 +42,21 @@ CONFIG = {
 TEXTS = ["a photo of a dog", "two cats, sleeping", "ein rotes Boot"]
 ELSEWHERE = """
 import importlib.util, json, sys
-sys.path.append(sys.argv[1])
+sys.path += sys.argv[4:]
 for ours in ("app", "index", "ingest", "model_updates"):
     assert importlib.util.find_spec(ours) is None, ours
 import open_clip, torch
 from PIL import Image
-name = "local-dir:" + sys.argv[2]
+name = "local-dir:" + sys.argv[1]
 model, _, preprocess = open_clip.create_model_and_transforms(name)
 model.eval()
 with torch.inference_mode():
-    texts = model.encode_text(open_clip.get_tokenizer(name)(json.loads(sys.argv[4])), normalize=True)
-    picture = model.encode_image(preprocess(Image.open(sys.argv[3]).convert("RGB"))[None], normalize=True)
-print(json.dumps({"texts": texts.tolist(), "picture": picture.tolist()}))
+    texts = model.encode_text(open_clip.get_tokenizer(name)(json.loads(sys.argv[3])), normalize=True)
+    picture = model.encode_image(preprocess(Image.open(sys.argv[2]).convert("RGB"))[None], normalize=True)
+print(json.dumps({"texts": texts.tolist(), "picture": picture.tolist(), "torch": torch.__file__}))
 """
+# Has wheels without CUDA, a tenth of the others' size; pip takes such a version for newer than the same elsewhere.
+TORCH_FOR_CPU = "https://download.pytorch.org/whl/cpu"
 
 
 @pytest.fixture(scope="module")
@@ -81,37 +87,83 @@ def _taught_elsewhere(workspace: Workspace) -> str:
     return workspace.releases.publish_release(live.manifest.successor(live.id, version=version))
 
 
-def test_an_exported_encoder_gives_the_same_vectors_through_plain_open_clip(
-    small_architecture: Path, tmp_path: Path
-) -> None:
+@dataclass(frozen=True)
+class Exported:
+    """An encoder that was written for open_clip, and what it says here of some texts and of a picture."""
+
+    home: Path
+    release: str
+    folder: Path
+    picture: Path
+    texts: Any
+    vectors: Any
+
+
+@pytest.fixture(scope="module")
+def exported(small_architecture: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """Exports a release as a person does."""
     torch.manual_seed(3)
+    place = tmp_path_factory.mktemp("exported")
     weights = small_architecture / "weights.safetensors"
     save_file({k: v.contiguous() for k, v in build_model(SMALL).state_dict().items()}, weights)
-    settings = load_settings(home=tmp_path / "home")
+    settings = load_settings(home=place / "home")
     update_cycle.initialise(settings, model=SMALL, pretrained=str(weights))
-    picture = tmp_path / "noise.png"
+    picture = place / "noise.png"
     Image.effect_noise((50, 40), 60).convert("RGB").save(picture)
-    target = tmp_path / "for-open-clip"
     with Workspace.open(settings) as workspace:
         release = _taught_elsewhere(workspace)
         encoder = workspace.open_encoder(workspace.releases.release(release).version)
-        own_texts = encoder.encode_texts(TEXTS)
-        own_picture = encoder.encode_images([Image.open(picture).convert("RGB")])
-    wrote = ["export", release, "--to", str(target), "--open-clip", "--home", str(settings.home), "--json"]
+        texts = encoder.encode_texts(TEXTS)
+        vectors = encoder.encode_images([Image.open(picture).convert("RGB")])
+    folder = place / "for-open-clip"
+    wrote = ["export", release, "--to", str(folder), "--open-clip", "--home", str(settings.home), "--json"]
     result = CliRunner().invoke(cli.app, wrote)
     assert result.exit_code == 0, result.output
+    return Exported(settings.home, release, folder, picture, texts, vectors)
 
-    # -I and -S: neither this folder nor the editable installation can be imported from.
-    libraries = sysconfig.get_path("purelib")
-    command = [sys.executable, "-I", "-S", "-c", ELSEWHERE, libraries, str(target), str(picture)]
-    said = subprocess.run([*command, json.dumps(TEXTS)], cwd=tmp_path, capture_output=True, text=True)
+
+def _said_elsewhere(python: list[str], exported: Exported, *more_paths: str) -> dict[str, Any]:
+    """What another process says of the same texts and picture; it starts in a folder where none of us is."""
+    asked = [str(exported.folder), str(exported.picture), json.dumps(TEXTS), *more_paths]
+    said = subprocess.run(
+        [*python, "-c", ELSEWHERE, *asked], cwd=exported.picture.parent, capture_output=True, text=True
+    )
     assert said.returncode == 0, said.stderr
-    found = json.loads(said.stdout.splitlines()[-1])
-    assert np.abs(np.array(found["texts"]) - own_texts).max() < 1e-5
-    assert np.abs(np.array(found["picture"]) - own_picture).max() < 1e-5
+    answer: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
+    return answer
 
+
+def test_an_exported_encoder_gives_the_same_vectors_through_plain_open_clip(exported: Exported) -> None:
+    # -I and -S: neither this folder nor the editable installation can be imported from.
+    found = _said_elsewhere([sys.executable, "-I", "-S"], exported, sysconfig.get_path("purelib"))
+    assert np.abs(np.array(found["texts"]) - exported.texts).max() < 1e-5
+    assert np.abs(np.array(found["picture"]) - exported.vectors).max() < 1e-5
+
+
+@pytest.mark.slow
+def test_a_fresh_environment_with_open_clip_alone_gives_the_same_vectors(
+    exported: Exported, tmp_path: Path
+) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
+    wanted = f"open_clip_torch=={installed('open_clip_torch')}"
+    reached = subprocess.run(
+        [*pip, "download", "--no-deps", "--dest", str(tmp_path), wanted], capture_output=True, text=True
+    )
+    if reached.returncode:
+        pytest.skip(f"no package index has {wanted} for us: {reached.stderr.strip().splitlines()[-1]}")
+    subprocess.run([*pip, "install", "--quiet", "--extra-index-url", TORCH_FOR_CPU, wanted], check=True)
+    found = _said_elsewhere([python, "-I"], exported)
+    assert Path(found["torch"]).is_relative_to(tmp_path), "torch came from elsewhere"
+    assert np.abs(np.array(found["texts"]) - exported.texts).max() < 1e-5
+    assert np.abs(np.array(found["picture"]) - exported.vectors).max() < 1e-5
+
+
+def test_a_folder_that_holds_something_is_not_written_into(exported: Exported) -> None:
+    settings = load_settings(home=exported.home)
     with Workspace.open(settings) as workspace, pytest.raises(UsageProblem, match="empty folder"):
-        export_to_open_clip(workspace, release, target)
+        export_to_open_clip(workspace, exported.release, exported.folder)
 
 
 def test_an_encoder_with_tokens_of_its_own_is_refused(
