@@ -56,10 +56,11 @@ def _standing(told: ShadowReport) -> str:
     since = told.started[:16].replace("T", " ")
     of = f"{100 * told.share:g} % of the live queries"
     if told.is_active:
-        return f"{told.release} is in the shadow since {since} UTC by {told.by}, and asked {of}."
+        return f"{told.release} has been in the shadow since {since} UTC, put there by {told.by}, and is asked {of}."
     why = f": {told.why}" if told.why else ""
     until = told.stopped[:16].replace("T", " ")
-    return f"{told.release} was in the shadow from {since} to {until} UTC, asked {of}; {told.stopped_by} ended it{why}."
+    ended = f"{told.stopped_by} ended it{why}"
+    return f"{told.release} was in the shadow from {since} to {until} UTC and asked {of}; {ended}."
 
 
 def _found(told: ShadowReport) -> list[str]:

@@ -209,7 +209,8 @@ class ReleaseOut(BaseModel):
 
 
 class ReleaseDetail(ReleaseOut):
-    """A release with its gate report and everything else its manifest says."""
+    """A release with its gate report, what live queries have shown, and everything else its manifest says."""
 
     manifest: dict[str, Any]
     judged: JudgedOut
+    shadow: dict[str, Any] | None = None

@@ -109,12 +109,14 @@ def releases(state: State) -> dict[str, list[ReleaseOut]]:
 
 @router.get("/releases/{release_id}")
 def release(release_id: str, state: State) -> ReleaseDetail:
-    """Returns a release with its gate report."""
+    """Returns a release with its gate report, and what its shadow has shown, if it was in one."""
     record = state.workspace.releases.release(release_id)
+    told = state.shadowing.report(record.id)
     return ReleaseDetail(
         **_facts(record, state.live_id()),
         manifest=record.manifest.to_json(),
         judged=judged_out(judged_release(state.workspace.releases, record.id)),
+        shadow=asdict(told) if told.started else None,
     )
 
 

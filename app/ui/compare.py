@@ -8,15 +8,17 @@ from typing import Any
 
 import gradio as gr
 
-from app import feedback
+from app import feedback, shadow
 from app.search import AUTO, CompareAnswer
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
 from app.ui import wording
 from app.ui.access import base_of, person
 from app.ui.compare_many import ManyQueries
-from app.ui.drawn import drawing, drawn
+from app.ui.drawn import Markup, drawing, drawn, tag
+from app.ui.drift import Drift
 from app.ui.grid import picture_grid, shown
+from app.ui.shadow_plot import shadow_view
 
 _SHOWN = 12
 Outputs = tuple[Any, ...]
@@ -54,6 +56,10 @@ class _CompareTab:
         self.tally = drawing("compare-votes")
         self._draw_answers()
         self.many = ManyQueries(serving)
+        self.drift = Drift(serving, "compare-drift", lambda request: person(request).require_admin())
+        with gr.Accordion("How far the vectors of two releases have turned", open=False, elem_id="turned"):
+            self.drift.draw_button()
+            self.drift.draw_found()
         self.table = gr.Dataframe(
             headers=wording.COMPARED_HEADERS,
             label="Recall on held-out pairs, text to image, in percent",
@@ -62,6 +68,7 @@ class _CompareTab:
             wrap=True,
             elem_id="compare-slices",
         )
+        self.shadow = drawing("compare-shadow", "tables")
 
     def _draw_question(self) -> None:
         with gr.Row():
@@ -93,7 +100,16 @@ class _CompareTab:
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
         grids = [self.first_name, self.first, self.second_name, self.second]
-        shown = [self.status, self.answers, *grids, self.table, self.voting, self.tally, self.round]
+        shown = [
+            self.status,
+            self.answers,
+            *grids,
+            self.table,
+            self.shadow,
+            self.voting,
+            self.tally,
+            self.round,
+        ]
         asked = [self.left, self.right, self.query, self.language]
         search: dict[str, Any] = {
             "api_visibility": "private",  # programs call `client_api`
@@ -106,6 +122,7 @@ class _CompareTab:
         for choice, button in self.choices.items():
             button.click(self._voter(choice), [self.round], shown, **search)
         self.many.connect([self.left, self.right], self.language)
+        self.drift.connect(self.left, self.right)
         self.many.table.select(
             self._again,
             [self.many.table, self.left, self.right, self.language],
@@ -171,6 +188,7 @@ class _CompareTab:
             words.side_title("B"),
             shown(two),
             gr.Dataframe(visible=False),
+            drawn(None),
             gr.Row(visible=True),
             drawn(None),
             _Round(text, spoken, compared),
@@ -218,10 +236,16 @@ class _CompareTab:
             words.side_title("B", b),
             shown(two),
             gr.Dataframe(value=wording.compared_slices(*records), visible=True),
+            drawn(self._shadowed(a, b)),
             gr.Row(visible=False),
             drawn(None),
             None,
         )
+
+    def _shadowed(self, a: str, b: str) -> Markup | None:
+        """What either release has shown in the shadow of the other."""
+        found = shadow.reports_of_two(self.serving.workspace, a, b)
+        return tag("div", [shadow_view(told) for told in found]) if found else None
 
     def _captions(self, compared: CompareAnswer) -> dict[str, str]:
         ids = list(dict.fromkeys(hit.image_id for hit in (*compared.a.hits, *compared.b.hits)))
@@ -245,6 +269,7 @@ def _only(line: str) -> Outputs:
         "",
         shown([]),
         gr.Dataframe(visible=False),
+        drawn(None),
         gr.Row(visible=False),
         drawn(None),
         None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import gradio as gr
 
@@ -43,6 +43,19 @@ def tag(name: str, *inside: object, **attributes: Attribute) -> Markup:
             written.append(f' {_sound(said)}="{_escaped(value)}"')
     opening = f"<{_sound(name)}{''.join(written)}>"
     return Markup(opening if name in _VOID else f"{opening}{_joined(inside)}</{name}>")
+
+
+def framed_table(header: Sequence[str | Markup], rows: Sequence[Markup], *, kind: str = "") -> Markup:
+    """Returns a table that scrolls by itself where it is too wide.
+
+    Args:
+        header: of its columns; one without a word heads nothing.
+        rows: `tr` elements.
+        kind: a class of the style sheet.
+    """
+    head = [tag("th", one, scope="col") if one else tag("td") for one in header]
+    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", list(rows)), class_=kind or None)
+    return tag("div", table, class_="scrolls", tabindex=0, role="group", aria_label="A table")
 
 
 def drawing(elem_id: str, kind: str = "", *, visible: bool = False) -> gr.Markdown:

@@ -7,7 +7,6 @@ from typing import Any
 import gradio as gr
 
 from app.asked import asked_languages
-from app.learning.drift import drift_between
 from app.learning.lost import slice_moves
 from app.quality import coverage, quality_table
 from app.server.serving import OWN_ERRORS, Serving
@@ -16,8 +15,8 @@ from app.ui import quality_words as words
 from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.drawn import drawing, drawn
+from app.ui.drift import Drift
 
-_DRIFT_PAIRS = 500
 Outputs = tuple[Any, ...]
 
 
@@ -60,6 +59,7 @@ class _QualityTab:
             self.asked = drawing("quality-asked", "tables")
         with gr.Accordion("What there is to learn from and to measure by", open=False):
             self.coverage = drawing("quality-coverage", "tables")
+        self.drift = Drift(serving, "drift", access.admin)
         self._draw_drift()
 
     def _draw_drift(self) -> None:
@@ -67,11 +67,8 @@ class _QualityTab:
             with gr.Row(elem_classes="beside"):
                 self.before = gr.Dropdown([], label="From", elem_id="drift-before")
                 self.after = gr.Dropdown([], label="To", elem_id="drift-after")
-                self.measure = gr.Button("Measure", elem_id="drift-measure")
-            self.drift_said = gr.Markdown(
-                "", elem_classes="status", elem_id="drift-said", latex_delimiters=[]
-            )
-            self.drift = drawing("drift-table", "tables")
+                self.drift.draw_button()
+            self.drift.draw_found()
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
@@ -88,7 +85,7 @@ class _QualityTab:
         for menu in chosen:
             menu.input(self._tables, chosen, tables, **private)
         self.picked.change(self._moves, [self.picked, self.view], [self.moved, self.cards], **slow)
-        self.measure.click(self._drift, [self.before, self.after], [self.drift_said, self.drift], **slow)
+        self.drift.connect(self.before, self.after)
 
     def _everything(self, metric: str, view: str, request: gr.Request) -> Outputs:
         tables = self._tables(metric, view, request)
@@ -142,13 +139,3 @@ class _QualityTab:
             return f"**{wording.escaped(error)}**", gr.Markdown(visible=False)
         cards = words.moves_view(moves, wording.base_address(*base_of(request)))
         return words.moves_title(moves), gr.Markdown(cards, visible=True)
-
-    def _drift(self, before: str, after: str, request: gr.Request) -> Outputs:
-        try:
-            self.access.admin(request)
-            if not (before and after):
-                return gr.Markdown(words.CHOOSE_TWO, visible=True), drawn(None)
-            found = drift_between(self.serving.workspace, before, after, most=_DRIFT_PAIRS)
-        except OWN_ERRORS as error:
-            return gr.Markdown(f"**{wording.escaped(error)}**", visible=True), drawn(None)
-        return gr.Markdown(visible=False), drawn(plots.drift_view(found))

@@ -1,4 +1,4 @@
-"""The drawings of the Quality tab: matrices with coloured cells, trends, and how angles are spread."""
+"""The drawings of the Quality tab: matrices with coloured cells, and trends."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ from collections.abc import Callable, Sequence
 
 from app.asked import WINDOW_DAYS, AskedLanguage
 from app.languages import UNDETERMINED
-from app.learning.drift import ReleaseDrift
 from app.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
-from app.ui.drawn import Markup, tag
+from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import BETWEEN, named
-from model_updates.drift import Angles
 from model_updates.gate.report import points
 
 COLUMNS_SHOWN = 12
 _LINES = 8  # as many as there are colours
 _Cell = Callable[[Measure], tuple[str, float, str]]
-_DRIFT = (
-    ("pictures turned (RAM)", "ram_pictures"),
-    ("texts turned (RAM)", "ram_texts"),
-    ("angles among pictures (SAM)", "sam_pictures"),
-    ("angles among texts (SAM)", "sam_texts"),
-    ("text to its picture (ImAM)", "imam_text_to_image"),
-    ("picture to its text (ImAM)", "imam_image_to_text"),
-)
 
 
 def asked_table(asked: Sequence[AskedLanguage]) -> Markup:
@@ -52,7 +42,7 @@ def asked_table(asked: Sequence[AskedLanguage]) -> Markup:
         f"Queries of the last {WINDOW_DAYS} days by the language they look like. Only counts are kept, never what was "
         "asked; a query of two words may look like another language."
     )
-    return tag("div", _table(header, rows), tag("p", said))
+    return tag("div", framed_table(header, rows), tag("p", said))
 
 
 def recall_table(table: QualityTable) -> Markup:
@@ -121,22 +111,7 @@ def coverage_table(found: Sequence[Coverage]) -> Markup:
         for one in found
     ]
     header = ("slice", "learned", "to learn", "to choose", "held out", "measured things", "enough to decide")
-    return _table(header, rows)
-
-
-def drift_view(found: ReleaseDrift) -> Markup:
-    """Draws how angles are spread, a row of bars each, with the figures beside."""
-    said = (
-        f"{found.pairs} held-out pairs in {', '.join(map(named, found.languages))}, as {found.before} and "
-        f"{found.after} see them. When both towers turn by the same rotation, only RAM shows it and no search changes; "
-        "ImAM shows what search feels."
-    )
-    rows = [_drift_row(title, getattr(found.drift, name)) for title, name in _DRIFT]
-    return tag(
-        "div",
-        _table(("angle", "mean", "how the angles are spread, in degrees", "angles"), rows),
-        tag("p", said),
-    )
+    return framed_table(header, rows)
 
 
 def _matrix(table: QualityTable, cell: _Cell, *, is_pressed: bool = False) -> Markup:
@@ -155,7 +130,7 @@ def _matrix(table: QualityTable, cell: _Cell, *, is_pressed: bool = False) -> Ma
     ]
     header = ["slice", *(_column(column) for column in columns)]
     earlier = f"The {hidden} oldest versions are left out here; REST has them." if hidden else ""
-    return tag("div", _table(header, rows, kind="heat"), tag("p", earlier) if earlier else [])
+    return tag("div", framed_table(header, rows, kind="heat"), tag("p", earlier) if earlier else [])
 
 
 def _filled(
@@ -188,12 +163,6 @@ def _column(column: VersionColumn) -> Markup:
     return tag("span", column.release, tag("br"), tag("small", small))
 
 
-def _table(header: Sequence[str | Markup], rows: Sequence[Markup], *, kind: str = "") -> Markup:
-    head = [tag("th", one, scope="col") if one else tag("td") for one in header]
-    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", list(rows)), class_=kind or None)
-    return tag("div", table, class_="scrolls", tabindex=0, role="group", aria_label="A table")
-
-
 def _by_language(table: QualityTable, last: int) -> list[tuple[str, list[tuple[int, float]]]]:
     """Recall of each language, the mean over its captions, at each of the last columns where it was measured."""
     found: dict[str, list[tuple[int, float]]] = {}
@@ -217,34 +186,6 @@ def _apart(heights: Sequence[float], least: float) -> list[float]:
         placed[after] = max(placed[after], placed[before] + least)
     over = max(placed, default=0.0) - 236
     return [height - over for height in placed] if over > 0 else placed
-
-
-def _drift_row(title: str, angles: Angles) -> Markup:
-    edges = [f"to {edge:.0f}" for edge in angles.edges] + [f"above {angles.edges[-1]:.0f}"]
-    bars = [
-        tag(
-            "span",
-            f"{share:.0f} %",
-            class_="share",
-            style=f"--strength:{share / 100:.2f}",
-            title=f"{edge}: {share:.1f} %",
-        )
-        for edge, share in zip(edges, angles.shares, strict=True)
-    ]
-    scale = [tag("small", edge) for edge in edges]
-    spread = tag(
-        "div",
-        *(tag("div", bar, word) for bar, word in zip(bars, scale, strict=True)),
-        class_="spread",
-    )
-    mean = "–" if angles.mean is None else f"{angles.mean:.1f}°"
-    return tag(
-        "tr",
-        tag("th", title, scope="row"),
-        tag("td", mean),
-        tag("td", spread),
-        tag("td", f"{angles.count:,}"),
-    )
 
 
 def _enough(one: Coverage) -> str:

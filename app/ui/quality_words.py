@@ -21,7 +21,6 @@ PICK = "quality-pick"
 BETWEEN = "|"
 PICKED = ("language", "domain", "before", "after")
 """What stands in it, with `BETWEEN` between; a number behind # makes the same cell twice two inputs."""
-CHOOSE_TWO = "Choose two releases."
 MEASURED_THEN = (
     "As measured when each version's newest release was made. Where held-out pairs came or went in between, a change "
     "is also theirs; a cell of the second table is looked up anew when you choose it."

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from app import shadow
 from app.learning.judged import judged_release
 from app.learning.release_words import judgement, pinned
 from app.messages import left_out_line
@@ -16,6 +17,7 @@ from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
 from app.ui.release_said import release_word_line
+from app.ui.shadow import ShadowPart
 from app.ui.travelling import Travelling
 from app.ui.two_releases import TwoReleases
 from ingest.release_words import ReleaseWord
@@ -47,6 +49,7 @@ class _ReleasesTab:
         self._draw_actions()
         with gr.Column(visible=False) as self.report:
             self.judged = GateReportView("release", "")
+            self.shadow = ShadowPart(serving, access)
         self.two = TwoReleases(serving, access)
         self.travelling = Travelling(serving, access)
         with gr.Accordion("History: what was live since when, and why", open=False):
@@ -91,6 +94,7 @@ class _ReleasesTab:
                 self.travelling.export,
                 self.report,
                 *self.judged.components,
+                *self.shadow.components,
             ],
             **private,
         )
@@ -99,6 +103,8 @@ class _ReleasesTab:
         self.reject.click(self._reject, [self.chosen, self.why], words, **private)
         self.pin.click(self._pin, [self.why], words, **private)
         self.unpin.click(self._unpin, [self.why], words, **private)
+        for pressed in self.shadow.connect(self.chosen, self.why, private):
+            pressed.then(self._listed_again, None, [self.table], show_progress="hidden", **private)
         self.two.connect(private)
         self.travelling.connect(self.chosen, rows, self._rows, private)
         gr.on(
@@ -109,6 +115,18 @@ class _ReleasesTab:
             show_progress="hidden",
             **private,
         )
+
+    def _listed(self) -> list[list[str]]:
+        there = shadow.active(self.serving.workspace)
+        live = self.serving.live_id()
+        return wording.release_rows(self.serving.releases(), live, there.release if there else "")
+
+    def _listed_again(self, request: gr.Request) -> Any:
+        try:
+            self.access.admin(request)
+            return self._listed()
+        except OWN_ERRORS:
+            return gr.skip()
 
     def _refresh(self, request: gr.Request) -> Outputs:
         try:
@@ -126,7 +144,7 @@ class _ReleasesTab:
         held = "" if standing is None else f"{release_word_line(standing)} {_PINNED}\n\n"
         return (
             gr.Markdown(held + drawn, visible=bool(drawn)),
-            wording.release_rows(self.serving.releases(), self.serving.live_id()),
+            self._listed(),
             wording.history_rows(self.serving.workspace.releases.history()),
             gr.Button(visible=standing is None),
             gr.Button(visible=standing is not None),
@@ -138,7 +156,7 @@ class _ReleasesTab:
             self.access.admin(request)
             record = self.serving.workspace.releases.release(str(values[row][_ID_COLUMN]))
         except OWN_ERRORS as error:
-            nothing = [gr.skip()] * len(self.judged.components)
+            nothing = [gr.skip()] * len([*self.judged.components, *self.shadow.components])
             return (
                 "",
                 wording.escaped(error),
@@ -160,6 +178,7 @@ class _ReleasesTab:
             gr.Button(interactive=True),
             gr.Column(visible=True),
             *self.judged.shown(judged, wording.base_address(*base_of(request))),
+            *self.shadow.shown(record.id),
         )
 
     def _go_live(self, release: str, reason: str, request: gr.Request) -> Outputs:

@@ -115,11 +115,17 @@ COMPARED_HEADERS = ["slice", "images"] + [
 ]
 
 
-def release_rows(releases: Sequence[ReleaseRecord], live: str | None) -> list[list[str]]:
-    """Returns the table of releases; one row each, in the given order."""
+def release_rows(releases: Sequence[ReleaseRecord], live: str | None, shadow: str = "") -> list[list[str]]:
+    """Returns the table of releases; one row each, in the given order.
+
+    Args:
+        releases: to list.
+        live: id of the one that is.
+        shadow: id of the one that is asked live queries in the shadow; empty when none is.
+    """
     return [
         [
-            "● live" if record.id == live else "",
+            "● live" if record.id == live else "◐ shadow" if record.id == shadow else "",
             record.id,
             record.manifest.parent or "–",
             record.manifest.strategy or "base",

@@ -28,7 +28,7 @@ def run(server: Served, door: str, *arguments: str) -> Any:
 def test_a_candidate_is_put_there_looked_at_and_taken_away(server: Served, door: str) -> None:
     begun = run(server, door, "r2", "--share", "0.5")
     assert begun.exit_code == 0, begun.output
-    assert "is in the shadow since" in begun.stdout
+    assert "has been in the shadow since" in begun.stdout
     assert "asked 50 % of the live queries" in begun.stdout
     twice = run(server, door, "r3")
     assert twice.exit_code != 0

@@ -205,6 +205,8 @@ def test_over_rest_it_begins_and_ends_and_metrics_say_what_it_shows(
     ended = client.post("/v1/releases/r2/shadow/stop", json={"why": "seen enough"}).json()
     assert (ended["is_active"], ended["why"], ended["stopped_by"]) == (False, "seen enough", "local")
     assert ShadowReport.from_json(ended).total is not None
+    assert client.get("/v1/releases/r2").json()["shadow"]["why"] == "seen enough"
+    assert client.get("/v1/releases/r3").json()["shadow"] is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""How far the vectors of two releases have turned, drawn: how angles are spread, a row of bars each."""
+
+from __future__ import annotations
+
+from app.learning.drift import ReleaseDrift
+from app.ui.drawn import Markup, framed_table, tag
+from app.ui.quality_words import named
+from model_updates.drift import Angles
+
+_DRIFT = (
+    ("pictures turned (RAM)", "ram_pictures"),
+    ("texts turned (RAM)", "ram_texts"),
+    ("angles among pictures (SAM)", "sam_pictures"),
+    ("angles among texts (SAM)", "sam_texts"),
+    ("text to its picture (ImAM)", "imam_text_to_image"),
+    ("picture to its text (ImAM)", "imam_image_to_text"),
+)
+
+
+def drift_view(found: ReleaseDrift) -> Markup:
+    """Draws how angles are spread, a row of bars each, with the figures beside."""
+    said = (
+        f"{found.pairs} held-out pairs in {', '.join(map(named, found.languages))}, as {found.before} and "
+        f"{found.after} see them. When both towers turn by the same rotation, only RAM shows it and no search changes; "
+        "ImAM shows what search feels."
+    )
+    rows = [_drift_row(title, getattr(found.drift, name)) for title, name in _DRIFT]
+    return tag(
+        "div",
+        framed_table(("angle", "mean", "how the angles are spread, in degrees", "angles"), rows),
+        tag("p", said),
+    )
+
+
+def _drift_row(title: str, angles: Angles) -> Markup:
+    edges = [f"to {edge:.0f}" for edge in angles.edges] + [f"above {angles.edges[-1]:.0f}"]
+    bars = [
+        tag(
+            "span",
+            f"{share:.0f} %",
+            class_="share",
+            style=f"--strength:{share / 100:.2f}",
+            title=f"{edge}: {share:.1f} %",
+        )
+        for edge, share in zip(edges, angles.shares, strict=True)
+    ]
+    scale = [tag("small", edge) for edge in edges]
+    spread = tag(
+        "div",
+        *(tag("div", bar, word) for bar, word in zip(bars, scale, strict=True)),
+        class_="spread",
+    )
+    mean = "–" if angles.mean is None else f"{angles.mean:.1f}°"
+    return tag(
+        "tr",
+        tag("th", title, scope="row"),
+        tag("td", mean),
+        tag("td", spread),
+        tag("td", f"{angles.count:,}"),
+    )

@@ -1,0 +1,30 @@
+"""What a release has shown in the shadow, drawn: a row a language, with how much it has in common with live."""
+
+from __future__ import annotations
+
+from app.shadow_report import ShadowLine, ShadowReport
+from app.shadow_words import HEADERS, line_cells, shadow_sentences
+from app.ui.drawn import Markup, framed_table, tag
+from app.ui.language_names import english_name
+
+_BAR = 3  # the column before which the bar stands
+
+
+def shadow_view(told: ShadowReport) -> Markup:
+    """Returns where a release stands and what live queries have shown."""
+    lines = [*told.languages, *([told.total] if told.total and len(told.languages) > 1 else [])]
+    header = (*HEADERS[:_BAR], "", *HEADERS[_BAR:])
+    table = [framed_table(header, [_row(line) for line in lines])] if lines else []
+    return tag("div", tag("h2", "In the shadow"), [tag("p", one) for one in shadow_sentences(told)], table)
+
+
+def _row(line: ShadowLine) -> Markup:
+    first, *cells = line_cells(line, english_name)
+    bar = tag("span", " ", class_="amount", style=f"width:{line.overlap:.0f}%")
+    return tag(
+        "tr",
+        tag("th", first, scope="row"),
+        [tag("td", one) for one in cells[: _BAR - 1]],
+        tag("td", bar, class_="wide"),
+        [tag("td", one) for one in cells[_BAR - 1 :]],
+    )
