@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from app.commands import (
     bench,
+    canaries,
     chunks,
     doctor,
     homes,
@@ -165,6 +166,7 @@ for verb in (
     releasing.diff,
     judging.quality,
     judging.feedback,
+    canaries.canaries,
     releasing.drift,
     releasing.promote,
     releasing.rollback,

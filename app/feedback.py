@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -14,11 +15,17 @@ from ingest.errors import UnknownImage
 from ingest.feedback import FeedbackRecord
 from ingest.records import Pin
 
+logger = logging.getLogger(__name__)
+
 _NORMAL_95 = 1.959964
 
 
 class UnknownFeedback(UsageProblem):
     """There is no feedback of this number."""
+
+
+class UnknownCanary(UsageProblem):
+    """No query is pinned in these words and this language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +156,33 @@ def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str 
         )
     workspace.catalog.set_pin(found.query, spoken, picture)
     return Pin(found.query, spoken, picture)
+
+
+def remove_canary(workspace: Workspace, query: str, *, language: str = "", by: str) -> Pin:
+    """Takes a canary away: from then on updates need not keep its picture as the first answer.
+
+    Args:
+        workspace: opened for writing.
+        query: as it was pinned.
+        language: of the query; may be left out where it is pinned in one alone.
+        by: who says so; it is in the log.
+
+    Raises:
+        UnknownCanary: there is none.
+        UsageProblem: it is pinned in several languages, and none was named.
+    """
+    pinned = [one for one in workspace.catalog.pins() if one.query == query]
+    spoken = normalise_language(language) if language else ""
+    found = [one for one in pinned if not spoken or one.language == spoken]
+    languages = ", ".join(one.language for one in pinned)
+    if not found:
+        there = f" in {spoken}; it is one in {languages}." if pinned else "; `canaries` lists those that are."
+        raise UnknownCanary(f"{query[:60]!r} is no canary{there}")
+    if len(found) > 1:
+        raise UsageProblem(f"{query[:60]!r} is a canary in {languages}. Name the language.")
+    workspace.catalog.remove_pin(found[0].query, found[0].language)
+    logger.info("%s took away a canary in %s", by, found[0].language)
+    return found[0]
 
 
 def wilson(successes: float, trials: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, distinct, func, select
+from sqlalchemy import Engine, delete, distinct, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.asked import AskedTable
@@ -314,6 +314,12 @@ class Catalog(ImageQueries):
                     index_elements=["query", "language"], set_={"image_id": image_id}
                 )
             )
+
+    def remove_pin(self, query: str, language: str) -> bool:
+        """Removes a pin; returns whether there was one."""
+        statement = delete(pins).where(pins.c.query == query, pins.c.language == language)
+        with writing(self._engine) as connection:
+            return bool(connection.execute(statement).rowcount)
 
     def pins(self) -> list[Pin]:
         """Returns all pins, sorted by query."""

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from app import errors as app_errors
-from app.feedback import UnknownFeedback
+from app.feedback import UnknownCanary, UnknownFeedback
 from app.server.known_fields import UnknownField
 from app.server.security import NotAllowed
 from app.server.serving import TooBusy
@@ -24,6 +24,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
         404,
         (
             app_errors.UnknownRelease,
+            UnknownCanary,
             UnknownFeedback,
             ingest_errors.UnknownChunk,
             ingest_errors.UnknownJob,

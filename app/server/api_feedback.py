@@ -79,6 +79,13 @@ class PinIt(Strict):
     language: str = Field(default="", max_length=40)
 
 
+class RemoveCanary(Strict):
+    """`POST /v1/canaries/remove`: the query as it was pinned; its language where it is pinned in several."""
+
+    query: str = Field(min_length=1, max_length=2000)
+    language: str = Field(default="", max_length=40)
+
+
 class TakeProposal(Strict):
     """`POST /v1/feedback/proposal`: the ids of the pairs that stay; all without it."""
 
@@ -92,6 +99,20 @@ def pin(
     """Makes what somebody said a canary: updates must keep this picture as the first answer of this query."""
     said = body or PinIt()
     return asdict(reviewing.pin(state, number, image_id=said.image, language=said.language))
+
+
+@router.get("/canaries")
+def canaries(state: State, account: Admin) -> dict[str, Any]:
+    """Lists the queries whose first answer updates must keep."""
+    return {"canaries": [asdict(one) for one in state.workspace.catalog.pins()]}
+
+
+@router.post("/canaries/remove")
+def remove_canary(body: RemoveCanary, state: State, account: Admin) -> dict[str, Any]:
+    """Takes a canary away: updates need not keep its picture any more."""
+    return asdict(
+        feedback.remove_canary(state.workspace, body.query, language=body.language, by=account.name)
+    )
 
 
 @router.get("/feedback/proposal")

@@ -33,6 +33,7 @@ class _FeedbackTab:
         self.number = gr.State(0)
         self.pictures = gr.State([])
         self.picture = gr.State("")
+        self.canary = gr.State(("", ""))
         self._draw_proposal()
         gr.Markdown("## Votes between releases", elem_classes="section")
         self.votes = drawing("feedback-votes")
@@ -40,8 +41,14 @@ class _FeedbackTab:
         self.said = gr.Markdown("", elem_classes="status", elem_id="feedback-said", latex_delimiters=[])
         self.table = _table("Thumbs and votes", words.HEADERS, "feedback-table")
         self._draw_chosen()
-        with gr.Accordion("Canaries: queries whose first answer updates must keep", open=False):
+        with gr.Accordion(
+            "Canaries: queries whose first answer updates must keep", open=False, elem_id="canary-list"
+        ):
             self.pins = _table("Canaries", words.PIN_HEADERS, "canaries")
+            self.canary_said = gr.Markdown(
+                words.CHOOSE_CANARY, elem_classes="status", elem_id="canary-said", latex_delimiters=[]
+            )
+            self.take_away = gr.Button("Take this canary away", interactive=False, elem_id="canary-remove")
 
     def _draw_proposal(self) -> None:
         gr.Markdown("## The proposed chunk", elem_classes="section")
@@ -76,6 +83,9 @@ class _FeedbackTab:
         )  # fmt: skip
         self.grid.select(self._pick, [self.pictures], [self.picture], show_progress="hidden", **private)
         self.pin.click(self._pin, [self.number, self.picture], [self.about, self.pins], **private)
+        canary = [self.canary_said, self.take_away, self.canary]
+        self.pins.select(self._choose_canary, [self.pins], canary, **private)
+        self.take_away.click(self._remove_canary, [self.canary], [*canary, self.pins], **private)
         self.take.click(self._take, [self.pairs], [self.proposed, self.take], **private)
 
     def _everything(self, request: gr.Request) -> Outputs:
@@ -142,6 +152,20 @@ class _FeedbackTab:
         except OWN_ERRORS as error:
             return f"**{wording.escaped(error)}**", gr.skip()
         return words.pinned_line(pinned), words.pin_rows(self.serving.workspace.catalog.pins())
+
+    def _choose_canary(self, rows: list[list[str]], event: gr.SelectData) -> Outputs:
+        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
+        query, language = str(rows[row][0]), str(rows[row][1])
+        return words.chosen_canary_line(query, language), gr.Button(interactive=True), (query, language)
+
+    def _remove_canary(self, canary: tuple[str, str], request: gr.Request) -> Outputs:
+        try:
+            by = self.access.admin(request).name
+            gone = feedback.remove_canary(self.serving.workspace, canary[0], language=canary[1], by=by)
+        except OWN_ERRORS as error:
+            return f"**{wording.escaped(error)}**", gr.skip(), gr.skip(), gr.skip()
+        rows = words.pin_rows(self.serving.workspace.catalog.pins())
+        return words.removed_canary_line(gone), gr.Button(interactive=False), ("", ""), rows
 
     def _take(self, pairs: list[str], request: gr.Request) -> Outputs:
         try:

@@ -21,6 +21,7 @@ NOTHING = (
 )
 NO_VOTES = "Nobody has voted between two releases yet."
 CHOOSE = "Select a row to look at it. The right picture for a query can become a canary: updates must keep it first."
+CHOOSE_CANARY = "Select a canary to take it away: updates need not keep its picture any more."
 CHOOSE_PICTURE = "Choose the right picture below first."
 NO_PAIRS = "No pair is proposed yet. A thumb up on a picture makes one of it and its query."
 SHOWN_ROWS = 500
@@ -99,6 +100,22 @@ def pinned_line(pin: Pin) -> str:
     return (
         f"**“{escaped(pin.query)}” is a canary** in {escaped(english_name(pin.language))}. From the release on that "
         "shows this picture first, no update goes live that does not."
+    )
+
+
+def chosen_canary_line(query: str, language: str) -> str:
+    """Says which canary was chosen, and what taking it away means."""
+    return (
+        f"**“{escaped(query)}”** in {escaped(english_name(language))}. Without it an update may go live that shows "
+        "another picture first."
+    )
+
+
+def removed_canary_line(pin: Pin) -> str:
+    """Says that a canary is gone."""
+    return (
+        f"**“{escaped(pin.query)}” is no canary any more** in {escaped(english_name(pin.language))}. A thumb up or a "
+        "vote in the list above can make it one again."
     )
 
 

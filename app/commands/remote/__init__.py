@@ -1,6 +1,7 @@
 """The verbs that work on a running server, with `--server URL`; named and shown like those that work on a home."""
 
 from app.commands.remote.assistants import mcp
+from app.commands.remote.canaries import canaries
 from app.commands.remote.learning import ingest, remove, update
 from app.commands.remote.searching import compare, search
 from app.commands.remote.shadowing import shadow
@@ -10,5 +11,5 @@ from app.commands.remote.what_is_live import promote, releases, rollback, status
 
 VERBS = (
     *(search, compare, ingest, update, check, gate, accept, withdraw, remove),
-    *(releases, promote, rollback, status, doctor, shadow, mcp),
+    *(releases, promote, rollback, status, doctor, shadow, canaries, mcp),
 )

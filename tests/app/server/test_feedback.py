@@ -161,3 +161,24 @@ def test_what_is_no_feedback_is_refused(client: httpx.Client, body: dict[str, An
     answer = client.post("/v1/feedback", json=body)
     assert answer.status_code == status, answer.text
     assert answer.json()["error"]
+
+
+def test_a_canary_is_taken_away_once_it_is_named_well_enough(server: Served, client: httpx.Client) -> None:
+    catalog = server.serving.workspace.catalog
+    image = _first(client)
+    for language in ("en", "de"):
+        catalog.set_pin("a canary", language, image)
+    listed = client.get("/v1/canaries").json()["canaries"]
+    assert {"query": "a canary", "language": "de", "image_id": image} in listed
+    unclear = client.post("/v1/canaries/remove", json={"query": "a canary"})
+    assert (unclear.status_code, "canary in de, en. Name the language" in unclear.json()["error"]) == (
+        400,
+        True,
+    )
+    gone = client.post("/v1/canaries/remove", json={"query": "a canary", "language": "DE"})
+    assert (gone.status_code, gone.json()["language"]) == (200, "de")
+    wrong = client.post("/v1/canaries/remove", json={"query": "a canary", "language": "de"})
+    assert (wrong.status_code, "it is one in en" in wrong.json()["error"]) == (404, True)
+    assert client.post("/v1/canaries/remove", json={"query": "a canary"}).json()["language"] == "en"
+    assert client.post("/v1/canaries/remove", json={"query": "a canary"}).status_code == 404
+    assert "a canary" not in {one.query for one in catalog.pins()}

@@ -72,3 +72,21 @@ def test_a_person_leaves_a_pair_out_and_takes_the_others_in_as_a_held_chunk(
     texts = {pair.text for pair in workspace.catalog.pairs(chunk=chunk.id)}
     assert "<b>my hut</b>" in texts
     assert "a wrong hut" not in texts
+
+
+def test_a_canary_is_taken_away(measured: Served, judging: Page) -> None:
+    page, catalog = judging, measured.serving.workspace.catalog
+    catalog.set_pin("<i>a canary</i>", "en", catalog.gallery_ids()[0])
+    page.reload()
+    page.get_by_role("tab", name="Feedback").click()
+    settle(page)
+    page.click("#canary-list button.label-wrap")
+    expect(page.locator("#canary-remove")).to_be_disabled()
+    page.locator("#canaries [role=gridcell]").filter(has_text="<i>a canary</i>").first.click()
+    expect(page.locator("#canary-said")).to_contain_text("“<i>a canary</i>” in English")
+    settle(page)
+    page.click("#canary-remove")
+    expect(page.locator("#canary-said")).to_contain_text("is no canary any more")
+    expect(page.locator("#canaries")).not_to_contain_text("a canary")
+    assert "<i>a canary</i>" not in {one.query for one in catalog.pins()}
+    does_not_overflow(page)
