@@ -113,6 +113,23 @@ class UpdateContext:
         return grouped
 
 
+@dataclass(frozen=True)
+class Foresight:
+    """What an update would do, before it is prepared.
+
+    Attributes:
+        epochs: over the chunk.
+        reads_pictures: whether a step runs the image tower.
+        moves_pictures: whether pictures get other vectors.
+        domains: whose; None means all pictures.
+    """
+
+    epochs: int
+    reads_pictures: bool
+    moves_pictures: bool
+    domains: frozenset[str] | None = None
+
+
 OPTIMIZERS = ("adamw", "sgd", "lamb")
 
 
@@ -277,9 +294,9 @@ class Strategy(ABC):
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the default schedule for this encoder, with this strategy's options applied."""
 
-    def foreseen_epochs(self, encoder: Encoder) -> int:
-        """Returns how many epochs an update would take at most; asked before anything is prepared."""
-        return self.schedule(encoder).epochs
+    def foreseen(self, context: UpdateContext) -> Foresight:
+        """Returns what an update would do; asked before anything is prepared, and changes nothing."""
+        return Foresight(self.schedule(context.encoder).epochs, self.reads_pictures, self.touches_image)
 
     def before_epoch(self, epoch: int, batches: Epochs) -> None:  # noqa: B027
         """Runs before each epoch, counted from 0, with the chunk's batches for a pass of the strategy's own."""

@@ -15,17 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from app.learning import going_live
+from app.learning.domains import known_domains
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import UpdateRequest
-from app.learning.pairs import chunk_pairs
+from app.learning.pairs import chunk_pairs, earlier_pairs, known_pairs
 from app.learning.yardstick import Yardstick
 from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.pair import SliceKey, Split
-from ingest.records import JobRecord
+from ingest.records import ChunkRecord, JobRecord
 from model_updates.encoder import Encoder
 from model_updates.options import options_of
+from model_updates.pairs import TrainingPair
 from model_updates.strategies import strategy_named
+from model_updates.strategy import Foresight, UpdateContext
 
 STAGES = ("features", "train", "measure", "embed")
 """What takes time; judging, checking and publishing are counted with what they follow."""
@@ -119,25 +122,63 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
     encoder = workspace.open_encoder(record.version)
     chunk = workspace.catalog.chunk(request.chunk)
     everything = chunk_pairs(workspace, chunk, Split.TRAIN, set(chunk.languages))
-    train = strategy.taught(everything, set(record.manifest.languages), frozenset(encoder.image_routes))
+    domains = known_domains(workspace, record, everything)
+    train = strategy.taught(everything, set(record.manifest.languages), domains)
     taught = frozenset(SliceKey(pair.language, pair.domain) for pair in train)
     captions = Yardstick(workspace, record, chunk.id).slices(record.manifest.languages, taught)
-    epochs = strategy.foreseen_epochs(encoder)
-    moved = len(workspace.catalog.gallery_ids()) if strategy.touches_image else 0
-    work = Work(len(train), len(train) * epochs, sum(len(one.captions) for one in captions), moved)
+    foreseen = strategy.foreseen(_context(workspace, record, encoder, chunk, train, domains))
+    work = Work(
+        features=len(train),
+        train=len(train) * foreseen.epochs,
+        measure=sum(len(one.captions) for one in captions),
+        embed=_moved(workspace, foreseen),
+    )
     past = _past(workspace, name)
     rates = (
-        _rates(past) if past else _tried(workspace, encoder, train, reads_pictures=strategy.reads_pictures)
+        _rates(past) if past else _tried(workspace, encoder, train, reads_pictures=foreseen.reads_pictures)
     )
     return Forecast(
         strategy=name,
         pairs=len(train),
-        epochs=epochs,
+        epochs=foreseen.epochs,
         seconds={stage: round(rates.get(stage, 0.0) * getattr(work, stage), 2) for stage in STAGES},
         peak_bytes=_peak(past, encoder),
         disk_bytes=_disk(workspace, record, encoder, work),
         based_on=_said(past, name),
     )
+
+
+def _context(
+    workspace: Workspace,
+    record: ReleaseRecord,
+    encoder: Encoder,
+    chunk: ChunkRecord,
+    train: Sequence[TrainingPair],
+    domains: frozenset[str],
+) -> UpdateContext:
+    """Returns what a strategy may look at to say what it would do."""
+    validation = chunk_pairs(workspace, chunk, Split.VALIDATION, set(chunk.languages))
+    return UpdateContext(
+        encoder=encoder,
+        pairs=train,
+        learned_languages=frozenset(record.manifest.languages),
+        open_anchor=lambda: encoder,
+        open_previous=lambda: encoder,
+        learned_domains=domains,
+        load_image=workspace.load_image,
+        open_earlier=lambda: earlier_pairs(workspace, record),
+        open_known=lambda: known_pairs(workspace, record, {*train, *validation}),
+    )
+
+
+def _moved(workspace: Workspace, foreseen: Foresight) -> int:
+    """Returns how many pictures of the gallery would get other vectors."""
+    if not foreseen.moves_pictures:
+        return 0
+    gallery = workspace.catalog.gallery_ids()
+    if foreseen.domains is None:
+        return len(gallery)
+    return sum(one.domain in foreseen.domains for one in workspace.catalog.images(gallery).values())
 
 
 def forecast_of(job: JobRecord) -> Forecast | None:

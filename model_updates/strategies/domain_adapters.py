@@ -43,7 +43,15 @@ from model_updates.parts.domain_terms import (
 )
 from model_updates.parts.router import fitted
 from model_updates.prospect import Prospect, listed
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.strategy import (
+    Epochs,
+    Foresight,
+    ParameterGroup,
+    Schedule,
+    Strategy,
+    UpdateContext,
+    check_run,
+)
 from model_updates.towers import is_small
 
 
@@ -215,6 +223,12 @@ class DomainAdapters(Strategy):
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns the adapters."""
         return [ParameterGroup([p for a in self._adapters.values() for p in a.parameters()])]
+
+    def foreseen(self, context: UpdateContext) -> Foresight:
+        """Returns what adapters of the chunk's domains would cost; their pictures alone move."""
+        epochs = self.options.epochs or defaults_for(context.encoder, len(context.pairs)).epochs
+        domains = frozenset(pair.domain for pair in context.pairs)
+        return Foresight(epochs, not maps_features(context.encoder), moves_pictures=True, domains=domains)
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns a warm-up and a cosine."""

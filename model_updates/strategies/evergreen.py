@@ -33,7 +33,15 @@ from model_updates.prospect import Prospect
 from model_updates.strategies.domain_adapters import DomainAdapters, DomainAdaptersOptions
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.new_words import NewWords, NewWordsOptions, has_new_words
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.strategy import (
+    Epochs,
+    Foresight,
+    ParameterGroup,
+    Schedule,
+    Strategy,
+    UpdateContext,
+    check_run,
+)
 
 
 @dataclass(frozen=True)
@@ -193,14 +201,15 @@ class Evergreen(Strategy):
             for group in part.strategy.parameter_groups()
         ]
 
-    def foreseen_epochs(self, encoder: Encoder) -> int:
-        """Returns the most that any part would take: which ones a chunk needs is decided in `before_update`."""
-        parts: tuple[Strategy, ...] = (
-            LanguageTables(self.options.tables()),
-            DomainAdapters(self.options.adapters()),
-            NewWords(self.options.words()),
+    def foreseen(self, context: UpdateContext) -> Foresight:
+        """Returns what those parts would do that the chunk needs."""
+        parts = [part.strategy.foreseen(_narrowed(context, part)) for part in self._compose(context)]
+        return Foresight(
+            epochs=max((part.epochs for part in parts), default=0),
+            reads_pictures=any(part.reads_pictures for part in parts),
+            moves_pictures=any(part.moves_pictures for part in parts),
+            domains=frozenset[str]().union(*(part.domains or () for part in parts)),
         )
-        return max(part.schedule(encoder).epochs for part in parts)
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the first part's schedule, with the epochs of the longest."""

@@ -1,6 +1,6 @@
 """Evergreen: what a chunk brings decides what is taught; no other route changes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.features import NoCache
 from model_updates.pairs import TrainingPair
+from model_updates.strategies.evergreen import Evergreen
 from model_updates.strategy import UpdateContext
 from model_updates.trainer import run_update
 from tests.model_updates.domains import KNOWN_IDS, NEW, NEW_IDS, evolve, known_pairs, new_pairs
@@ -50,6 +51,39 @@ def parts_of(notes: Sequence[str]) -> list[str]:
 def test_what_a_chunk_brings_decides(pairs: list[TrainingPair], parts: list[str]) -> None:
     report = evolve(tiny_encoder(), make_strategy("evergreen"), pairs, known=toy_pairs("en"))
     assert parts_of(report.notes) == parts
+
+
+@pytest.mark.parametrize(
+    ("pairs", "moved"),
+    [
+        (new_pairs("de"), frozenset[str]()),
+        (new_pairs("en"), {NEW}),
+        (BOTH, {NEW}),
+        (WITH_WORDS, frozenset[str]()),
+    ],
+    ids=["a language", "a domain", "both", "words"],
+)
+def test_what_is_foreseen_is_what_is_then_prepared_and_changes_nothing(
+    pairs: list[TrainingPair], moved: Collection[str]
+) -> None:
+    encoder = tiny_encoder()
+    context = replace(
+        context_for(encoder, pairs),
+        learned_domains=frozenset({DOMAIN}),
+        load_image=draw,
+        open_known=lambda: toy_pairs("en"),
+    )
+    strategy, state = Evergreen(), {name: value.clone() for name, value in encoder.state().items()}
+    foreseen = strategy.foreseen(context)
+    assert_same_state(encoder.state(), state)
+    assert (foreseen.moves_pictures, foreseen.domains) == (bool(moved), moved)
+    prepared = Evergreen()
+    prepared.before_update(context)
+    assert prepared.schedule(encoder).epochs == foreseen.epochs
+    assert (prepared.touches_image, prepared.reads_pictures) == (
+        foreseen.moves_pictures,
+        foreseen.reads_pictures,
+    )
 
 
 def grown() -> Encoder:

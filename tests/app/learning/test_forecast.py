@@ -11,13 +11,16 @@ import pytest
 
 from app.forecast_words import compared_sentence, duration, forecast_sentences
 from app.learning.forecast import Forecast, Taken, forecast, forecast_of, seconds_left, taken
+from app.learning.lessons import plan
 from app.learning.outcomes import UpdateRequest
+from app.learning.training import update_context
 from app.workspace import Workspace
 from ingest.errors import UnknownChunk
 from ingest.pair import Split
 from ingest.records import JobRecord
 from model_updates.strategies import STRATEGIES
 from tests.app.server.served import make_home
+from tests.model_updates.tiny import context_for, toy_pairs
 
 STRATEGY = "language-tables"
 EXPECTED = Forecast(
@@ -59,9 +62,21 @@ def test_the_first_update_is_forecast_by_what_the_live_encoder_reads_now(workspa
 
 def test_every_strategy_can_be_forecast_before_anything_is_prepared(workspace: Workspace) -> None:
     encoder = workspace.open_encoder(workspace.releases.release("r1").version)
+    context = context_for(encoder, toy_pairs("de"))
     for kind in STRATEGIES.values():
-        assert kind().foreseen_epochs(encoder) > 0, kind.name
-    assert forecast(workspace, replace(asked(workspace), strategy=None)).strategy == "evergreen"
+        assert kind().foreseen(context).epochs > 0, kind.name
+
+
+def test_evergreen_is_forecast_as_it_is_then_prepared(workspace: Workspace) -> None:
+    request = replace(asked(workspace), strategy=None)
+    found = forecast(workspace, request)
+    record = workspace.releases.release("r1")
+    lesson = plan(workspace, request, record)
+    candidate = workspace.open_encoder(record.version).copy()
+    lesson.strategy.before_update(update_context(workspace, lesson, candidate))
+    assert (found.strategy, found.pairs) == ("evergreen", len(lesson.train))
+    assert found.epochs == lesson.strategy.schedule(candidate).epochs
+    assert (found.seconds["embed"] > 0) == lesson.strategy.touches_image
 
 
 def test_later_ones_by_what_earlier_ones_took(workspace: Workspace) -> None:
