@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -20,9 +20,10 @@ import httpx
 from pydantic import BaseModel, ConfigDict
 
 from app.errors import AppError, UsageProblem
-from ingest.records import FINAL_STATES, ChunkRecord, JobRecord
+from ingest.records import FINAL_STATES, AsidePair, ChunkRecord, JobRecord
 
 if TYPE_CHECKING:
+    from app.inventory import HeldRow, PutAside
     from app.releases.lineage import Node
 
 # A query may wait for a place; an upload of the largest size goes over a slow line.
@@ -32,7 +33,7 @@ _PATIENCE_SECONDS = 60.0
 _USAGE, _HELD, _BUSY = 2, 4, 5
 _EXIT_CODES = {"chunk_held": _HELD, "update_running": _BUSY, "parent_moved": _BUSY, "bad_query": _USAGE}
 
-Record = TypeVar("Record", ChunkRecord, JobRecord)
+Record = TypeVar("Record", ChunkRecord, JobRecord, AsidePair)
 
 
 class ServerAway(AppError):
@@ -283,6 +284,37 @@ class Client:
     def remove(self, chunk: str, *, why: str) -> JobRecord:
         """Withdraws a chunk and starts rebuilding what is live without it."""
         return _record(JobRecord, self.post(f"/v1/chunks/{_part(chunk)}/remove", {"why": why}))
+
+    def held_rows(self, *, limit: int = 100) -> tuple[int, list[HeldRow]]:
+        """Returns how many held rows nobody has decided, and the first of them."""
+        from app.inventory import HeldRow
+
+        answer = self.get("/v1/held", limit=limit)
+        rows = [
+            row | {"pair": _record(AsidePair, row["pair"]) if row["pair"] else None} for row in answer["rows"]
+        ]
+        return int(answer["total"]), [HeldRow(**row) for row in rows]
+
+    def put_aside(self, chunk: str) -> PutAside:
+        """Returns the held and rejected pairs of a chunk's upload."""
+        from app.inventory import PutAside
+
+        answer = self.get(f"/v1/chunks/{_part(chunk)}/aside")
+        pairs = tuple(_record(AsidePair, pair) for pair in answer["pairs"])
+        return PutAside(answer["chunk"], answer["counts"], pairs)
+
+    def decide(
+        self,
+        chunk: str,
+        *,
+        accept: Sequence[int] = (),
+        leave_out: Sequence[int] = (),
+        language: str | None = None,
+        why: str = "",
+    ) -> dict[str, Any]:
+        """Accepts held pairs of a chunk by their numbers, and leaves out others; `sentence` says what was done."""
+        said = {"accept": list(accept), "leave_out": list(leave_out), "language": language, "why": why}
+        return self.post(f"/v1/chunks/{_part(chunk)}/decide", _said(said))
 
     # Updates and jobs
 

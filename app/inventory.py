@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from app.workspace import Workspace
-from ingest.records import ChunkRecord
+from ingest.records import AsidePair, ChunkRecord
+
+if TYPE_CHECKING:  # a client that only needs the records loads no encoder
+    from app.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class HeldRow:
-    """A row of an upload that intake did not take, because a person has to decide; where it stood, and why."""
+    """A row of an upload that intake did not take, because a person has to decide; where it stood, and why.
+
+    `pair` is what was kept of it, None where nothing was: there was no room, or an earlier Perennial held it.
+    """
 
     chunk: str
     name: str
     where: str
     code: str
     sentence: str
+    pair: AsidePair | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """What is kept of the rows of a chunk's upload that were held or rejected; `counts` as `AsideTable.counts`."""
+
+    chunk: str
+    counts: dict[str, int]
+    pairs: tuple[AsidePair, ...]
+
+    def of(self, which: str) -> list[AsidePair]:
+        """Returns those that are `waiting`, `decided` or `rejected`."""
+        if which == "rejected":
+            return [pair for pair in self.pairs if pair.outcome == "rejected"]
+        return [p for p in self.pairs if p.outcome == "held" and bool(p.decided) is (which == "decided")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +57,21 @@ def waiting(workspace: Workspace) -> list[ChunkRecord]:
 
 
 def held_rows(workspace: Workspace, *, limit: int, offset: int = 0) -> tuple[int, list[HeldRow]]:
-    """Returns how many rows intake held, and some of them, those of the newest chunk first."""
+    """Returns how many held rows nobody has decided yet, and some of them, those of the newest chunk first."""
     found = [
-        _row(chunk, row)
+        row
         for chunk in reversed(workspace.catalog.chunks())
         if chunk.standing != "withdrawn"
-        for row in chunk.report.get("rows", ())
-        if row["outcome"] == "held"
+        for row in _held_of(workspace, chunk)
     ]
     return len(found), found[offset : offset + limit]
+
+
+def put_aside(workspace: Workspace, chunk: str) -> PutAside:
+    """Returns the held and rejected pairs of a chunk's upload, in its order; errors as `Catalog.chunk`."""
+    record = workspace.catalog.chunk(chunk)
+    pairs = workspace.catalog.aside.pairs(chunk=record.id)
+    return PutAside(record.id, workspace.catalog.aside.counts(record.id), tuple(pairs))
 
 
 def things(workspace: Workspace, *, limit: int, offset: int = 0) -> tuple[int, list[OneThing]]:
@@ -51,8 +80,19 @@ def things(workspace: Workspace, *, limit: int, offset: int = 0) -> tuple[int, l
     return count, [OneThing(cluster, ids) for cluster, ids in groups]
 
 
-def _row(chunk: ChunkRecord, row: dict[str, Any]) -> HeldRow:
-    return HeldRow(chunk.id, chunk.name, row["where"], row["code"], row["sentence"])
+def _held_of(workspace: Workspace, chunk: ChunkRecord) -> Iterator[HeldRow]:
+    """Yields the pairs that wait, and then the rows of the report of which nothing was kept."""
+    kept = workspace.catalog.aside.pairs(chunk=chunk.id, outcome="held")
+    for pair in kept:
+        if not pair.decided:
+            yield HeldRow(chunk.id, chunk.name, pair.place, pair.code, pair.sentence, pair)
+    known = Counter((pair.place, pair.code) for pair in kept)
+    for row in chunk.report.get("rows", ()):
+        if row["outcome"] == "held":
+            if known[row["where"], row["code"]]:
+                known[row["where"], row["code"]] -= 1
+            else:
+                yield HeldRow(chunk.id, chunk.name, row["where"], row["code"], row["sentence"])
 
 
 def samples(workspace: Workspace, chunk: str, count: int) -> list[tuple[str, str]]:

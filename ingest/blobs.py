@@ -14,6 +14,8 @@ from ingest.storage import Store
 
 _ORIGINAL = b"i"
 _THUMBNAIL = b"t"
+_ASIDE = b"h"  # pictures of pairs that were put aside: nobody finds them, and no pair in the catalog has them
+_ASIDE_THUMBNAIL = b"k"
 _GROUP = 256  # images written together, unless their bytes come to more first
 _GROUP_BYTES = 32 * 1024**2
 
@@ -89,8 +91,28 @@ class BlobStore:
             _key(kind, image_id) for image_id in image_ids for kind in (_ORIGINAL, _THUMBNAIL)
         )
 
-    def _get(self, kind: bytes, image_id: ImageId) -> bytes:
+    def put_aside(self, items: Iterable[tuple[ImageId, bytes | None, bytes]]) -> None:
+        """Stores `(id, original bytes or None, thumbnail bytes)` of pairs that were put aside."""
+        self._store.put_many(_aside_records(items))
+
+    def aside_original(self, image_id: ImageId) -> bytes:
+        """Returns the file of a picture that was put aside, or that was stored since."""
+        return self._get(_ASIDE, image_id, _ORIGINAL)
+
+    def aside_thumbnail(self, image_id: ImageId) -> bytes:
+        """Returns the thumbnail of a picture that was put aside, or that was stored since."""
+        return self._get(_ASIDE_THUMBNAIL, image_id, _THUMBNAIL)
+
+    def drop_aside(self, image_ids: Iterable[ImageId]) -> None:
+        """Deletes pictures that were put aside; ids that were not are no error."""
+        self._store.delete_many(
+            _key(kind, image_id) for image_id in image_ids for kind in (_ASIDE, _ASIDE_THUMBNAIL)
+        )
+
+    def _get(self, kind: bytes, image_id: ImageId, otherwise: bytes | None = None) -> bytes:
         found = self._store.get(_key(kind, image_id))
+        if found is None and otherwise is not None:
+            found = self._store.get(_key(otherwise, image_id))
         if found is None:
             raise UnknownImage(
                 f"No picture with id {image_id[:12]} is stored. Ingest the chunk that holds it again."
@@ -109,6 +131,13 @@ def _groups(items: Iterable[tuple[ImageId, bytes, bytes]]) -> Iterator[dict[Imag
             group, size = {}, 0
     if group:
         yield group
+
+
+def _aside_records(items: Iterable[tuple[ImageId, bytes | None, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    for image_id, original, small in items:
+        yield _key(_ASIDE_THUMBNAIL, image_id), small
+        if original is not None:
+            yield _key(_ASIDE, image_id), original
 
 
 def _records(group: dict[ImageId, tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Engine, delete, distinct, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.aside import AsideTable
 from ingest.asked import AskedTable
 from ingest.caption_search import containing, like
 from ingest.errors import UnknownChunk
@@ -22,7 +23,7 @@ from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
 from ingest.jobs import JobTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
-from ingest.recording import chunk_record, grouped, record_chunk
+from ingest.recording import accept_aside, chunk_record, grouped, record_chunk
 from ingest.records import ChunkRecord, JobRecord, NewChunk, Pin, Recorded
 from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
@@ -44,6 +45,7 @@ class Catalog(ImageQueries):
         asked: how often each language was asked for.
         release_words: what people said of releases.
         shadows: which candidates were asked live queries, too, and how far their answers lay from the live ones.
+        aside: pairs of uploads that were held or rejected.
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
@@ -54,6 +56,7 @@ class Catalog(ImageQueries):
         self.asked = AskedTable(engine)
         self.release_words = ReleaseWordTable(engine)
         self.shadows = ShadowTable(engine)
+        self.aside = AsideTable(engine)
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Catalog:
@@ -274,6 +277,21 @@ class Catalog(ImageQueries):
         """
         with writing(self._engine) as connection:
             return record_chunk(connection, chunk, report_of)
+
+    def accept_aside(self, chunk: NewChunk, ids: Collection[int], *, by: str, why: str) -> Recorded:
+        """Adds held pairs that a person accepts to the chunk of their upload, and keeps who did, in one transaction.
+
+        Args:
+            chunk: the known chunk's id with their images and captions; blobs must be stored already.
+            ids: numbers of the pairs.
+            by: who accepts.
+            why: that person's note; may be empty.
+
+        Raises:
+            BadOption: the chunk was withdrawn meanwhile.
+        """
+        with writing(self._engine) as connection:
+            return accept_aside(connection, chunk, ids, by=by, why=why)
 
     # Jobs and pins
 

@@ -16,10 +16,11 @@ from ingest.images import decode, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, SliceKey, Split, image_id_of
 from ingest.plan import Plan
-from ingest.readers.container import Container, Problem, Row, shown
-from ingest.records import NewImage
+from ingest.readers.container import Pictures, Problem, Row, shown
+from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, top_reasons
 from ingest.sketch import sketch_of
+from ingest.unsettled import Unsettled
 
 Progress = Callable[[int, int | None], None]
 
@@ -35,6 +36,7 @@ class Harvest:
         self.pairs: list[Accepted] = []
         self.rows: list[ReportRow] = []
         self.stored: set[ImageId] = set()  # blobs that this upload brought
+        self.aside: list[NewAside] = []  # rows that can be shown with their pictures, when all is settled
         self._blobs = blobs
         self._uncaptioned: set[ImageId] = set()
         self._known: dict[ImageId, Anchor] = {}
@@ -42,13 +44,14 @@ class Harvest:
         self._same: Sequence[tuple[ImageId, ImageId]] = ()
         self._limits = limits
         self._judge = Judge(language=language, domain=domain, limits=limits)
+        self._unsettled = Unsettled(blobs, language=language, domain=domain, limits=limits)
 
     def reject(self, places: Sequence[str], code: str, sentence: str) -> None:
         """Lists each place as rejected for one reason."""
         self.rows.extend(ReportRow(shown(where), "rejected", code, sentence) for where in places)
 
     def gather(
-        self, container: Container, plan: Plan, progress: Progress | None
+        self, container: Pictures, plan: Plan, progress: Progress | None
     ) -> Iterator[tuple[ImageId, bytes, bytes]]:
         """Judges each picture and yields `(id, original, thumbnail)` of those that have to be stored."""
         unread = dict(plan.rows)
@@ -63,6 +66,7 @@ class Harvest:
                     yield from self._take(name, data, rows)
                 except BadImage as error:
                     self.reject(places, error.code, error.sentence)
+                    self._unsettled.bad_picture(error, rows, places, data)
             if progress is not None:
                 progress(done, max(done, len(plan.rows)))
         for name, rows in unread.items():
@@ -80,17 +84,20 @@ class Harvest:
         for pair in self.pairs:
             if (pair.language, pair.text) in repeated:
                 sentence = "Its caption stands on very many pictures; look whether it belongs to each."
-                self.rows.append(ReportRow(pair.where, "held", "caption_repeated", sentence))
+                self._hold(pair, ReportRow(pair.where, "held", "caption_repeated", sentence))
             else:
                 kept.append(pair)
         self.pairs = self._in_their_splits(kept)
         used = {pair.image_id for pair in self.pairs} | self._uncaptioned
         self.images = {image_id: image for image_id, image in self.images.items() if image_id in used}
-        self.forget(self.stored - used)
-        self.stored &= used
         if not self.images:
+            self.forget(self.stored)
+            self.stored = set()
             reasons = top_reasons(self.rows) or "It holds no picture."
             raise NoValidPair("no_valid_pair", f"Nothing in the upload can be used. {reasons}")
+        self.aside = self._unsettled.kept(self.stored - used)
+        self.forget(self.stored - used)
+        self.stored &= used
 
     def slices(self) -> dict[SliceKey, set[ImageId]]:
         """Returns by slice its captioned pictures."""
@@ -117,8 +124,18 @@ class Harvest:
                 self.images[image_id], split=place.split, group=place.group, cluster=place.cluster
             )
         judged = [judge_split(pair, self.settled[pair.image_id]) for pair in pairs]
-        self.rows.extend(judged)
-        return [pair for pair, row in zip(pairs, judged, strict=True) if row.outcome == "accepted"]
+        kept: list[Accepted] = []
+        for pair, row in zip(pairs, judged, strict=True):
+            if row.outcome == "accepted":
+                self.rows.append(row)
+                kept.append(pair)
+            else:
+                self._hold(pair, row)
+        return kept
+
+    def _hold(self, pair: Accepted, row: ReportRow) -> None:
+        self.rows.append(row)
+        self._unsettled.pair(pair, row, self.images[pair.image_id].domain)
 
     def _claims(self, pairs: Sequence[Accepted]) -> tuple[list[Claim], Copies]:
         stated: dict[ImageId, tuple[Split | None, str | None]] = dict.fromkeys(
@@ -159,7 +176,9 @@ class Harvest:
         decoded = None
         if image_id not in self.images and (record is None or not is_stored):
             decoded = decode(data, self._limits)
-        accepted = self._judge_rows(image_id, name, rows, known, decoded.notes if decoded else ())
+        accepted, refused = self._judge_rows(image_id, name, rows, known, decoded.notes if decoded else ())
+        for entry, row in refused:
+            self._unsettled.row(entry, row, image_id, data, None if accepted else decoded)
         if not accepted:
             return
         size = decoded or record
@@ -179,22 +198,27 @@ class Harvest:
 
     def _judge_rows(
         self, image_id: ImageId, name: str, rows: Sequence[Row], known: str | None, notes: Sequence[str]
-    ) -> bool:
+    ) -> tuple[bool, list[tuple[ReportRow, Row]]]:
+        """Returns whether the picture is needed, and the rows that were held or rejected."""
         if not rows:
             row = self._judge.judge_uncaptioned(image_id, shown(name), known)
             self.rows.append(row)
             if row.outcome == "accepted":
                 self._uncaptioned.add(image_id)
-            return row.outcome == "accepted"
+            return row.outcome == "accepted", []
         pairs: list[Accepted] = []
-        for entry in self._judge.judge(image_id, rows, known):
+        refused: list[tuple[ReportRow, Row]] = []
+        for entry, row_of in zip(self._judge.judge(image_id, rows, known), rows, strict=True):
             if isinstance(entry, Accepted):
                 sentence = " ".join(filter(None, (entry.sentence, _as_sentence(notes))))
                 pairs.append(replace(entry, where=shown(entry.where), sentence=sentence))
-            else:
-                self.rows.append(replace(entry, where=shown(entry.where)))
+                continue
+            said = replace(entry, where=shown(entry.where))
+            self.rows.append(said)
+            if said.outcome != "accepted":
+                refused.append((said, row_of))
         self.pairs.extend(pairs)
-        return bool(pairs)
+        return bool(pairs), refused
 
 
 def _slices(pairs: Sequence[Accepted], images: Mapping[ImageId, NewImage]) -> dict[SliceKey, set[ImageId]]:

@@ -140,6 +140,7 @@ def _record(
         in_gallery=options.in_gallery,
         images=list(harvest.images.values()),
         captions=[(pair.image_id, pair.language, pair.text) for pair in harvest.pairs],
+        aside=harvest.aside,
     )
     share = _english_share(harvest)
     held = {key: len(held_out(harvest.settled, ids)) for key, ids in sorted(harvest.slices().items())}

@@ -48,6 +48,16 @@ STEPS: dict[int, tuple[str, ...]] = {
         "same_first INTEGER NOT NULL, moved FLOAT NOT NULL, stronger INTEGER NOT NULL, weaker INTEGER NOT NULL, "
         "seconds FLOAT NOT NULL, seconds_live FLOAT NOT NULL, PRIMARY KEY (release, against, language))",
     ),
+    6: (
+        "CREATE TABLE aside (seq INTEGER NOT NULL PRIMARY KEY, chunk INTEGER NOT NULL REFERENCES chunks (seq), "
+        "place TEXT NOT NULL, outcome VARCHAR(10) NOT NULL, code VARCHAR(40) NOT NULL, sentence TEXT NOT NULL, "
+        "image_id VARCHAR(64) NOT NULL, language VARCHAR(80) NOT NULL, text TEXT NOT NULL, domain TEXT NOT NULL, "
+        "split TEXT NOT NULL, \"group\" TEXT NOT NULL, decided VARCHAR(10) NOT NULL DEFAULT '', "
+        "decided_by TEXT NOT NULL DEFAULT '', decided_why TEXT NOT NULL DEFAULT '', "
+        "decided_at VARCHAR(32) NOT NULL DEFAULT '')",
+        "CREATE INDEX aside_by_chunk ON aside (chunk)",
+        "CREATE INDEX aside_by_image ON aside (image_id)",
+    ),
 }
 """By schema number, the statements that make the next one of it."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, case, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.aside import decide, put_aside
+from ingest.errors import BadOption
 from ingest.grouping import cluster_of
 from ingest.jobs import now
 from ingest.pair import ImageId
@@ -43,6 +45,7 @@ def record_chunk(
     else:
         settle_withdrawn(connection, chunk.id)
     _show(connection, chunk)
+    put_aside(connection, seq, chunk.aside)
     images_after, pairs_after = _counts(connection)
     recorded = Recorded(
         images_after - images_before,
@@ -55,6 +58,23 @@ def record_chunk(
         values |= {"name": chunk.name, "in_gallery": chunk.in_gallery}
         values |= {"report": report_of(recorded) if report_of is not None else {}}
         connection.execute(update(chunks).where(chunks.c.seq == seq).values(**values))
+    return recorded
+
+
+def accept_aside(
+    connection: Connection, chunk: NewChunk, ids: Collection[int], *, by: str, why: str
+) -> Recorded:
+    """Adds accepted pairs to a known chunk inside a write transaction; see `Catalog.accept_aside`."""
+    query = select(chunks.c.standing).where(chunks.c.id == chunk.id)
+    if connection.execute(query).scalar_one() == WITHDRAWN:
+        raise BadOption(f"Chunk {chunk.id} is withdrawn; take it in again first.")
+    recorded = record_chunk(connection, chunk, None)
+    counted = {
+        "new_pairs": chunks.c.new_pairs + recorded.new_pairs,
+        "new_images": chunks.c.new_images + recorded.new_images,
+    }
+    connection.execute(update(chunks).where(chunks.c.id == chunk.id).values(**counted))
+    decide(connection, ids, "accepted", by=by, why=why)
     return recorded
 
 

@@ -115,10 +115,68 @@ class NewImage:
 
 
 @dataclass(frozen=True, slots=True)
+class AsidePair:
+    """A pair that was put aside.
+
+    Attributes:
+        id: a number; stable.
+        chunk: id of the chunk that its upload became.
+        place: where it stood in the upload.
+        outcome: "held" or "rejected".
+        code: stable name of the reason.
+        sentence: the reason.
+        image_id: of its picture.
+        language: as stated; empty where it was not.
+        text: its caption; of a rejected one no more than its beginning.
+        domain: as stated, for the pair or the whole upload; empty where it was not.
+        split: as stated.
+        group: as stated.
+        decided: one of `ingest.aside.DECISIONS`; empty while nobody has.
+        decided_by: who has.
+        decided_why: that person's note.
+        decided_at: ISO 8601 in UTC.
+    """
+
+    id: int
+    chunk: str
+    place: str
+    outcome: str
+    code: str
+    sentence: str
+    image_id: ImageId
+    language: str
+    text: str
+    domain: str
+    split: str
+    group: str
+    decided: str = ""
+    decided_by: str = ""
+    decided_why: str = ""
+    decided_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewAside:
+    """A row of an upload that was held or rejected, on its way into the catalog; fields as in `AsidePair`."""
+
+    place: str
+    outcome: str
+    code: str
+    sentence: str
+    image_id: ImageId
+    language: str = ""
+    text: str = ""
+    domain: str = ""
+    split: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NewChunk:
     """Everything one intake wants recorded in one transaction.
 
-    `captions` are `(image id, language, text)`; each image id is among `images`.
+    `captions` are `(image id, language, text)`; each image id is among `images`. `aside` are rows that were held or
+    rejected.
     """
 
     id: str
@@ -126,6 +184,7 @@ class NewChunk:
     in_gallery: bool
     images: Sequence[NewImage]
     captions: Sequence[tuple[ImageId, str, str]]
+    aside: Sequence[NewAside] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
 
-SCHEMA = 6
+SCHEMA = 7
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -205,6 +205,29 @@ shadow_counts = Table(
     Column("weaker", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("seconds_live", Float, nullable=False),
+)
+
+aside = Table(
+    "aside",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("chunk", Integer, ForeignKey("chunks.seq"), nullable=False),
+    Column("place", Text, nullable=False),
+    Column("outcome", String(10), nullable=False),
+    Column("code", String(40), nullable=False),
+    Column("sentence", Text, nullable=False),
+    Column("image_id", String(64), nullable=False),  # of a picture that need not be among `images`
+    Column("language", String(80), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("domain", Text, nullable=False),
+    Column("split", Text, nullable=False),
+    Column("group", Text, nullable=False),
+    Column("decided", String(10), nullable=False, server_default=""),
+    Column("decided_by", Text, nullable=False, server_default=""),
+    Column("decided_why", Text, nullable=False, server_default=""),
+    Column("decided_at", String(32), nullable=False, server_default=""),
+    Index("aside_by_chunk", "chunk"),
+    Index("aside_by_image", "image_id"),
 )
 
 _FULL_TEXT = (

@@ -136,6 +136,17 @@ ChunkArgument = Annotated[
     str, typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK", show_default=False)
 ]
 ReasonOption = Annotated[str, _said("--why", says="The reason; it is kept with the chunk.")]
+HeldChunk = Annotated[
+    str | None,
+    typer.Argument(help="A chunk; all that wait when not given.", metavar="[CHUNK]", show_default=False),
+]
+HeldLimit = Annotated[int, typer.Option("--limit", help="Of all chunks, how many.", min=1, max=1000)]
+AcceptedPairs = Annotated[list[int] | None, _said("--accept", says="A held pair, by its number.", min=1)]
+LeftOutPairs = Annotated[list[int] | None, _said("--leave-out", says="A held pair, by its number.", min=1)]
+CaptionLanguage = Annotated[
+    str | None, _said("--language", says="Of accepted captions that state none, such as de.")
+]
+NoteOption = Annotated[str, _said("--why", says="A note; it is kept with the decision.")]
 MeasureOption = Annotated[
     bool, typer.Option("--measure", help="Its held-out pairs measure other updates too.")
 ]

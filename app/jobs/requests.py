@@ -13,6 +13,7 @@ from app.errors import AppError
 from app.jobs import worker
 from app.learning import going_live, removal, standing
 from app.learning.forecast import forecast
+from app.learning.held_pairs import Decided
 from app.learning.outcomes import UpdateRequest
 from app.learning.standing import Withdrawn
 from app.releases.commits import CommitRecord
@@ -157,6 +158,20 @@ def remove_chunk(workspace: Workspace, chunk: str, *, why: str, by: str) -> JobR
     if record.standing != WITHDRAWN:
         standing.withdraw(workspace, record.id, why=why, by=by)
     return worker.submit(workspace.settings, "removal", {"chunk": record.id, "why": why, "by": by})
+
+
+def decision_job(workspace: Workspace, decided: Decided, *, by: str) -> JobRecord | None:
+    """Queues making the pictures of accepted pairs searchable; None when there are none that search does not know.
+
+    Args:
+        workspace: Opened.
+        decided: What was decided.
+        by: Who asks.
+    """
+    if not decided.new_pictures:
+        return None
+    why = f"{decided.new_pictures} pictures of chunk {decided.chunk.id}, whose pairs were accepted"
+    return worker.submit(workspace.settings, "gallery", {"why": why, "by": by})
 
 
 def withdrawal_job(workspace: Workspace, gone: Withdrawn, *, by: str) -> JobRecord | None:

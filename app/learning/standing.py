@@ -58,6 +58,7 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
     require_reason(why, f'python -m app withdraw {record.id} --why "its captions are wrong"')
     before = len(workspace.catalog.gallery_ids())
     record = workspace.catalog.set_standing(record.id, "withdrawn", by=by, why=why)
+    workspace.blobs.drop_aside(workspace.catalog.aside.clear(record.id))
     pictures = before - len(workspace.catalog.gallery_ids())
     learned = tuple(one.id for one in workspace.releases.releases() if record.id in one.manifest.chunks)
     back_to = _last_without(workspace, record.id)

@@ -20,6 +20,7 @@ from app.server import (
     api_compare,
     api_events,
     api_feedback,
+    api_held,
     api_learning,
     api_quality,
     api_releases,
@@ -48,6 +49,7 @@ ROUTERS = (
     api_feedback.router,
     api_releases.router,
     api_upkeep.router,
+    api_held.router,
     api_quality.router,
 )
 _REFUSED: dict[int | str, dict[str, Any]] = {

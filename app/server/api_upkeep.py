@@ -55,14 +55,6 @@ def settings(state: State, account: Admin) -> dict[str, Any]:
     return {"settings": [asdict(one) for one in described(state.settings)]}
 
 
-@router.get("/held")
-def held(state: State, account: Admin, limit: _Limit = 100, offset: _Offset = 0) -> dict[str, Any]:
-    """Returns what waits for a person's word: whole chunks by id, and rows that intake held."""
-    total, rows = inventory.held_rows(state.workspace, limit=limit, offset=offset)
-    chunks = [chunk.id for chunk in inventory.waiting(state.workspace)]
-    return {"chunks": chunks, "total": total, "rows": [asdict(row) for row in rows]}
-
-
 @router.get("/copies")
 def copies(state: State, limit: _Limit = 100, offset: _Offset = 0) -> dict[str, Any]:
     """Returns pictures of the gallery that show one thing, a list for each thing, the longest first."""

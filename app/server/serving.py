@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from app.asked import LanguageCounter
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
-from app.learning import fitting, going_live, lessons, release_words, standing
+from app.learning import fitting, going_live, held_pairs, lessons, release_words, standing
 from app.learning.forecast import Forecast, forecast
+from app.learning.held_pairs import Decided
 from app.learning.outcomes import UpdateRequest
 from app.learning.standing import Withdrawn
 from app.query.filters import Filters
@@ -324,6 +325,25 @@ class Serving:
         if job is not None:
             self.work.follow(job)
         return gone, job
+
+    def decide(
+        self,
+        chunk: str,
+        *,
+        by: str,
+        accept: Sequence[int] = (),
+        leave_out: Sequence[int] = (),
+        language: str | None = None,
+        why: str = "",
+    ) -> tuple[Decided, JobRecord | None]:
+        """Decides on single held pairs (`app.learning.held_pairs.decide`); the job makes new pictures searchable."""
+        decided = held_pairs.decide(
+            self.workspace, chunk, by=by, accept=accept, leave_out=leave_out, language=language, why=why
+        )
+        job = requests.decision_job(self.workspace, decided, by=by)
+        if job is not None:
+            self.work.follow(job)
+        return decided, job
 
     def remove(self, chunk: str, *, why: str, by: str) -> JobRecord:
         """Withdraws a chunk, and starts rebuilding what is live from the last version before it."""

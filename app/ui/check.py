@@ -10,6 +10,7 @@ from app.chunk_words import findings_of
 from app.server.serving import Serving
 from app.ui import report_words, update_words, wording
 from app.ui.access import Access, base_of
+from app.ui.held import HeldPairs
 from app.ui.word import PersonsWord
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
@@ -33,6 +34,7 @@ class CheckStep:
             )
             for n in range(MOST_CARDS)
         ]
+        self.held = HeldPairs(serving, access)
         self.word = PersonsWord(serving, access)
         self.rows = gr.Dataframe(
             headers=update_words.REPORT_HEADERS,
@@ -56,6 +58,10 @@ class CheckStep:
 
     @property
     def _around_word(self) -> list[Any]:
+        return [*self._facts, *self.held.components]
+
+    @property
+    def _facts(self) -> list[Any]:
         return [self.summary, *self.cards, self.rows, self.download, self.go_on]
 
     def connect(self, chunk: gr.State, private: dict[str, Any]) -> None:
@@ -69,7 +75,11 @@ class CheckStep:
         def shown(record: ChunkRecord, request: gr.Request) -> Outputs:
             return self._about(record, wording.base_address(*base_of(request)), None)
 
+        def facts(record: ChunkRecord, request: gr.Request) -> Outputs:
+            return self._facts_of(record, wording.base_address(*base_of(request)), None)
+
         self.word.connect(chunk, self._around_word, shown, private)
+        self.held.connect(chunk, self._facts, facts, private)
 
     def shown(self, chunk: ChunkRecord, base: str, *, embedded: int | None = None) -> Outputs:
         """Returns what the step shows of a chunk.
@@ -82,6 +92,9 @@ class CheckStep:
         return *self._about(chunk, base, embedded), *self.word.shown(chunk)
 
     def _about(self, chunk: ChunkRecord, base: str, embedded: int | None) -> Outputs:
+        return *self._facts_of(chunk, base, embedded), *self.held.shown(chunk, base)
+
+    def _facts_of(self, chunk: ChunkRecord, base: str, embedded: int | None) -> Outputs:
         text, rows = update_words.intake_view(chunk.report, embedded)
         return (
             f"## Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}",

@@ -10,6 +10,7 @@ from app import inventory
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import data_words, wording
 from app.ui.access import Access, base_of
+from app.ui.held import HeldPairs
 from app.ui.word import PersonsWord
 from ingest.records import FINAL_STATES, ChunkRecord
 
@@ -46,6 +47,7 @@ class _DataTab:
             elem_id="chunks",
         )
         self.about = _text("Select a chunk to see what it holds.", "chunk-about", "strip")
+        self.pairs = HeldPairs(serving, access, name="data-")
         self.word = PersonsWord(serving, access, name="data-")
         with gr.Column(visible=False) as self.removing:
             gr.Markdown(data_words.REMOVE_HELP, elem_classes="notice")
@@ -85,10 +87,13 @@ class _DataTab:
         self.table.select(
             self._select,
             [self.table],
-            [self.chosen, self.about, self.removing, *self.word.components],
+            [self.chosen, self.about, self.removing, *self.pairs.components, *self.word.components],
             **private,
         )
-        self.word.connect(self.chosen, self._around, self._after_word, private)
+        around = [*self._around, *self.pairs.components]
+        self.word.connect(self.chosen, around, self._after_word_with_pairs, private)
+        waiting = [*self._around, self.held_line, self.held]
+        self.pairs.connect(self.chosen, waiting, self._after_decision, private)
         watched = [self.job, self.timer, self.removed, self.remove]
         self.remove.click(self._remove, [self.chosen, self.word.why], [*watched, self.word.said], **private)
         self.timer.tick(
@@ -108,13 +113,13 @@ class _DataTab:
             self.access.admin(request)
         except OWN_ERRORS as error:
             return f"**{wording.escaped(error)}**", *([gr.skip()] * 8)
+        return *self._all(), *self._waiting(), *self._things(0, request)
+
+    def _waiting(self) -> Outputs:
+        """What is said of held rows, and their table."""
         total, rows = inventory.held_rows(self.serving.workspace, limit=_HELD_SHOWN)
-        return (
-            *self._all(),
-            data_words.held_line(total, len(rows)),
-            gr.Dataframe(value=data_words.held_rows(rows), visible=bool(rows)),
-            *self._things(0, request),
-        )
+        table = gr.Dataframe(value=data_words.held_rows(rows), visible=bool(rows))
+        return data_words.held_line(total, len(rows)), table
 
     def _all(self) -> Outputs:
         """What is said of all chunks, and their table."""
@@ -136,9 +141,10 @@ class _DataTab:
             self.access.admin(request)
             record = self.serving.workspace.catalog.chunk(str(values[row][0]))
         except OWN_ERRORS as error:
-            kept = [gr.skip()] * len(self.word.components)
+            kept = [gr.skip()] * (len(self.pairs.components) + len(self.word.components))
             return "", f"**{wording.escaped(error)}**", gr.Column(visible=False), *kept
-        return record.id, *self._chunk(record, request), *self.word.shown(record)
+        pairs = self.pairs.shown(record, wording.base_address(*base_of(request)))
+        return record.id, *self._chunk(record, request), *pairs, *self.word.shown(record)
 
     def _chunk(self, record: ChunkRecord, request: gr.Request) -> Outputs:
         workspace = self.serving.workspace
@@ -154,6 +160,13 @@ class _DataTab:
     def _after_word(self, record: ChunkRecord, request: gr.Request) -> Outputs:
         said, rows = self._all()
         return *self._chunk(record, request), rows, said
+
+    def _after_word_with_pairs(self, record: ChunkRecord, request: gr.Request) -> Outputs:
+        pairs = self.pairs.shown(record, wording.base_address(*base_of(request)))
+        return *self._after_word(record, request), *pairs
+
+    def _after_decision(self, record: ChunkRecord, request: gr.Request) -> Outputs:
+        return *self._after_word(record, request), *self._waiting()
 
     # Removing
 

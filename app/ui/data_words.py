@@ -21,7 +21,7 @@ CHUNK_HEADERS = [
     "domains",
     "taken in (UTC)",
 ]
-HELD_HEADERS = ["chunk", "upload", "where", "reason", "what it means"]
+HELD_HEADERS = ["pair", "chunk", "upload", "where", "reason", "what it means"]
 REMOVE_HELP = (
     "Withdrawing a chunk stops it from teaching; what was learned of it stays in the encoder. Removing goes further: "
     "what is live is rebuilt from the last version before this chunk, and what was taught after it is taught again. "
@@ -80,7 +80,17 @@ def chunk_view(
 
 def held_rows(rows: Sequence[HeldRow]) -> list[list[str]]:
     """Returns the table of rows that intake held."""
-    return [[row.chunk, row.name, row.where, row.code.replace("_", " "), row.sentence] for row in rows]
+    return [
+        [
+            str(row.pair.id) if row.pair else "",
+            row.chunk,
+            row.name,
+            row.where,
+            row.code.replace("_", " "),
+            row.sentence,
+        ]
+        for row in rows
+    ]
 
 
 def held_line(total: int, shown: int) -> str:
@@ -89,8 +99,9 @@ def held_line(total: int, shown: int) -> str:
         return "No row of an upload is held."
     some = f" The first {shown:,} are shown; each chunk's report has all of its own." if shown < total else ""
     return (
-        f"{total:,} rows were not taken in, because only a person can say what is right. Correct them as the last "
-        f"column says and upload them again: what is here already counts once.{some}"
+        f"{total:,} rows were not taken in, because only a person can say what is right. Those with a number can be "
+        "decided: select their chunk above. Others correct as the last column says and upload again: what is here "
+        f"already counts once.{some}"
     )
 
 

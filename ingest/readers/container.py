@@ -110,7 +110,19 @@ class Listing:
     notes: list[str] = field(default_factory=list)
 
 
-class Container(Protocol):
+class Pictures(Protocol):
+    """What yields the files of pictures by their names."""
+
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+        """Yields the bytes of each wanted file, in container order, or why it cannot be read.
+
+        Raises:
+            BadUpload: the container turned out to be damaged, or breaks a limit.
+        """
+        ...
+
+
+class Container(Pictures, Protocol):
     """A folder, archive or table that holds or names pictures."""
 
     name: str
@@ -125,14 +137,6 @@ class Container(Protocol):
 
     def locate(self, name: str) -> str | None:
         """Returns the container's own spelling of a normalised relative name, or None for no such file."""
-        ...
-
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
-        """Yields the bytes of each wanted file, in container order, or why it cannot be read.
-
-        Raises:
-            BadUpload: the container turned out to be damaged, or breaks a limit.
-        """
         ...
 
 

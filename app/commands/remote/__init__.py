@@ -2,6 +2,7 @@
 
 from app.commands.remote.assistants import mcp
 from app.commands.remote.canaries import canaries
+from app.commands.remote.held import decide, held
 from app.commands.remote.learning import ingest, remove, update
 from app.commands.remote.searching import compare, search
 from app.commands.remote.shadowing import shadow
@@ -11,5 +12,6 @@ from app.commands.remote.what_is_live import promote, releases, rollback, status
 
 VERBS = (
     *(search, compare, ingest, update, check, gate, accept, withdraw, remove),
+    *(held, decide),
     *(releases, promote, rollback, status, doctor, shadow, canaries, mcp),
 )

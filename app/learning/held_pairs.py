@@ -1,0 +1,153 @@
+"""A person decides on single pairs that intake held: accepted ones join the chunk of their upload, the others stay out.
+
+That is possible until something was taught from the chunk: from then on it is what a release says it learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.errors import UsageProblem
+from app.workspace import Workspace
+from ingest.deciding import accept_pairs
+from ingest.records import FINAL_STATES, AsidePair, ChunkRecord
+from ingest.standing import WITHDRAWN
+
+MOST_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a decision did.
+
+    Attributes:
+        chunk: as it is now.
+        pairs: that were decided, as they stand now.
+        new_pictures: that joined the gallery's chunk and that search does not know yet.
+        sentence: all of it, for people.
+    """
+
+    chunk: ChunkRecord
+    pairs: tuple[AsidePair, ...]
+    new_pictures: int
+    sentence: str
+
+
+def decide(
+    workspace: Workspace,
+    chunk: str,
+    *,
+    by: str,
+    accept: Sequence[int] = (),
+    leave_out: Sequence[int] = (),
+    language: str | None = None,
+    why: str = "",
+) -> Decided:
+    """Accepts some held pairs of a chunk and leaves out others; all of it or nothing.
+
+    Args:
+        workspace: opened for writing.
+        chunk: its id or a unique beginning of it.
+        by: who decides.
+        accept: numbers of pairs that join the chunk.
+        leave_out: numbers of pairs that stay out.
+        language: of accepted captions that state none.
+        why: a note, kept with the decision.
+
+    Raises:
+        UnknownChunk: none or several match.
+        UsageProblem: a pair is none of those that wait, or the chunk has been taught from.
+        BadOption, UnknownLanguage: a pair cannot be taken in as it is.
+    """
+    record = workspace.catalog.chunk(chunk)
+    wanted = _wanted(workspace, record, accept, leave_out)
+    accepted = [pair for pair in wanted if pair.id in set(accept)]
+    left = [pair for pair in wanted if pair.id in set(leave_out)]
+    new_pictures = 0
+    if accepted:
+        require_untaught(workspace, record)
+        brought = accept_pairs(
+            workspace.catalog, workspace.blobs, record, accepted, language=language, by=by, why=why
+        )
+        new_pictures = brought.new_images if record.in_gallery else 0
+    if left:
+        workspace.catalog.aside.decide([pair.id for pair in left], "left_out", by=by, why=why)
+    now = workspace.catalog.aside.named([pair.id for pair in wanted])
+    sentence = _sentence(record, accepted, left, new_pictures)
+    return Decided(workspace.catalog.chunk(record.id), tuple(now), new_pictures, sentence)
+
+
+def require_untaught(workspace: Workspace, chunk: ChunkRecord) -> None:
+    """Refuses to change a chunk's pairs once it has taught, or is teaching.
+
+    Raises:
+        UsageProblem: it has.
+    """
+    learned = [one.id for one in workspace.releases.releases() if chunk.id in one.manifest.chunks]
+    if learned:
+        raise UsageProblem(
+            f"{', '.join(learned)} learned from chunk {chunk.id}, so its pairs stay what they were. Upload these as a "
+            "chunk of their own."
+        )
+    for job in workspace.catalog.jobs(limit=50):
+        if job.kind == "update" and job.arguments.get("chunk") == chunk.id and job.state not in FINAL_STATES:
+            raise UsageProblem(f"Job {job.id} is learning from chunk {chunk.id}. Decide when it has ended.")
+
+
+def _wanted(
+    workspace: Workspace, chunk: ChunkRecord, accept: Sequence[int], leave_out: Sequence[int]
+) -> list[AsidePair]:
+    """Returns the pairs that are named, after refusing what cannot be decided."""
+    asked = {*accept, *leave_out}
+    if not asked:
+        raise UsageProblem("No pair is named: say which to accept, and which to leave out.")
+    if len(asked) > MOST_AT_ONCE:
+        raise UsageProblem(f"{len(asked)} pairs are named; decide at most {MOST_AT_ONCE} at once.")
+    both = sorted({*accept} & {*leave_out})
+    if both:
+        raise UsageProblem(f"Pair {_listed(both)} is named to be accepted and to be left out; say which.")
+    if chunk.standing == WITHDRAWN:
+        raise UsageProblem(f"Chunk {chunk.id} is withdrawn ({chunk.standing_why}): nothing of it is decided.")
+    found = {pair.id: pair for pair in workspace.catalog.aside.named(asked)}
+    strange = sorted(n for n in asked if n not in found or found[n].chunk != chunk.id)
+    if strange:
+        raise UsageProblem(
+            f"Chunk {chunk.id} has no held pair {_listed(strange)}. `python -m app held {chunk.id}` lists those it has."
+        )
+    for pair in found.values():
+        if pair.outcome == "rejected":
+            raise UsageProblem(
+                f"Pair {pair.id} was rejected and cannot be taken in: {pair.sentence} Correct it and upload it again."
+            )
+        if pair.decided == "accepted":
+            raise UsageProblem(
+                f"Pair {pair.id} was accepted already, by {pair.decided_by} ({pair.decided_at[:16]} UTC)."
+            )
+    return list(found.values())
+
+
+def _sentence(
+    chunk: ChunkRecord, accepted: Sequence[AsidePair], left: Sequence[AsidePair], new_pictures: int
+) -> str:
+    said = []
+    if accepted:
+        said.append(
+            f"{_pairs(accepted)} belongs to chunk {chunk.id} now."
+            if len(accepted) == 1
+            else f"{_pairs(accepted)} belong to chunk {chunk.id} now."
+        )
+    if left:
+        said.append(f"{_pairs(left)} {'is' if len(left) == 1 else 'are'} left out.")
+    if new_pictures:
+        said.append(f"New pictures: {new_pictures}; search finds them in a moment.")
+    return " ".join(said)
+
+
+def _pairs(pairs: Sequence[AsidePair]) -> str:
+    ids = [pair.id for pair in pairs]
+    return f"Pair {ids[0]}" if len(ids) == 1 else f"Pairs {_listed(ids)}"
+
+
+def _listed(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids[:10])) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")

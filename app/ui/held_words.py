@@ -1,0 +1,73 @@
+"""The words of held and rejected pairs: a card for each with its picture, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.ui.wording import escaped, moment
+from ingest.records import AsidePair
+
+WHICH = {
+    "waiting": "Waiting for your word",
+    "decided": "Decided",
+    "rejected": "Rejected",
+}
+"""Which pairs of a chunk's upload are shown."""
+HELP = (
+    "Intake did not take these pairs in. What it **held** you can decide, pair by pair, until something was taught "
+    "from this chunk; what it **rejected** has to be corrected and uploaded again."
+)
+_CAPTION_SHOWN = 48
+_DECIDED = {"accepted": "accepted", "left_out": "left out"}
+
+
+def choices(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Returns the menu of what is shown, with how many there are."""
+    found = {
+        "waiting": counts["waiting"],
+        "decided": counts["accepted"] + counts["left_out"],
+        "rejected": counts["rejected"],
+    }
+    return [(f"{label} ({found[which]})", which) for which, label in WHICH.items()]
+
+
+def line(which: str, total: int, first: int, shown: int) -> str:
+    """Says which pairs are shown."""
+    if not total:
+        return {
+            "waiting": "No pair of this chunk waits for your word.",
+            "decided": "Nobody has decided on a pair of this chunk.",
+        }.get(which, "No pair that was rejected can be shown.")
+    return f"{first + 1} to {first + shown} of {total}" if shown < total else ""
+
+
+def cards(pairs: Sequence[AsidePair], base: str) -> str:
+    """Returns a card for each pair: picture, number, caption, why it was not taken in, and who decided what."""
+    return "\n".join(_card(pair, base) for pair in pairs)
+
+
+def labels(pairs: Sequence[AsidePair]) -> list[tuple[str, str]]:
+    """Returns the boxes to tick, a pair each."""
+    return [(f"{pair.id} · {_beginning(pair.text)}", str(pair.id)) for pair in pairs]
+
+
+def _card(pair: AsidePair, base: str) -> str:
+    says = escaped(pair.text) or "a picture without a caption"
+    text = f"“{escaped(pair.text)}”" if pair.text else "no caption"
+    language = f" {escaped(pair.language)}" if pair.language else ""
+    lines = [
+        f"![{says}]({base}/v1/aside/{pair.id}/thumbnail)",
+        f"**{pair.id}** {text}{language}",
+        escaped(pair.sentence),
+        f"*{escaped(pair.place)}*",
+    ]
+    if pair.decided:
+        note = f": {escaped(pair.decided_why)}" if pair.decided_why else ""
+        who = f"{escaped(pair.decided_by)}, {moment(pair.decided_at)} UTC{note}"
+        lines.append(f"**{_DECIDED.get(pair.decided, pair.decided)}** by {who}")
+    return "- " + "  \n  ".join(lines)
+
+
+def _beginning(text: str) -> str:
+    flat = " ".join(text.split()) or "no caption"
+    return flat if len(flat) <= _CAPTION_SHOWN else f"{flat[: _CAPTION_SHOWN - 1]}…"

@@ -1,0 +1,138 @@
+"""Pairs put aside: rows of an upload that were held or rejected, kept so that a person can look and decide.
+
+A held pair joins its chunk when a person accepts it, and stays out when a person leaves it out; both are kept with name
+and time. A rejected one is there to be looked at. How much is kept of one upload is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+
+from ingest.errors import BadOption
+from ingest.jobs import now
+from ingest.pair import ImageId
+from ingest.records import AsidePair, NewAside
+from ingest.schema import aside, chunks, writing
+
+MOST_HELD = 500
+MOST_REJECTED = 100
+MOST_BYTES = 32 * 1024**2
+"""Of one upload: rows, and bytes of held pictures that no accepted pair has. The report lists all rows."""
+DECISIONS = ("accepted", "left_out")
+_TEXTS = ("outcome", "code", "sentence", "image_id", "language", "text", "domain", "split", "group")
+
+
+class AsideTable:
+    """The pairs put aside in the catalog's database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def pairs(
+        self,
+        *,
+        chunk: str | None = None,
+        outcome: str | None = None,
+        is_waiting: bool | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[AsidePair]:
+        """Returns those that all given conditions hold for, of the newest chunk first, in the order of the upload.
+
+        Args:
+            chunk: whole id of a chunk; withdrawn ones are left out unless named.
+            outcome: "held" or "rejected".
+            is_waiting: whether nobody has decided yet.
+            limit: how many.
+            offset: how many are passed over.
+        """
+        query = _query().order_by(chunks.c.seq.desc(), aside.c.seq).limit(limit).offset(offset)
+        query = query.where(chunks.c.id == chunk if chunk else chunks.c.standing != "withdrawn")
+        if outcome is not None:
+            query = query.where(aside.c.outcome == outcome)
+        if is_waiting is not None:
+            query = query.where((aside.c.decided == "") if is_waiting else (aside.c.decided != ""))
+        return self._records(query)
+
+    def counts(self, chunk: str) -> dict[str, int]:
+        """Returns how many pairs of a chunk wait, are accepted, left out or rejected, under these names."""
+        query = (
+            select(aside.c.outcome, aside.c.decided, func.count())
+            .join(chunks, aside.c.chunk == chunks.c.seq)
+            .where(chunks.c.id == chunk)
+            .group_by(aside.c.outcome, aside.c.decided)
+        )
+        found = dict.fromkeys(("waiting", "accepted", "left_out", "rejected"), 0)
+        with self._engine.connect() as connection:
+            for outcome, decided, count in connection.execute(query):
+                found["rejected" if outcome == "rejected" else decided or "waiting"] += count
+        return found
+
+    def named(self, ids: Collection[int]) -> list[AsidePair]:
+        """Returns those of these numbers that there are, in the order of their numbers."""
+        return self._records(_query().where(aside.c.seq.in_(list(ids))).order_by(aside.c.seq))
+
+    def pictures(self, among: Collection[ImageId]) -> set[ImageId]:
+        """Returns which of these pictures a pair of a chunk that is not withdrawn still needs."""
+        query = (
+            select(aside.c.image_id)
+            .join(chunks, aside.c.chunk == chunks.c.seq)
+            .where(aside.c.image_id.in_(list(among)), chunks.c.standing != "withdrawn")
+        )
+        with self._engine.connect() as connection:
+            return {str(image_id) for (image_id,) in connection.execute(query)}
+
+    def decide(self, ids: Collection[int], decision: str, *, by: str, why: str) -> None:
+        """Keeps a person's decision on held pairs, in place of an earlier one."""
+        with writing(self._engine) as connection:
+            decide(connection, ids, decision, by=by, why=why)
+
+    def clear(self, chunk: str) -> set[ImageId]:
+        """Forgets the pairs of a chunk that nobody decided; returns pictures of the chunk that no pair needs now."""
+        with writing(self._engine) as connection:
+            seq = connection.execute(select(chunks.c.seq).where(chunks.c.id == chunk)).scalar_one()
+            of_chunk = select(aside.c.image_id).where(aside.c.chunk == seq)
+            had = {str(image_id) for (image_id,) in connection.execute(of_chunk)}
+            connection.execute(delete(aside).where(aside.c.chunk == seq, aside.c.decided == ""))
+        return had - self.pictures(had)
+
+    def _records(self, query: Any) -> list[AsidePair]:
+        with self._engine.connect() as connection:
+            return [AsidePair(**row._mapping) for row in connection.execute(query)]
+
+
+def put_aside(connection: Connection, chunk_seq: int, pairs: Sequence[NewAside]) -> None:
+    """Writes the pairs of an upload that are not there yet; inside a write transaction."""
+    known = select(aside.c.place, *(aside.c[name] for name in _TEXTS)).where(aside.c.chunk == chunk_seq)
+    there = {tuple(row) for row in connection.execute(known)}
+    rows = [{name: getattr(pair, name) for name in ("place", *_TEXTS)} for pair in pairs]
+    new = [row | {"chunk": chunk_seq} for row in rows if tuple(row.values()) not in there]
+    if new:
+        connection.execute(insert(aside), new)
+
+
+def decide(connection: Connection, ids: Collection[int], decision: str, *, by: str, why: str) -> None:
+    """Writes a decision; inside a write transaction.
+
+    Raises:
+        BadOption: it is no decision, or nobody's.
+    """
+    if decision not in DECISIONS:
+        raise BadOption(f"{decision[:40]!r} is no decision on a pair; use one of {', '.join(DECISIONS)}.")
+    if not by.strip():
+        raise BadOption("A pair is decided by somebody's word: say whose.")
+    values = {"decided": decision, "decided_by": by.strip(), "decided_why": why.strip(), "decided_at": now()}
+    statement = update(aside).where(aside.c.seq.in_(list(ids)))
+    if decision != "accepted":  # what another person accepted meanwhile belongs to its chunk
+        statement = statement.where(aside.c.decided != "accepted")
+    connection.execute(statement.values(**values))
+
+
+def _query() -> Any:
+    names = [field.name for field in fields(AsidePair)[2:]]
+    columns = [aside.c.seq.label("id"), chunks.c.id.label("chunk"), *(aside.c[name] for name in names)]
+    return select(*columns).join(chunks, aside.c.chunk == chunks.c.seq)

@@ -1,0 +1,100 @@
+"""Held pairs that a person accepts: judged like an upload, and added to the chunk that they came with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from ingest.blobs import BlobStore
+from ingest.captions import normalise_language
+from ingest.catalog import Catalog
+from ingest.errors import BadOption, BadUpload, NoValidPair
+from ingest.harvest import Harvest
+from ingest.limits import DEFAULT_LIMITS
+from ingest.plan import Plan
+from ingest.readers.container import Problem
+from ingest.records import AsidePair, ChunkRecord, NewChunk, Recorded
+from ingest.unsettled import as_row
+
+# That one caption stands on many pictures is what the person has judged.
+_LIMITS = replace(DEFAULT_LIMITS, repeated_caption_images=2**62)
+
+
+class _Pictures:
+    """Pictures that were put aside, as a container reads them."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+        """Yields the file of each."""
+        for image_id in wanted:
+            yield image_id, self._blobs.aside_original(image_id)
+
+
+def accept_pairs(
+    catalog: Catalog,
+    blobs: BlobStore,
+    chunk: ChunkRecord,
+    pairs: Sequence[AsidePair],
+    *,
+    language: str | None,
+    by: str,
+    why: str,
+) -> Recorded:
+    """Adds held pairs to their chunk: with the domain and split that their pictures have, checked as any upload is.
+
+    Args:
+        catalog: opened for writing.
+        blobs: the pictures.
+        chunk: of the upload that they came with.
+        pairs: held ones of it.
+        language: of those that state none.
+        by: who accepts them.
+        why: that person's note.
+
+    Returns:
+        What is new.
+
+    Raises:
+        BadOption: one of them cannot be taken in, and the sentence says why; nothing changed.
+        UnknownLanguage: it is no language tag.
+        UnknownImage: the picture of one was not kept.
+    """
+    spoken = normalise_language(language) if language else None
+    silent = [str(pair.id) for pair in pairs if not (pair.language or spoken)]
+    if silent:
+        raise BadOption(
+            f"Pair {', '.join(silent)} states no language: say which language the caption is in, such as de."
+        )
+    known = {
+        image_id
+        for image_id, record in catalog.images({p.image_id for p in pairs}).items()
+        if not record.withdrawn
+    }
+    plan = Plan()
+    for pair in pairs:
+        plan.add(as_row(pair, language=spoken, is_known=pair.image_id in known))
+    harvest = Harvest(catalog, blobs, language=None, domain=None, limits=_LIMITS)
+    try:
+        blobs.put(harvest.gather(_Pictures(blobs), plan, None))
+        harvest.settle()
+    except NoValidPair:
+        pass  # the rows say why
+    except BadUpload:
+        harvest.forget(harvest.stored)
+        raise
+    refused = [f"Pair {row.where}: {row.sentence}" for row in harvest.rows if row.outcome != "accepted"]
+    if refused:
+        harvest.forget(harvest.stored)
+        raise BadOption(f"Nothing was accepted. {' '.join(refused)}")
+    brought = NewChunk(
+        id=chunk.id,
+        name=chunk.name,
+        in_gallery=chunk.in_gallery,
+        images=list(harvest.images.values()),
+        captions=[(pair.image_id, pair.language, pair.text) for pair in harvest.pairs],
+    )
+    recorded = catalog.accept_aside(brought, [pair.id for pair in pairs], by=by, why=why)
+    blobs.drop_aside({pair.image_id for pair in pairs})  # they are stored like any picture now
+    return recorded

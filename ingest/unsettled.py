@@ -1,0 +1,187 @@
+"""What an upload yields that is not taken in: held and rejected rows, with their pictures, while it streams by.
+
+Bounded by `ingest.aside`: what does not fit is in the report alone. Of rejected rows the thumbnail is kept, of held
+ones the picture too, since they may be accepted; a picture that is stored anyway is not kept twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ingest.aside import MOST_BYTES, MOST_HELD, MOST_REJECTED
+from ingest.blobs import BlobStore
+from ingest.captions import UNDETERMINED, normalise_language
+from ingest.checks import Accepted
+from ingest.errors import BadImage, UnknownLanguage
+from ingest.images import DecodedImage, decode, thumbnail
+from ingest.limits import Limits
+from ingest.pair import ImageId, image_id_of
+from ingest.readers.container import Row, shown
+from ingest.records import AsidePair, NewAside
+from ingest.report import ReportRow
+
+_MOST = {"held": MOST_HELD, "rejected": MOST_REJECTED}
+_TEXT_SHOWN = 200
+_CAN_BE_SHOWN = frozenset({"image_too_small", "image_too_long", "image_flat"})
+"""Why a picture may be rejected that is safe to decode all the same."""
+
+
+class Unsettled:
+    """The held and rejected rows of one upload.
+
+    Args:
+        blobs: where pictures are kept.
+        language: of captions that state none; None when that is not known.
+        domain: of pictures that state none.
+        limits: on pictures.
+    """
+
+    def __init__(self, blobs: BlobStore, *, language: str | None, domain: str | None, limits: Limits) -> None:
+        self._blobs = blobs
+        self._language = language
+        self._domain = domain
+        self._limits = limits
+        self._rows: list[NewAside] = []
+        self._counts: Counter[str] = Counter()
+        self._pictures: dict[ImageId, tuple[bytes | None, bytes]] = {}
+        self._bytes = 0
+
+    def row(
+        self, entry: ReportRow, row: Row, image_id: ImageId, data: bytes, decoded: DecodedImage | None
+    ) -> None:
+        """Takes note of a row that was judged and not accepted.
+
+        Args:
+            entry: what the report says of it.
+            row: as the upload states it.
+            image_id: of its picture.
+            data: the picture's file.
+            decoded: the same; None when it is stored already.
+        """
+        if not self._has_room(entry.outcome):
+            return
+        if decoded is not None and not self._keep(image_id, data, decoded, entry.outcome):
+            return
+        is_held = entry.outcome == "held"
+        said = NewAside(entry.where, entry.outcome, entry.code, entry.sentence, image_id)
+        if is_held:
+            said = replace(
+                said,
+                language=self._language_of(row),
+                text=row.caption or "",
+                domain=row.domain or self._domain or "",
+                split=row.split or "",
+                group=row.group or "",
+            )
+        else:
+            said = replace(said, language=_beginning(row.language)[:35], text=_beginning(row.caption))
+        self._note(said)
+
+    def bad_picture(self, error: BadImage, rows: Sequence[Row], places: Sequence[str], data: bytes) -> None:
+        """Takes note of a picture that was rejected, if it can be shown: with its first row, or by its name alone."""
+        if error.code not in _CAN_BE_SHOWN or not self._has_room("rejected"):
+            return
+        lenient = replace(self._limits, shortest_side=1, aspect=self._limits.image_pixels, allow_flat=True)
+        try:
+            decoded = decode(data, lenient)
+        except BadImage:
+            return
+        row = rows[0] if rows else Row(places[0], places[0], None)
+        entry = ReportRow(shown(places[0]), "rejected", error.code, error.sentence)
+        self.row(entry, row, image_id_of(data), data, decoded)
+
+    def pair(self, pair: Accepted, entry: ReportRow, domain: str) -> None:
+        """Takes note of a pair that was held when the whole upload was seen; its picture is stored by then."""
+        if self._has_room(entry.outcome):
+            said = NewAside(entry.where, entry.outcome, entry.code, entry.sentence, pair.image_id)
+            split = pair.split.value if pair.split else ""
+            said = replace(
+                said,
+                language=pair.language,
+                text=pair.text,
+                domain=domain,
+                split=split,
+                group=pair.group or "",
+            )
+            self._note(said)
+
+    def kept(self, leaving: Collection[ImageId]) -> list[NewAside]:
+        """Stores the pictures that nothing else keeps, and returns the rows that can be shown with theirs.
+
+        Args:
+            leaving: pictures in the store that are about to leave it.
+        """
+        ids = list(dict.fromkeys(row.image_id for row in self._rows))
+        stored = dict(zip(ids, self._blobs.contains(ids), strict=True))
+        held = {row.image_id for row in self._rows if row.outcome == "held"}
+        for image_id in ids:
+            if stored[image_id] and image_id not in leaving:
+                self._pictures.pop(image_id, None)
+            elif stored[image_id]:
+                original = self._blobs.original(image_id) if image_id in held else None
+                if self._fits(original):
+                    self._pictures[image_id] = (original, self._blobs.thumbnail(image_id))
+                else:
+                    stored[image_id] = False
+        self._blobs.put_aside((image_id, *picture) for image_id, picture in self._pictures.items())
+        return [row for row in self._rows if stored[row.image_id] or row.image_id in self._pictures]
+
+    def _keep(self, image_id: ImageId, data: bytes, decoded: DecodedImage, outcome: str) -> bool:
+        """Keeps a picture in memory, its file only for a held pair; returns whether there is room for it."""
+        original, small = self._pictures.get(image_id, (None, b""))
+        if outcome == "held" and original is None:
+            if not self._fits(data):
+                return False
+            original = data
+        self._pictures[image_id] = (original, small or thumbnail(decoded.image))
+        return True
+
+    def _fits(self, original: bytes | None) -> bool:
+        size = len(original or b"")
+        if self._bytes + size > MOST_BYTES:
+            return False
+        self._bytes += size
+        return True
+
+    def _has_room(self, outcome: str) -> bool:
+        return self._counts[outcome] < _MOST.get(outcome, 0)
+
+    def _note(self, row: NewAside) -> None:
+        self._counts[row.outcome] += 1
+        self._rows.append(row)
+
+    def _language_of(self, row: Row) -> str:
+        try:
+            language = normalise_language(row.language or "")
+        except UnknownLanguage:  # never of a held row, which was judged
+            language = UNDETERMINED
+        return (self._language or "") if language == UNDETERMINED else language
+
+
+def as_row(pair: AsidePair, *, language: str | None, is_known: bool) -> Row:
+    """Returns a held pair as a row of an upload, without what it was held for.
+
+    Args:
+        pair: that is accepted.
+        language: of its caption, where it states none.
+        is_known: whether its picture is in the catalog, with a domain for good.
+    """
+    return Row(
+        where=str(pair.id),
+        image=pair.image_id,
+        caption=pair.text,
+        language=pair.language or language,
+        domain=None if is_known else pair.domain or None,
+        split=None if pair.code == "split_conflict" else pair.split or None,
+        group=pair.group or None,
+    )
+
+
+def _beginning(text: str | None) -> str:
+    """Returns the first part of any text, printable."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for letter in (text or "")[:_TEXT_SHOWN]
+    )

@@ -1,0 +1,115 @@
+"""A person looks at held and rejected pairs and decides on some, on the Update and on the Data tab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from app.workspace import Workspace
+from tests.app.gate_reports import HOSTILE
+from tests.app.held_upload import put_in
+from tests.app.server.served import Served, make_home, served
+from tests.app.ui.browsing import (
+    CHROMIUM,
+    IN_A_BROWSER,
+    choose,
+    does_not_overflow,
+    is_drawn,
+    open_page,
+    settle,
+)
+from tests.app.ui.test_accessibility import AXE
+
+pytestmark = IN_A_BROWSER
+VIOLATIONS = "async () => (await axe.run(document)).violations.map(one => one.id + one.nodes[0].html)"
+MARKUP = "**2** <3> [4](5) `6`"  # without letters, or its language would be told
+SILENT = (MARKUP, *(str(1000 + n) for n in range(1, 14)))
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A home with a chunk of which 14 pairs wait."""
+    folder = tmp_path_factory.mktemp("held")
+    settings = make_home(folder)
+    with Workspace.open(settings) as workspace:
+        put_in(workspace, folder, seed=400, silent=SILENT)
+    with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(held: Served) -> Iterator[Any]:
+    """Starts after the server: it leaves an event loop running, in which none can be started."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
+def test_the_check_report_shows_the_pictures_of_held_and_rejected_pairs(
+    held: Served, page: Page, width: int, theme: str
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    open_page(page, f"{held.url}/admin/?__theme={theme}")
+    choose(page, "#known", ".zip")
+    page.click("#use-known")
+    cards = page.locator("#aside-cards li")
+    expect(cards).to_have_count(12)
+    is_drawn(page, "#aside-cards img")
+    expect(cards.first).to_contain_text(MARKUP)
+    expect(cards.first).to_contain_text("Its language is not given")
+    assert page.title() == "Perennial · teaching"
+    settle(page)
+    page.click("#aside-after")
+    expect(cards).to_have_count(2)
+    expect(page.locator("#aside-line")).to_contain_text("13 to 14 of 14")
+    settle(page)
+    page.locator("#aside-which").get_by_text("Rejected (1)").click()
+    expect(cards).to_contain_text(["The caption is empty"])
+    is_drawn(page, "#aside-cards img")
+    expect(page.locator("#aside-accept")).to_be_hidden()
+    settle(page)
+    does_not_overflow(page)
+    page.evaluate(AXE)
+    assert page.evaluate(VIOLATIONS) == []
+
+
+def test_a_person_accepts_and_leaves_out_single_pairs(held: Served, page: Page) -> None:
+    catalog = held.serving.workspace.catalog
+    chunk = catalog.chunks()[-1].id
+    open_page(page, f"{held.url}/admin/")
+    page.get_by_role("tab", name="Data").click()
+    page.locator("#chunks [role=gridcell]").first.click()
+    expect(page.locator("#data-aside-cards li")).to_have_count(12)
+    settle(page)
+    page.click("#data-aside-accept")
+    expect(page.locator("#data-aside-said")).to_contain_text("No pair is named")
+    settle(page)
+    page.locator("#data-aside-chosen label").filter(has_text="1001").click()
+    page.click("#data-aside-accept")
+    expect(page.locator("#data-aside-said")).to_contain_text("states no language")
+    settle(page)
+    page.fill("#data-aside-language input, #data-aside-language textarea", "de")
+    page.fill("#data-aside-why input, #data-aside-why textarea", HOSTILE)
+    page.click("#data-aside-accept")
+    expect(page.locator("#data-aside-said")).to_contain_text(f"belongs to chunk {chunk} now")
+    assert catalog.chunk(chunk).languages == {"de": 1, "en": 2}
+    settle(page)
+    page.locator("#data-aside-chosen label").filter(has_text="1002").click()
+    page.click("#data-aside-leave")
+    expect(page.locator("#data-aside-said")).to_contain_text("left out")
+    settle(page)
+    page.locator("#data-aside-which").get_by_text("Decided (2)").click()
+    decided = page.locator("#data-aside-cards li")
+    expect(decided).to_have_count(2)
+    expect(decided.first).to_contain_text("accepted by local")
+    expect(decided.first).to_contain_text(HOSTILE)
+    expect(decided.last).to_contain_text("left out by local")
+    assert page.title() == "Perennial · teaching"
+    assert catalog.aside.counts(chunk) == {"waiting": 12, "accepted": 1, "left_out": 1, "rejected": 1}
