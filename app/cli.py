@@ -131,7 +131,7 @@ app = typer.Typer(
 
 remote_verbs = typer.Typer(add_completion=False)
 for remote_verb in remote.VERBS:
-    remote_verbs.command()(remote_verb)
+    remote_verbs.command(remote_verb.__name__.rstrip("_"))(remote_verb)
 
 
 @app.callback()

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.errors import AppError
-from app.learning.yardstick import trusted_chunks
-from app.releases.store import ReleaseRecord
-from app.search import CompareAnswer
-from app.workspace import Workspace
-from ingest.pair import Split
+
+if TYPE_CHECKING:
+    from app.search import CompareAnswer
 
 MOST_QUERIES = 64
 """That are asked at once."""
-MOST_KNOWN = 100
-"""Held-out captions and canaries among which those that changed most are looked for."""
 
-Ask = Callable[[str], CompareAnswer]
+Ask = Callable[[str], "CompareAnswer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +51,25 @@ class Asked:
     error: AppError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ManyCompared:
+    """Two releases asked the same queries.
+
+    Attributes:
+        a: id of a release.
+        b: id of another.
+        queries: how many were asked.
+        overlap: mean share of hits in common, of the queries that were answered; None when none was.
+        asked: what became of them; where those that changed most were wanted, these, most changed first.
+    """
+
+    a: str
+    b: str
+    queries: int
+    overlap: float | None
+    asked: tuple[Asked, ...]
+
+
 def change_of(compared: CompareAnswer) -> AnswerChange:
     """Returns how far one answer changed."""
     a, b = compared.a, compared.b
@@ -83,8 +98,12 @@ def ask_all(ask: Ask, queries: Iterable[str]) -> list[Asked]:
         ask: compares one query.
         queries: empty ones are left out, and of equal ones all but the first.
     """
-    wanted = dict.fromkeys(" ".join(query.split()) for query in queries)
-    return [_asked(ask, query) for query in wanted if query]
+    return [_asked(ask, query) for query in distinct(queries)]
+
+
+def distinct(queries: Iterable[str]) -> list[str]:
+    """Returns queries without the empty ones, and of equal ones the first."""
+    return list(filter(None, dict.fromkeys(" ".join(query.split()) for query in queries)))
 
 
 def most_changed(asked: Sequence[Asked], most: int) -> list[Asked]:
@@ -101,43 +120,8 @@ def mean_overlap(asked: Sequence[Asked]) -> float | None:
     return sum(overlaps) / len(overlaps) if overlaps else None
 
 
-def known_queries(
-    workspace: Workspace, a: ReleaseRecord, b: ReleaseRecord, *, most: int = MOST_KNOWN
-) -> list[str]:
-    """Returns queries to compare two releases by: the canaries, and of held-out captions a sample.
-
-    The captions are in languages that either has learned, as many of each as of the others, and stay the same from
-    one call to the next. What people asked is not among them: it is nobody else's to read.
-    """
-    pinned = [pin.query for pin in workspace.catalog.pins()][:most]
-    languages = list(dict.fromkeys((*a.manifest.languages, *b.manifest.languages)))
-    trusted = trusted_chunks(workspace, a, b)
-    drawn = {
-        language: sorted(
-            {
-                pair.text
-                for pair in workspace.catalog.pairs(language=language, split=Split.TEST, chunks=trusted)
-            },
-            key=_hash,
-        )
-        for language in languages
-    }
-    turns = max(map(len, drawn.values()), default=0)
-    dealt = [
-        drawn[language][turn]
-        for turn in range(turns)
-        for language in languages
-        if turn < len(drawn[language])
-    ]
-    return list(dict.fromkeys([*pinned, *dealt]))[:most]
-
-
 def _asked(ask: Ask, query: str) -> Asked:
     try:
         return Asked(query, change_of(ask(query)))
     except AppError as error:
         return Asked(query, error=error)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(f"comparison {text}".encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.learning.difference import Difference
+from app.releases.difference import Difference
 from model_updates.gate.report import points
 from model_updates.prospect import listed
 

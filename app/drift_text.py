@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from app.messages import table
 from model_updates.prospect import listed
 
-if TYPE_CHECKING:
-    from app.learning.drift import ReleaseDrift
-    from model_updates.drift import Angles
 
+def drift_lines(found: Mapping[str, Any]) -> list[Any]:
+    """Returns a sentence and two tables: how far the towers turned, and what changed between vectors.
 
-def drift_lines(found: ReleaseDrift) -> list[Any]:
-    """Returns a sentence and two tables: how far the towers turned, and what changed between vectors."""
-    drift = found.drift
+    Args:
+        found: what `GET /v1/drift` has: the fields of `app.learning.drift.ReleaseDrift`.
+    """
+    drift = found["drift"]
     said = (
-        f"{found.pairs} held-out pairs in {listed(found.languages)}, as {found.before} and {found.after} see them. "
+        f"{found['pairs']} held-out pairs in {listed(found['languages'])}, as {found['before']} and {found['after']} "
+        "see them. "
         "Angles in degrees, shares in percent."
     )
-    turned = [("pictures turned (RAM)", drift.ram_pictures), ("texts turned (RAM)", drift.ram_texts)]
+    turned = [("pictures turned (RAM)", drift["ram_pictures"]), ("texts turned (RAM)", drift["ram_texts"])]
     changed = [
-        ("among pictures (SAM)", drift.sam_pictures),
-        ("among texts (SAM)", drift.sam_texts),
-        ("text to its picture, if found (ImAM)", drift.imam_text_to_image),
-        ("picture to its text, if found (ImAM)", drift.imam_image_to_text),
+        ("among pictures (SAM)", drift["sam_pictures"]),
+        ("among texts (SAM)", drift["sam_texts"]),
+        ("text to its picture, if found (ImAM)", drift["imam_text_to_image"]),
+        ("picture to its text, if found (ImAM)", drift["imam_image_to_text"]),
     ]
     return [said, _spread("how far", turned), _spread("change of the angle", changed)]
 
 
-def _spread(title: str, rows: list[tuple[str, Angles]]) -> Any:
-    edges = rows[0][1].edges
+def _spread(title: str, rows: list[tuple[str, Mapping[str, Any]]]) -> Any:
+    edges = rows[0][1]["edges"]
     bins = [f"to {edge:.0f}" for edge in edges] + [f"above {edges[-1]:.0f}"]
     return table(
         (title, "angles", "mean", *bins),
         [
             (
                 name,
-                angles.count,
-                "–" if angles.mean is None else f"{angles.mean:.1f}",
-                *(f"{share:.1f}" for share in angles.shares),
+                angles["count"],
+                "–" if angles["mean"] is None else f"{angles['mean']:.1f}",
+                *(f"{share:.1f}" for share in angles["shares"]),
             )
             for name, angles in rows
         ],

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from app.commands.option_records import SearchOptions
 
 ID_SHOWN = 12
 
@@ -104,3 +107,17 @@ def _captions(answer: ShownAnswer) -> list[Any]:
         for one in answer.captions
     ]
     return [table(("score", "language", "caption", "pictures"), rows)] if rows else []
+
+
+def written_lines(
+    asked: SearchOptions, *, zipped: Callable[[], bytes], tabled: Callable[[], bytes]
+) -> list[str]:
+    """Writes what was found into the files that were asked for; returns a line about each."""
+    from app.messages import plain, size
+
+    lines = []
+    for file, made in ((asked.zip, zipped), (asked.csv, tabled)):
+        if file is not None:
+            written = file.write_bytes(made())
+            lines.append(plain(f"What was found is in {file} ({size(written)})."))
+    return lines

@@ -6,23 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands.options import (
-    GalleryOption,
-    MappingOption,
-    NameOption,
-    ReportOption,
-    SourceArgument,
-    StatedDomain,
-    StatedLanguage,
-)
-from app.commands.terminal import (
-    HomeOption,
-    JsonOption,
-    pairs_of,
-    show,
-    who,
-    workspace_for,
-)
+from app.commands.option_records import IngestOptions, with_options
+from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
 from app.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -32,29 +17,23 @@ if TYPE_CHECKING:
     from ingest.records import ChunkRecord
 
 
-def ingest(  # noqa: PLR0913 - one parameter per option
-    source: SourceArgument,
-    language: StatedLanguage = None,
-    domain: StatedDomain = None,
-    mapping: MappingOption = None,
-    name: NameOption = None,
-    gallery: GalleryOption = True,
-    report: ReportOption = None,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@with_options
+def ingest(asked: IngestOptions, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Take a chunk of pictures and captions in, and make it searchable."""
     from ingest.intake import IntakeOptions
 
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise UsageProblem(f"--report {report}: name a file in a folder that exists. Nothing was taken in.")
-    columns = pairs_of(mapping, "--map", "text=caption")
-    options = IntakeOptions(language=language, domain=domain, mapping=columns, name=name, in_gallery=gallery)
+    options = IntakeOptions(
+        language=asked.language,
+        domain=asked.domain,
+        mapping=asked.columns(),
+        name=asked.name,
+        in_gallery=asked.gallery,
+    )
     with workspace_for(home) as workspace:
-        outcome = add(workspace, source, options, is_quiet=is_json)
+        outcome = add(workspace, asked.source, options, is_quiet=is_json)
         chunk = workspace.catalog.chunk(outcome.report.chunk_id)
-    if report is not None:
-        outcome.report.write_csv(report)
+    if asked.report is not None:
+        outcome.report.write_csv(asked.report)
     document = {
         **outcome.report.to_json(),
         "images_embedded": outcome.images_embedded,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.terminal import HomeOption, JsonOption, settings_for, show
-from app.errors import UsageProblem
+from app.commands.terminal import HomeOption, JsonOption, require_place, settings_for, show
 
 if TYPE_CHECKING:
     from app.doctor.diagnosis import Diagnosis
@@ -43,7 +42,8 @@ def doctor(
     is_json: JsonOption = False,
 ) -> None:
     """Look for everything that can be wrong with a home; nothing is changed."""
-    require_writable(html)
+    if html is not None:
+        require_place(html, "--html")
     settings = settings_for(home)
     from app import messages
     from app.doctor.examination import examine
@@ -55,12 +55,6 @@ def doctor(
             progress=lambda stage: move(stage.name, stage.message, stage.fraction),
         )
     show_examination(str(settings.home), found, fail_on=fail_on, html=html, is_json=is_json)
-
-
-def require_writable(html: Path | None) -> None:
-    """Refuses a page that could not be written, before anything is looked at."""
-    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
-        raise UsageProblem(f"--html {html}: name a file in a folder that exists. Nothing was looked at.")
 
 
 def show_examination(

@@ -2,70 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from app.commands.options import LanguageOption, release_names
-from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
+from app.commands.answers import ID_SHOWN
+from app.commands.options import (
+    ComparedHits,
+    LanguageOption,
+    LeaveOutOption,
+    MetricOption,
+    MostOption,
+    ProposalOption,
+    QueriesOption,
+    ReleaseArgument,
+    ViewOption,
+)
+from app.commands.terminal import HomeOption, JsonOption, require_place, show, workspace_for
+from app.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.asked import AskedLanguage
-    from app.comparison import Asked
-    from app.feedback import Votes
-    from app.proposal import Proposal
-    from app.quality import Measure, QualityTable
-
-_RELEASE = typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names)
+    from app.comparison import Asked, ManyCompared
 
 
 def changes(
-    a: Annotated[str, _RELEASE],
-    b: Annotated[str, _RELEASE],
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            "--queries",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-            help="A file with a query a line; without it canaries and held-out captions are asked.",
-        ),
-    ] = None,
+    a: ReleaseArgument,
+    b: ReleaseArgument,
+    queries: QueriesOption = None,
     language: LanguageOption = "auto",
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many hits are compared.")] = 10,
-    most: Annotated[int, typer.Option("--most", min=1, help="How many answers to show.")] = 20,
+    k: ComparedHits = 10,
+    most: MostOption = 20,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Ask two releases many queries and show which answers changed most."""
     with workspace_for(home) as workspace:
-        from app.comparison import ask_all, known_queries, mean_overlap, most_changed
+        from app.comparison import ManyCompared, ask_all, mean_overlap
+        from app.known_queries import known_queries
         from app.search import Snapshot, compare
 
         first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
-        if queries is None:
-            wanted = known_queries(workspace, first.release, second.release)
-        else:
-            wanted = queries.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        known = known_queries(workspace, first.release, second.release)
+        wanted = known if queries is None else queries_in(queries)
         asked = ask_all(lambda query: compare(first, second, query, language=language, k=k), wanted)
-        changed = most_changed(asked, most)
-        refused = [one for one in asked if one.change is None]
-        overlap = mean_overlap(asked)
+    compared = ManyCompared(
+        first.release.id, second.release.id, len(asked), mean_overlap(asked), tuple(asked)
+    )
+    show_changes(compared, most, is_json=is_json)
+
+
+def queries_in(file: Path) -> list[str]:
+    """Returns the queries of a file, one a line.
+
+    Raises:
+        UsageProblem: there is none in it.
+    """
+    queries = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    if not any(map(str.strip, queries)):
+        raise UsageProblem(f"--queries {file}: there is no query in it. Write one a line.")
+    return queries
+
+
+def show_changes(compared: ManyCompared, most: int, *, is_json: bool) -> None:
+    """Shows the answers that changed most, and what could not be asked."""
+    from app.comparison import most_changed
+    from app.messages import plain
+
+    changed = most_changed(compared.asked, most)
+    refused = [one for one in compared.asked if one.change is None]
     document = {
-        "a": first.release.id,
-        "b": second.release.id,
-        "queries": len(asked),
-        "overlap": overlap,
+        "a": compared.a,
+        "b": compared.b,
+        "queries": compared.queries,
+        "overlap": compared.overlap,
         "changed": [asdict(one.change) for one in changed if one.change is not None],
         "refused": [{"query": one.query, "error": str(one.error)} for one in refused],
     }
-    said = [f"{len(asked)} queries were asked."]
-    if overlap is not None:
-        said.append(f"On average {100 * overlap:.0f} % of the pictures are the same.")
-    said += [f"Refused: {one.error}" for one in refused[:5]]
+    said = [f"{compared.queries} queries were asked."]
+    if compared.overlap is not None:
+        said.append(f"On average {100 * compared.overlap:.0f} % of the pictures are the same.")
+    said += [plain(f"Refused: {one.error}") for one in refused[:5]]
     if len(refused) > 5:
         said.append(f"… and {len(refused) - 5} more were refused.")
     show(is_json, document, *said, _table(changed) if changed else "No answer changed.")
@@ -89,8 +106,8 @@ def _table(changed: list[Asked]) -> Any:
 
 
 def quality(
-    metric: Annotated[str, typer.Option(help="t2i_r1, t2i_r5, t2i_r10 or t2i_mean.")] = "t2i_r10",
-    view: Annotated[str, typer.Option(help="own, mixed or memory.")] = "own",
+    metric: MetricOption = "t2i_r10",
+    view: ViewOption = "own",
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -111,26 +128,34 @@ def quality(
                 "advice": advice(asked),
             },
         }
-    tables = [_slices(table)] if table.lines else ["No release was measured in this view yet."]
-    show(is_json, document, *advice(asked), *tables, *([_asked(asked)] if asked else []))
+    show_quality(document, is_json=is_json)
 
 
-def _slices(found: QualityTable) -> Any:
+def show_quality(document: Mapping[str, Any], *, is_json: bool) -> None:
+    """Shows slices by versions and the languages that are asked for, as `GET /v1/quality` has them."""
+    from app.messages import plain
+
+    table, asked = document["table"], document["asked"]
+    slices = _slices(table) if table["lines"] else "No release was measured in this view yet."
+    languages = [_asked(asked["languages"])] if asked["languages"] else []
+    show(is_json, document, *map(plain, asked["advice"]), slices, *languages)
+
+
+def _slices(found: Mapping[str, Any]) -> Any:
     from app.messages import table
     from model_updates.gate.report import points
 
-    def cell(one: Measure | None) -> str:
+    def cell(one: Mapping[str, Any] | None) -> str:
         if one is None:
             return "–"
-        return f"{one.recall:.1f}" + ("" if one.change is None else f" ({points(one.change)})")
+        return f"{one['recall']:.1f}" + ("" if one["change"] is None else f" ({points(one['change'])})")
 
-    header = ("slice", *(f"{one.release}{' ●' if one.is_live else ''}" for one in found.columns))
-    return table(
-        header, [(f"{line.language}/{line.domain}", *map(cell, line.measures)) for line in found.lines]
-    )
+    columns = [f"{one['release']}{' ●' if one['is_live'] else ''}" for one in found["columns"]]
+    rows = [(f"{line['language']}/{line['domain']}", *map(cell, line["measures"])) for line in found["lines"]]
+    return table(("slice", *columns), rows)
 
 
-def _asked(asked: list[AskedLanguage]) -> Any:
+def _asked(languages: Sequence[Mapping[str, Any]]) -> Any:
     from app.messages import table
 
     header = ("asked in", "queries", "share", "probably nothing found", "learned")
@@ -138,30 +163,26 @@ def _asked(asked: list[AskedLanguage]) -> Any:
         header,
         [
             (
-                one.language,
-                one.queries,
-                f"{100 * one.share:.0f} %",
-                one.unanswered,
-                "yes" if one.is_learned else "no",
+                one["language"],
+                one["queries"],
+                f"{100 * one['share']:.0f} %",
+                one["unanswered"],
+                "yes" if one["is_learned"] else "no",
             )
-            for one in asked
+            for one in languages
         ],
     )
 
 
 def feedback(
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", help="Write the proposed chunk into this zip.", show_default=False),
-    ] = None,
-    leave_out: Annotated[
-        list[str] | None,
-        typer.Option("--leave-out", help="A pair by its id, as listed; may be repeated.", show_default=False),
-    ] = None,
+    to: ProposalOption = None,
+    leave_out: LeaveOutOption = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Show what people said of answers, and the chunk that it proposes."""
+    if to is not None:
+        require_place(to, "--to")
     with workspace_for(home) as workspace:
         from app.asked import language_of
         from app.feedback import votes
@@ -172,31 +193,56 @@ def feedback(
         counted = votes(workspace.catalog.feedback.all())
         found = propose(workspace, lambda text: language_of(text, snapshot))
         document: dict[str, Any] = {"votes": [asdict(one) for one in counted], "proposal": asdict(found)}
-        said = [_voted(one) for one in counted] or ["Nobody has voted between two releases yet."]
         if to is not None:
-            out = {pair.id for pair in chosen_pairs(found, leave_out)} if leave_out else set()
-            pairs = chosen_pairs(found, {pair.id for pair in found.pairs} - out)
-            document["file"] = str(write_proposal(workspace, pairs, to))
-            said.append(f"{len(pairs)} pairs are in {to}. Look at it, then `python -m app ingest {to}`.")
-    show(is_json, document, *said, _proposed(found) if found.pairs else "No pair is proposed yet.")
+            chosen = chosen_pairs(found, kept_pairs(document["proposal"], leave_out))
+            document["file"] = str(write_proposal(workspace, chosen, to))
+            document["written"] = len(chosen)
+    show_feedback(document, is_json=is_json)
 
 
-def _voted(one: Votes) -> str:
-    share = "" if one.share_b is None else f" {one.share_b:.0f} % ({one.low:.0f} to {one.high:.0f} %)"
+def kept_pairs(proposal: Mapping[str, Any], leave_out: Sequence[str] | None) -> set[str]:
+    """Returns the ids of the proposed pairs that stay.
+
+    Raises:
+        UsageProblem: one that is to be left out is not proposed.
+    """
+    ids = {pair["id"] for pair in proposal["pairs"]}
+    strange = sorted(set(leave_out or ()) - ids)
+    if strange:
+        raise UsageProblem(
+            f"Pair {strange[0][:40]!r} is not proposed (any more). Look at the proposal again; it has {len(ids)}."
+        )
+    return ids - set(leave_out or ())
+
+
+def show_feedback(document: Mapping[str, Any], *, is_json: bool) -> None:
+    """Shows votes and proposed pairs, and where they were written."""
+    from app.messages import plain
+
+    said = [_voted(one) for one in document["votes"]] or ["Nobody has voted between two releases yet."]
+    if "file" in document:
+        file, pairs = document["file"], document["written"]
+        said.append(plain(f"{pairs} pairs are in {file}. Look at it, then `python -m app ingest {file}`."))
+    pairs = document["proposal"]["pairs"]
+    show(is_json, document, *said, _proposed(pairs) if pairs else "No pair is proposed yet.")
+
+
+def _voted(one: Mapping[str, Any]) -> str:
+    share = (
+        "" if one["share_b"] is None else f" {one['share_b']:.0f} % ({one['low']:.0f} to {one['high']:.0f} %)"
+    )
     return (
-        f"{one.b} was preferred to {one.a} by {one.for_b} of {one.for_a + one.for_b} votes{share}; "
-        f"ties {one.ties}, both bad {one.both_bad}."
+        f"{one['b']} was preferred to {one['a']} by {one['for_b']} of {one['for_a'] + one['for_b']} votes{share}; "
+        f"ties {one['ties']}, both bad {one['both_bad']}."
     )
 
 
-def _proposed(found: Proposal) -> Any:
+def _proposed(pairs: Sequence[Mapping[str, Any]]) -> Any:
     from app.messages import table
 
     header = ("id", "query", "language", "picture", "split", "up", "down")
+    fields = ("id", "text", "language", "image_id", "split", "up", "down")
     return table(
         header,
-        [
-            (pair.id, pair.text, pair.language, pair.image_id[:12], pair.split, pair.up, pair.down)
-            for pair in found.pairs
-        ],
+        [[pair[name][:ID_SHOWN] if name == "image_id" else pair[name] for name in fields] for pair in pairs],
     )

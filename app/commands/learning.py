@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.chunks import add, added_lines
-from app.commands.options import (
-    CancelOption,
-    DryRunOption,
-    PromoteOption,
-    SeedOption,
-    StatedDomain,
-    StatedLanguage,
-    StrategyOption,
-    StrategyOptions,
-    TaughtChunk,
-    TaughtSource,
-    WhyOption,
-)
+from app.commands.option_records import UpdateOptions, with_options
 from app.commands.terminal import (
     HomeOption,
     JsonOption,
@@ -38,10 +26,6 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from ingest.records import JobRecord
 
-NO_DRY_SOURCE = (
-    "--dry-run looks at a chunk that is in. Take SOURCE in with `ingest`, which teaches nothing, "
-    "and name it with --chunk."
-)
 EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
 
 
@@ -53,68 +37,72 @@ class JobFailed(AppError):
         self.code = str(result.get("code", "JobFailed"))
 
 
-def update(  # noqa: PLR0913 - one parameter per option
-    source: TaughtSource = None,
-    chunk: TaughtChunk = None,
-    language: StatedLanguage = None,
-    domain: StatedDomain = None,
-    strategy: StrategyOption = None,
-    option: StrategyOptions = None,
-    seed: SeedOption = 0,
-    promote: PromoteOption = True,
-    dry_run: DryRunOption = False,
-    why: WhyOption = "",
-    resume: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Go on with a stopped job.", show_default=False)
-    ] = None,
-    cancel: CancelOption = None,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@with_options
+def update(asked: UpdateOptions, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Learn from a chunk; what passes the gate goes live."""
     from app.jobs import worker
-    from app.learning.outcomes import UpdateRequest
 
     settings = settings_for(home)
-    if sum(given is not None for given in (source, chunk, resume, cancel)) != 1:
+    options = checked_options(asked)
+    if asked.cancel is not None:
+        job = worker.cancel(settings, asked.cancel)
+        show(is_json, job_document(job), f"{job.id} is {job.state}. `--resume {job.id}` goes on with it.")
+        return
+    if asked.resume is not None:
+        watch(settings, worker.resume(settings, asked.resume), is_json=is_json)
+        return
+    _check_strategy(asked.strategy, options)
+    if asked.source is not None:
+        worker.refuse_second_update(settings)  # before anything is taken in
+        chunk = _take_in(settings, asked.source, asked.language, asked.domain, is_json)
+    else:
+        chunk = _known(settings, str(asked.chunk))
+    queued = _queued(asked, chunk, options, home, is_json=is_json)
+    if queued is not None:
+        watch(settings, queued, is_json=is_json)
+
+
+def checked_options(asked: UpdateOptions) -> dict[str, str]:
+    """Returns the strategy's options; refuses what cannot be meant, before anything is done."""
+    if sum(one is not None for one in (asked.source, asked.chunk, asked.resume, asked.cancel)) != 1:
         raise UsageProblem(
             "Say what to learn from: a SOURCE to take in, or --chunk ID of one that is in "
-            "(`python -m app status` lists them). --resume JOB and --cancel JOB stand alone."
+            "(`status` lists them). --resume JOB and --cancel JOB stand alone."
         )
-    if cancel is not None:
-        job = worker.cancel(settings, cancel)
-        show(is_json, _document(job), f"{job.id} is {job.state}. `--resume {job.id}` goes on with it.")
-        return
-    if resume is not None:
-        watch(settings, worker.resume(settings, resume), is_json=is_json)
-        return
-    options = pairs_of(option, "--option", "epochs=5")
-    if dry_run and source is not None:
-        raise UsageProblem(NO_DRY_SOURCE)
-    _check_strategy(strategy, options)
-    if source is not None:
-        worker.refuse_second_update(settings)  # before anything is taken in
-    chunk_id = (
-        _take_in(settings, source, language, domain, is_json) if source else _known(settings, str(chunk))
-    )
-    request = UpdateRequest(
-        chunk=chunk_id, strategy=strategy, options=options, seed=seed, promote=promote, why=why, by=who()
-    )
-    from app.learning.fitting import require_fit
+    if asked.dry_run and asked.source is not None:
+        raise UsageProblem(
+            "--dry-run looks at a chunk that is in. Take SOURCE in with `ingest`, which teaches nothing, "
+            "and name it with --chunk."
+        )
+    return pairs_of(asked.option, "--option", "epochs=5")
 
+
+def _queued(
+    asked: UpdateOptions, chunk: str, options: dict[str, str], home: Path | None, *, is_json: bool
+) -> JobRecord | None:
+    """Queues the update and returns its job; with --dry-run, shows what it would take, and queues nothing."""
     with workspace_for(home) as workspace:
         from app.jobs.requests import update_job
+        from app.learning.fitting import require_fit
+        from app.learning.forecast import forecast
+        from app.learning.lessons import choose_strategy
+        from app.learning.outcomes import UpdateRequest
 
+        request = UpdateRequest(
+            chunk=chunk,
+            strategy=asked.strategy,
+            options=options,
+            seed=asked.seed,
+            promote=asked.promote,
+            why=asked.why,
+            by=who(),
+        )
         require_fit(workspace, request)
-        if dry_run:
-            from app.learning.forecast import forecast
-            from app.learning.lessons import choose_strategy
-
-            found = forecast(workspace, request)
-            show_forecast(found, *choose_strategy(workspace, chunk_id), is_json=is_json)
-            return
-        job = update_job(workspace, request)
-    watch(settings, job, is_json=is_json)
+        if not asked.dry_run:
+            return update_job(workspace, request)
+        found = forecast(workspace, request)
+        show_forecast(found, *choose_strategy(workspace, chunk), is_json=is_json)
+        return None
 
 
 def show_forecast(found: Forecast, recommended: str, why: str, *, is_json: bool) -> None:
@@ -237,21 +225,24 @@ def watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
 
 
 def _finish(done: JobRecord, *, is_json: bool) -> None:
-    """Shows how a job ended and leaves with the exit code of its verdict."""
+    resumed = f"`python -m app update --resume {done.id}` goes on with it."
+    show_end(done, otherwise=f"Job {done.id} is {done.state}. {resumed}", is_json=is_json)
+
+
+def show_end(done: JobRecord, *, otherwise: str, is_json: bool) -> None:
+    """Shows how training ended, and leaves with the exit code of its verdict.
+
+    Raises:
+        JobFailed: there is none; with the job's own sentence, or `otherwise`.
+    """
     from app import messages
 
     if done.state not in EXIT_CODES:
-        raise _failure(done)
-    show(is_json, _document(done), *messages.outcome(done))
+        raise JobFailed(done.error or otherwise, done.result)
+    show(is_json, job_document(done), *messages.outcome(done))
     raise typer.Exit(EXIT_CODES[done.state])
 
 
-def _failure(job: JobRecord) -> JobFailed:
-    sentence = (
-        job.error or f"Job {job.id} is {job.state}. `python -m app update --resume {job.id}` goes on with it."
-    )
-    return JobFailed(sentence, job.result)
-
-
-def _document(job: JobRecord) -> dict[str, Any]:
+def job_document(job: JobRecord) -> dict[str, Any]:
+    """Returns a job as `--json` shows it, with what came of it."""
     return {"job": job.id, "state": job.state, "error": job.error, **job.result}

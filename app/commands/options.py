@@ -90,6 +90,35 @@ RerankOption = Annotated[
     bool, typer.Option("--rerank", help="Let the release's fusion encoder order the first 50.")
 ]
 
+OffsetOption = Annotated[int, typer.Option("--offset", help="Pass over so many hits.", min=0)]
+CsvOption = Annotated[Path | None, _said("--csv", says="Write what was found as a table, too.")]
+ZipOption = Annotated[
+    Path | None, _said("--zip", says="Write the pictures with their table into a zip, too; up to 100.")
+]
+
+# Judging
+
+QueriesOption = Annotated[
+    Path | None,
+    _said(
+        "--queries",
+        says="A file with a query a line; without it canaries and held-out captions are asked.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+ComparedHits = Annotated[int, typer.Option("--k", "-k", min=1, help="How many hits are compared.")]
+MostOption = Annotated[int, typer.Option("--most", min=1, max=100, help="How many answers to show.")]
+MetricOption = Annotated[str, typer.Option("--metric", help="t2i_r1, t2i_r5, t2i_r10 or t2i_mean.")]
+ViewOption = Annotated[str, typer.Option("--view", help="own, mixed or memory.")]
+ProposalOption = Annotated[Path | None, _said("--to", says="Write the proposed chunk into this zip.")]
+LeaveOutOption = Annotated[
+    list[str] | None, _said("--leave-out", says="A pair by its id, as listed; may be repeated.")
+]
+DriftPairsOption = Annotated[
+    int, typer.Option("--pairs", min=2, max=2000, help="Most held-out pairs to look at.")
+]
+
 # Taking in and learning
 
 SourceArgument = Annotated[
@@ -128,6 +157,7 @@ DryRunOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of every random choice.", min=0, max=2**31 - 1)]
 PromoteOption = Annotated[bool, typer.Option(help="Make it live when it passes the gate.")]
+ResumeOption = Annotated[str | None, _said("--resume", says="Go on with a stopped job.", metavar="JOB")]
 CancelOption = Annotated[str | None, _said("--cancel", says="Stop a running job.", metavar="JOB")]
 
 # Chunks and releases
@@ -169,5 +199,10 @@ BackToArgument = Annotated[
         show_default=False,
         autocompletion=release_names,
     ),
+]
+ExportOption = Annotated[Path, typer.Option("--to", help="A file, or a folder.")]
+PackageArgument = Annotated[Path, typer.Argument(help="A file that `export` wrote.", show_default=False)]
+SignatureOption = Annotated[
+    str | None, _said("--sha256", says="What its export printed; proves who sent it.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Even if the gate asks for a review.")]

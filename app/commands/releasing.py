@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from app.commands.options import (
     BackToArgument,
+    ComparedHits,
+    DriftPairsOption,
     ForceOption,
     LanguageOption,
     LineageOption,
@@ -21,6 +22,7 @@ from app.commands.terminal import HomeOption, JsonOption, settings_for, show, wh
 
 if TYPE_CHECKING:
     from app.releases.commits import CommitRecord
+    from app.releases.difference import Difference
     from app.workspace import Workspace
 
 
@@ -110,7 +112,7 @@ def compare(
     b: ReleaseArgument,
     query: TextArgument,
     language: LanguageOption = "auto",
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many.")] = 10,
+    k: ComparedHits = 10,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -138,12 +140,18 @@ def diff(
 ) -> None:
     """Show what two releases differ in: what they know, what is read and seen differently, recall."""
     with workspace_for(home) as workspace:
-        from app.difference_words import SLICE_HEADERS, difference_sentences, slice_rows
         from app.learning.difference import difference_between
-        from app.messages import plain, table
 
         found = difference_between(workspace, a, b)
-        rows = slice_rows(found)
+    show_difference(found, is_json=is_json)
+
+
+def show_difference(found: Difference, *, is_json: bool) -> None:
+    """Shows what two releases differ in."""
+    from app.difference_words import SLICE_HEADERS, difference_sentences, slice_rows
+    from app.messages import plain, table
+
+    rows = slice_rows(found)
     said = [plain(one) for one in difference_sentences(found)]
     shown = [table(SLICE_HEADERS, rows, title="Mean of R@1, R@5 and R@10 in percent")] if rows else []
     show(is_json, asdict(found), f"A {found.a}, B {found.b}", *said, *shown)
@@ -152,17 +160,23 @@ def diff(
 def drift(
     a: ReleaseArgument,
     b: ReleaseArgument,
-    pairs: Annotated[int, typer.Option("--pairs", min=2, help="Most held-out pairs to look at.")] = 2000,
+    pairs: DriftPairsOption = 2000,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Show how far the vectors of two releases have turned, and whether both towers turned together."""
     with workspace_for(home) as workspace:
-        from app.drift_text import drift_lines
         from app.learning.drift import drift_between
 
-        found = drift_between(workspace, a, b, most=pairs)
-    show(is_json, asdict(found), *drift_lines(found))
+        found = asdict(drift_between(workspace, a, b, most=pairs))
+    show_drift(found, is_json=is_json)
+
+
+def show_drift(found: Mapping[str, Any], *, is_json: bool) -> None:
+    """Shows how far two releases lie apart, as `GET /v1/drift` has it."""
+    from app.drift_text import drift_lines
+
+    show(is_json, found, *drift_lines(found))
 
 
 def _show_commit(workspace: Workspace, commit: CommitRecord, is_json: bool) -> None:

@@ -6,112 +6,99 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from app.commands.answers import ID_SHOWN, ShownAnswer, ShownCaption, ShownHit, answer_parts
-from app.commands.options import (
-    AskedRelease,
-    CaptionedFilter,
-    CaptionFilter,
-    CaptionsInOption,
-    CaptionsOption,
-    ChunkFilter,
-    CursorOption,
-    DomainFilter,
-    ExplainOption,
-    FoldOption,
-    HitsOption,
-    LanguageOption,
-    LeastOption,
-    LikeOption,
-    ModeOption,
-    PinOption,
-    QueryArgument,
-    RerankOption,
-    SinceFilter,
-    TranslationOption,
-    UntilFilter,
+from app.commands.answers import (
+    ID_SHOWN,
+    ShownAnswer,
+    ShownCaption,
+    ShownHit,
+    answer_parts,
+    written_lines,
 )
+from app.commands.option_records import SearchOptions, with_options
 from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
 from app.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.query.question import QueryAnswer
+    from app.query.filters import Filters
+    from app.query.question import QueryAnswer, Question
     from app.search import Answer, Snapshot
+    from app.settings import Settings
     from app.workspace import Workspace
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
-def search(  # noqa: PLR0913 - one parameter per option
-    query: QueryArgument = None,
-    language: LanguageOption = "auto",
-    translation: TranslationOption = "",
-    k: HitsOption = None,
-    like: LikeOption = None,
-    mode: ModeOption = "vectors",
-    domain: DomainFilter = None,
-    captioned: CaptionedFilter = None,
-    chunk: ChunkFilter = None,
-    since: SinceFilter = None,
-    until: UntilFilter = None,
-    caption: CaptionFilter = "",
-    fold: FoldOption = False,
-    page: CursorOption = "",
-    least: LeastOption = None,
-    captions: CaptionsOption = 0,
-    captions_in: CaptionsInOption = None,
-    explain: ExplainOption = False,
-    release: AskedRelease = None,
-    pin: PinOption = False,
-    rerank: RerankOption = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@with_options
+def search(asked: SearchOptions, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Search pictures by texts, by pictures, or by both."""
+    asked.check()
     with workspace_for(home) as workspace:
-        from app.query.filters import Filters
         from app.query.finder import Finder
-        from app.query.grammar import Kind, Term
-        from app.query.parts import query_terms, read_file, read_pictures
-        from app.query.question import Mode, Question
-        from app.query.relevance import Relevance
 
-        settings = workspace.settings
-        # Words that a shell has split; a lone + or - of theirs is an operator as in one argument.
-        asked = " ".join(query or [])
-        terms = query_terms(asked, longest=settings.max_query_characters) if asked or not like else ()
-        question = Question(
-            (*terms, *(Term(Kind.ITEM, one.removeprefix("#").lower()) for one in like or [])),
-            read_pictures(terms, read_file),
-            language=language,
-            translation=translation,
-            filters=Filters(
-                languages=tuple(captioned or ()),
-                domains=tuple(domain or ()),
-                chunks=tuple(chunk or ()),
-                since=since.date() if since else None,
-                until=until.date() if until else None,
-                caption=caption,
-            ),
-            k=k or settings.default_k,
-            cursor=page,
-            mode=_one_of(Mode, mode, "--mode"),
-            least=_one_of(Relevance, least, "--min-relevance") if least else None,
-            captions=captions,
-            caption_languages=tuple(captions_in or ()),
-            fold=fold,
-            rerank=rerank,
-            explain=explain,
-        )
-        if pin and [(term.kind, term.weight) for term in question.terms] != [(Kind.TEXT, 1.0)]:
-            raise UsageProblem("Only a query that is one text can be pinned.")
-        answer = Finder(workspace).find(_snapshot(workspace, release, page), question)
-        shown = answer_parts(_shown(workspace, answer))
-        if pin:
+        question = _question(asked, workspace.settings)
+        snapshot = _snapshot(workspace, asked.release, asked.page)
+        answer = Finder(workspace).find(snapshot, question)
+        shown = [*answer_parts(_shown(workspace, answer)), *_files(workspace, asked, answer)]
+        if asked.pin:
             shown.append(_pin(workspace, answer))
-        document = asdict(answer)
-        # What `--json` writes is read by programs: an embedding of theirs need not come back.
-        document["terms"] = [{k: v for k, v in term.items() if k != "vector"} for term in document["terms"]]
-        show(is_json, document, *shown)
+    document = asdict(answer)
+    # What `--json` writes is read by programs: an embedding of theirs need not come back.
+    document["terms"] = [{k: v for k, v in term.items() if k != "vector"} for term in document["terms"]]
+    show(is_json, document, *shown)
+
+
+def _question(asked: SearchOptions, settings: Settings) -> Question:
+    from app.query.grammar import Kind, Term
+    from app.query.parts import query_terms, read_file, read_pictures
+    from app.query.question import Mode, Question
+    from app.query.relevance import Relevance
+
+    text = asked.text
+    terms = query_terms(text, longest=settings.max_query_characters) if text or not asked.like else ()
+    if asked.pin and ([(term.kind, term.weight) for term in terms] != [(Kind.TEXT, 1.0)] or asked.like):
+        raise UsageProblem("Only a query that is one text can be pinned.")
+    return Question(
+        (*terms, *(Term(Kind.ITEM, one) for one in asked.items)),
+        read_pictures(terms, read_file),
+        language=asked.language,
+        translation=asked.translation,
+        filters=_filters(asked),
+        k=asked.k or settings.default_k,
+        cursor=asked.page,
+        offset=asked.offset,
+        mode=_one_of(Mode, asked.mode, "--mode"),
+        least=_one_of(Relevance, asked.least, "--min-relevance") if asked.least else None,
+        captions=asked.captions,
+        caption_languages=tuple(asked.captions_in or ()),
+        fold=asked.fold,
+        rerank=asked.rerank,
+        explain=asked.explain,
+    )
+
+
+def _filters(asked: SearchOptions) -> Filters:
+    from app.query.filters import Filters
+
+    return Filters(
+        languages=tuple(asked.captioned or ()),
+        domains=tuple(asked.domain or ()),
+        chunks=tuple(asked.chunk or ()),
+        since=asked.since.date() if asked.since else None,
+        until=asked.until.date() if asked.until else None,
+        caption=asked.caption,
+    )
+
+
+def _files(workspace: Workspace, asked: SearchOptions, answer: QueryAnswer) -> list[str]:
+    """Writes what was found into the files that were asked for, and says where it is."""
+    from app.query.results import archive, table
+
+    found = [(hit.image_id, hit.score) for hit in answer.hits]
+    return written_lines(
+        asked,
+        zipped=lambda: archive(workspace, found, first=answer.first),
+        tabled=lambda: table(workspace, found, first=answer.first),
+    )
 
 
 def _one_of(kind: type[Choice], name: str, option: str) -> Choice:

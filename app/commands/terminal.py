@@ -69,6 +69,16 @@ def show(is_json: bool, document: object, *parts: Any) -> None:
         out.print(part)
 
 
+def require_place(file: Path, option: str) -> None:
+    """Refuses a file that could not be written, before anything is done.
+
+    Raises:
+        UsageProblem: it is a folder, or its folder is not there.
+    """
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise UsageProblem(f"{option} {file}: name a file in a folder that exists. Nothing was done.")
+
+
 def pairs_of(given: list[str] | None, option: str, example: str) -> dict[str, str]:
     """Reads a repeatable `name=value` option.
 

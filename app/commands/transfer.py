@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from app.commands.options import ExportOption, PackageArgument, ReleaseArgument, SignatureOption
 from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
 
 
 def export(
-    release: Annotated[str, typer.Argument(help="A release, such as r3.", show_default=False)],
-    to: Annotated[Path, typer.Option("--to", help="A file, or a folder.")] = Path(),
+    release: ReleaseArgument,
+    to: ExportOption = Path(),
     open_clip: Annotated[
         bool,
         typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip."),
@@ -24,9 +26,10 @@ def export(
     """Write a release into one file for another home, or its encoder for plain open_clip."""
     with workspace_for(home) as workspace:
         from app.learning.transfer import export_release, export_to_open_clip
-        from app.messages import size
 
         if open_clip:
+            from app.messages import size
+
             folder = export_to_open_clip(workspace, release, to)
             opened = f'open_clip.create_model_and_transforms("local-dir:{folder.path.absolute()}")'
             said = [
@@ -36,20 +39,26 @@ def export(
             show(is_json, asdict(folder), *said)
             return
         written = export_release(workspace, release, to)
+    show_export(asdict(written), is_json=is_json)
+
+
+def show_export(written: Mapping[str, Any], *, is_json: bool) -> None:
+    """Shows where a package is and by what it is signed: the fields of `app.learning.transfer.Exported`."""
+    from app.messages import plain, size
+
+    path, sha256 = Path(written["path"]), written["sha256"]
     show(
         is_json,
-        asdict(written),
-        f"{written.release} is in {written.path} ({size(written.bytes)}).",
-        f"Tell the receiver by another way: {written.sha256}",
-        f"There: `python -m app import {written.path.name} --sha256 {written.sha256}`",
+        written,
+        plain(f"{written['release']} is in {path} ({size(written['bytes'])})."),
+        f"Tell the receiver by another way: {sha256}",
+        plain(f"There: `python -m app import {path.name} --sha256 {sha256}`"),
     )
 
 
 def import_(
-    source: Annotated[Path, typer.Argument(help="A file that `export` wrote.", show_default=False)],
-    sha256: Annotated[
-        str | None, typer.Option(help="What its export printed; proves who sent it.", show_default=False)
-    ] = None,
+    source: PackageArgument,
+    sha256: SignatureOption = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -65,15 +74,23 @@ def import_(
                 sha256=sha256,
                 progress=lambda stage: move(stage.name, stage.message, stage.fraction),
             )
+    show_import(asdict(came), is_signed=sha256 is not None, is_json=is_json)
+
+
+def show_import(came: Mapping[str, Any], *, is_signed: bool, is_json: bool) -> None:
+    """Shows what came: the fields of `app.learning.transfer.Imported`."""
+    from app.messages import plain
+
+    name, count = came["release"], came["images_embedded"]
     said = [
-        f"{came.origin} is here as {came.release}, not live; {came.images_embedded} pictures were embedded.",
-        f"Languages: {', '.join(came.languages)}",
-        f"Look at it with `python -m app search WORDS --release {came.release}` and `compare`, then "
-        f"`python -m app promote {came.release}`.",
+        f"{came['origin']} is here as {name}, not live; {count} pictures were embedded.",
+        f"Languages: {', '.join(came['languages'])}",
+        f"Look at it with `python -m app search WORDS --release {name}` and `compare`, then "
+        f"`python -m app promote {name}`.",
     ]
-    if sha256 is None:
+    if not is_signed:
         said.insert(
             1,
             "Its parts are as its manifest says; --sha256 would have proved that it is the one that was sent.",
         )
-    show(is_json, asdict(came), *said)
+    show(is_json, came, *map(plain, said))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import Any
 
 from app.commands.options import ReleaseArgument, WhyOption
 from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
-
-if TYPE_CHECKING:
-    from ingest.release_words import ReleaseWord
 
 
 def reject(
@@ -19,7 +17,7 @@ def reject(
     with workspace_for(home) as workspace:
         from app.learning.release_words import judge_release
 
-        _show(judge_release(workspace, release, "rejected", why=why, by=who()), is_json)
+        show_word(asdict(judge_release(workspace, release, "rejected", why=why, by=who())), is_json=is_json)
 
 
 def pin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False) -> None:
@@ -27,7 +25,7 @@ def pin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = Fals
     with workspace_for(home) as workspace:
         from app.learning import release_words
 
-        _show(release_words.pin(workspace, why=why, by=who()), is_json)
+        show_word(asdict(release_words.pin(workspace, why=why, by=who())), is_json=is_json)
 
 
 def unpin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False) -> None:
@@ -35,11 +33,12 @@ def unpin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = Fa
     with workspace_for(home) as workspace:
         from app.learning import release_words
 
-        _show(release_words.unpin(workspace, why=why, by=who()), is_json)
+        show_word(asdict(release_words.unpin(workspace, why=why, by=who())), is_json=is_json)
 
 
-def _show(word: ReleaseWord, is_json: bool) -> None:
+def show_word(word: Mapping[str, Any], *, is_json: bool) -> None:
+    """Shows what was said of a release: the fields of `ingest.release_words.ReleaseWord`."""
     from app.messages import plain
 
-    why = f": {word.why}" if word.why else ""
-    show(is_json, asdict(word), plain(f"{word.release} is {word.said}{why}."))
+    why = f": {word['why']}" if word["why"] else ""
+    show(is_json, word, plain(f"{word['release']} is {word['said']}{why}."))

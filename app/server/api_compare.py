@@ -9,11 +9,12 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from app import feedback
-from app.comparison import MOST_KNOWN, MOST_QUERIES, Asked
+from app.comparison import MOST_QUERIES, Asked, ManyCompared
+from app.known_queries import MOST_KNOWN
 from app.server.api_context import Anyone, State
 from app.server.api_errors import trouble_of
 from app.server.api_models import Strict
-from app.server.comparing import ManyCompared, changed_most, compare_all
+from app.server.comparing import changed_most, compare_all
 
 router = APIRouter(prefix="/v1")
 

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Query
+from fastapi.responses import FileResponse
 from pydantic import Field, model_validator
+from starlette.background import BackgroundTask
 
 from app import feedback
 from app.server import reviewing
@@ -17,6 +19,9 @@ from ingest.feedback import FeedbackRecord
 router = APIRouter(prefix="/v1")
 
 _Release = Annotated[str, Field(min_length=1, max_length=80)]
+_ZIP: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}
+}
 
 
 class Feedback(Strict):
@@ -119,6 +124,15 @@ def remove_canary(body: RemoveCanary, state: State, account: Admin) -> dict[str,
 def proposal(state: State, account: Admin) -> dict[str, Any]:
     """Lists the pairs that could be taught of what people said, and counts what was left out and why."""
     return asdict(reviewing.proposal(state))
+
+
+@router.post("/feedback/proposal.zip", response_class=FileResponse, responses=_ZIP)
+def proposal_file(body: TakeProposal, state: State, account: Admin) -> FileResponse:
+    """Returns the proposed chunk as a zip to look at: its pictures and a table of their captions."""
+    ids = None if body.pairs is None else set(body.pairs)
+    file = reviewing.proposal_file(state, ids)
+    done = BackgroundTask(file.unlink, missing_ok=True)
+    return FileResponse(file, filename=reviewing.file_name(), media_type="application/zip", background=done)
 
 
 @router.post("/feedback/proposal", status_code=202)

@@ -59,7 +59,7 @@ class Note(Strict):
 
 
 class Withdraw(Strict):
-    """`POST /v1/chunks/{id}/withdraw`, `/v1/releases/{id}/reject`; the reason is kept."""
+    """`POST /v1/chunks/{id}/withdraw`; the reason is kept."""
 
     why: str = Field(min_length=1, max_length=500)
 

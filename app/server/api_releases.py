@@ -13,7 +13,7 @@ from app import shadow
 from app.learning.difference import difference_between
 from app.learning.release_words import pinned
 from app.server.api_context import Admin, State
-from app.server.api_models import Note, Strict, Withdraw
+from app.server.api_models import Note, Strict
 from app.server.packages import checked_signature, packed, require_package
 from app.server.uploads import receive
 
@@ -67,7 +67,7 @@ def add_package(
 
 
 @router.post("/releases/{release_id}/reject")
-def reject(release_id: str, body: Withdraw, state: State, account: Admin) -> dict[str, Any]:
+def reject(release_id: str, body: Note, state: State, account: Admin) -> dict[str, Any]:
     """Rejects a candidate with a note; promoting it then needs `force`."""
     return asdict(state.judge_release(release_id, "rejected", why=body.why, by=account.name))
 

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from app.comparison import Asked, ask_all, known_queries, mean_overlap, most_changed
+from app.comparison import ManyCompared, ask_all, mean_overlap, most_changed
+from app.known_queries import known_queries
 from app.server.serving import Serving
-
-
-@dataclass(frozen=True, slots=True)
-class ManyCompared:
-    """Two releases asked the same queries.
-
-    Attributes:
-        a: id of a release.
-        b: id of another.
-        queries: how many were asked.
-        overlap: mean share of hits in common, of the queries that were answered; None when none was.
-        asked: what became of them; where those that changed most were wanted, these, most changed first.
-    """
-
-    a: str
-    b: str
-    queries: int
-    overlap: float | None
-    asked: tuple[Asked, ...]
 
 
 def compare_all(

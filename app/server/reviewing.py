@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from app import feedback
 from app.asked import language_of
 from app.errors import UsageProblem
 from app.languages import UNDETERMINED
-from app.proposal import Proposal, chosen_pairs, propose, write_proposal
+from app.proposal import Proposal, ProposedPair, chosen_pairs, propose, write_proposal
 from app.search import AUTO
 from app.server.serving import Serving
 from ingest.intake import IntakeOptions
@@ -34,16 +35,33 @@ def take_proposal(serving: Serving, ids: Collection[str] | None, *, by: str) -> 
         UsageProblem: a pair is not proposed, or none is left.
     """
     pairs = chosen_pairs(proposal(serving), ids)
+    file = _written(serving, pairs)
+    made = "1 query" if len(pairs) == 1 else f"{len(pairs)} queries"
+    why = f"Made of {made} that people judged; {by} looked through. Accept it to let it teach."
+    return serving.work.take_in(file, IntakeOptions(), name=file_name(), by=by, is_held=True, held_why=why)
+
+
+def proposal_file(serving: Serving, ids: Collection[str] | None) -> Path:
+    """Writes the pairs of these ids, or all, as a zip to look at, which its reader removes.
+
+    Raises:
+        UsageProblem: a pair is not proposed, or none is left.
+    """
+    return _written(serving, chosen_pairs(proposal(serving), ids))
+
+
+def file_name() -> str:
+    """Returns what to call a proposal that is made today."""
+    return f"feedback-{datetime.now(UTC):%Y-%m-%d}.zip"
+
+
+def _written(serving: Serving, pairs: Sequence[ProposedPair]) -> Path:
     file = serving.workspace.home.inbox / f"{uuid.uuid4().hex}.zip"
     try:
-        write_proposal(serving.workspace, pairs, file)
+        return write_proposal(serving.workspace, pairs, file)
     except OSError:
         file.unlink(missing_ok=True)
         raise
-    name = f"feedback-{datetime.now(UTC):%Y-%m-%d}.zip"
-    made = "1 query" if len(pairs) == 1 else f"{len(pairs)} queries"
-    why = f"Made of {made} that people judged; {by} looked through. Accept it to let it teach."
-    return serving.work.take_in(file, IntakeOptions(), name=name, by=by, is_held=True, held_why=why)
 
 
 def pin(serving: Serving, number: int, *, image_id: str = "", language: str = "") -> Pin:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from app.comparison import ManyCompared
 from app.feedback import Votes
 from app.search import Answer, CompareAnswer
-from app.server.comparing import ManyCompared
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.wording import Words, escaped, overlap_line, thumbnail_url

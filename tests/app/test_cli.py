@@ -181,7 +181,7 @@ MISTAKES = [
     (["ingest", "x", "--map", "text"], 2, "UsageProblem", "--map takes name=value"),
     (["ingest", "x", "--language", "klingonish"], 2, "UnknownLanguage", "klingonish"),
     (["ingest", ""], 2, "Usage", "it is empty"),
-    (["ingest", "x", "--report", "no-such-folder/r.csv"], 2, "UsageProblem", "Nothing was taken in"),
+    (["ingest", "x", "--report", "no-such-folder/r.csv"], 2, "UsageProblem", "Nothing was done"),
     (["ingest", "/dev/null"], 1, "BadUpload", "neither a file nor a folder"),
     (["update", "--chunk", "a", "--seed", "-5"], 2, "Usage", "seed"),
     (["update", "--chunk", "a", "--seed", str(2**31)], 2, "Usage", "seed"),

@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 
 from app import cli
 from app.client import Client, Refused, ServerAway
-from app.errors import UsageProblem
+from app.errors import AppError, UsageProblem
+from app.feedback import UnknownFeedback
+from app.server.api_errors import trouble_of
 from app.server.security import Passwords, password_line
 from app.settings import load_settings
 from ingest.catalog import Catalog
@@ -93,6 +95,15 @@ def test_what_the_server_refuses_is_its_sentence_with_an_exit_code(client: Clien
         assert (caught.value.status, caught.value.code, caught.value.exit_code) == (status, code, exit_code)
 
 
+def test_an_error_leaves_a_verb_with_the_same_code_whether_a_server_or_a_home_raised_it() -> None:
+    for kind in (*AppError.__subclasses__(), UnknownFeedback):
+        if kind.__module__ in {"app.errors", "app.feedback"}:
+            error = kind("a sentence")
+            trouble = trouble_of(error)
+            refused = Refused(trouble.sentence, trouble.status, trouble.code)
+            assert refused.exit_code == error.exit_code, trouble.code
+
+
 @pytest.mark.parametrize("address", ["", "search.example", "ftp://search.example", "http://", "/tmp"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(UsageProblem, match="no address"):
@@ -130,8 +141,8 @@ def test_a_query_may_name_a_picture_here_filters_and_a_page(server: Served, tmp_
     assert (missing.exit_code, "no-such-file" in missing.stderr) == (2, True)
 
 
-# A job of a server goes on when its server starts again; every byte of a home is looked at where it lies.
-ONLY_AT_HOME = {"home", "resume", "verify"}
+# Every byte of a home is looked at where it lies; a folder for open_clip is written where its encoder is.
+ONLY_AT_HOME = {"home", "verify", "open_clip"}
 
 
 def test_a_verb_has_on_a_server_the_options_that_it_has_on_a_home() -> None:

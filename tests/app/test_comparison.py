@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.comparison import Asked, ask_all, change_of, known_queries, mean_overlap, most_changed
+from app.comparison import Asked, ask_all, change_of, mean_overlap, most_changed
 from app.errors import BadQuery
+from app.known_queries import known_queries
 from app.search import Answer, CompareAnswer, Hit, Move
 from app.workspace import Workspace
 from ingest.pair import Split

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from app.commands.learning import EXIT_CODES, NO_DRY_SOURCE, JobFailed, show_forecast
-from app.commands.options import (
-    CancelOption,
-    ChunkArgument,
-    DryRunOption,
-    GalleryOption,
-    MappingOption,
-    NameOption,
-    PromoteOption,
-    ReasonOption,
-    ReportOption,
-    SeedOption,
-    SourceArgument,
-    StatedDomain,
-    StatedLanguage,
-    StrategyOption,
-    StrategyOptions,
-    TaughtChunk,
-    TaughtSource,
-    WhyOption,
-)
+from app.commands.learning import JobFailed, checked_options, job_document, show_end, show_forecast
+from app.commands.option_records import IngestOptions, UpdateOptions, with_options
+from app.commands.options import ChunkArgument, ReasonOption
 from app.commands.remote.connection import connected, watch
-from app.commands.terminal import JsonOption, pairs_of, show
+from app.commands.terminal import JsonOption, show
 from app.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -39,28 +23,25 @@ if TYPE_CHECKING:
     from ingest.records import ChunkRecord, JobRecord
 
 
-def ingest(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    source: SourceArgument,
-    language: StatedLanguage = None,
-    domain: StatedDomain = None,
-    mapping: MappingOption = None,
-    name: NameOption = None,
-    gallery: GalleryOption = True,
-    report: ReportOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@with_options
+def ingest(context: typer.Context, asked: IngestOptions, is_json: JsonOption = False) -> None:
     """Upload a chunk of pictures and captions, and make it searchable."""
     from app import messages
 
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise UsageProblem(f"--report {report}: name a file in a folder that exists. Nothing was uploaded.")
-    columns = pairs_of(mapping, "--map", "text=caption")
+    columns = asked.columns()
     with connected(context) as client:
-        job = _uploaded(client, source, language, domain, columns, name=name, in_gallery=gallery)
+        with _packed(asked.source) as file:
+            job = client.add_chunk(
+                file,
+                name=asked.name,
+                language=asked.language,
+                domain=asked.domain,
+                columns=columns,
+                in_gallery=asked.gallery,
+            )
         done, chunk = _taken_in(client, job, is_json=is_json)
-        if report is not None:
-            report.write_bytes(client.chunk_report(chunk.id))
+        if asked.report is not None:
+            asked.report.write_bytes(client.chunk_report(chunk.id))
     said = messages.outcome(done)
     if chunk.standing == "held":
         said.append(f"It is held and teaches nothing yet: {messages.plain(chunk.standing_why)}")
@@ -69,46 +50,41 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     show(is_json, {"job": done.id, "state": done.state, "standing": chunk.standing, **done.result}, *said)
 
 
-def update(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    source: TaughtSource = None,
-    chunk: TaughtChunk = None,
-    language: StatedLanguage = None,
-    domain: StatedDomain = None,
-    strategy: StrategyOption = None,
-    option: StrategyOptions = None,
-    seed: SeedOption = 0,
-    promote: PromoteOption = True,
-    dry_run: DryRunOption = False,
-    why: WhyOption = "",
-    cancel: CancelOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@with_options
+def update(context: typer.Context, asked: UpdateOptions, is_json: JsonOption = False) -> None:
     """Learn from a chunk; what passes the gate goes live."""
-    if sum(given is not None for given in (source, chunk, cancel)) != 1:
-        raise UsageProblem(
-            "Say what to learn from: a SOURCE to upload, or --chunk ID of one that is in. --cancel JOB stands alone."
-        )
-    options = pairs_of(option, "--option", "epochs=5")
-    if dry_run and source is not None:
-        raise UsageProblem(NO_DRY_SOURCE)
+    options = checked_options(asked)
     with connected(context) as client:
-        if cancel is not None:
-            stopped = client.cancel(cancel)
-            show(is_json, _document(stopped), f"{stopped.id} is {stopped.state}.")
+        if asked.cancel is not None:
+            stopped = client.cancel(asked.cancel)
+            said = f"{stopped.id} is {stopped.state}. `--resume {stopped.id}` goes on with it."
+            show(is_json, job_document(stopped), said)
             return
-        if dry_run:
-            from app.learning.forecast import Forecast
-
-            found = client.forecast(str(chunk), strategy=strategy, options=options)
-            show_forecast(Forecast.from_json(found), found["recommended"], found["why"], is_json=is_json)
+        if asked.dry_run:
+            _forecast(client, asked, options, is_json=is_json)
             return
-        if source is not None:
-            job = _uploaded(client, source, language, domain, {})
-            chunk = _taken_in(client, job, is_json=is_json)[1].id
-        asked = {"strategy": strategy, "options": options, "seed": seed, "promote": promote, "why": why}
-        done = watch(client, client.update(str(chunk), **asked), is_json=is_json)
+        done = watch(client, _started(client, asked, options, is_json=is_json), is_json=is_json)
     _finish(done, is_json=is_json)
+
+
+def _forecast(client: Client, asked: UpdateOptions, options: dict[str, str], *, is_json: bool) -> None:
+    from app.learning.forecast import Forecast
+
+    found = client.forecast(str(asked.chunk), strategy=asked.strategy, options=options)
+    show_forecast(Forecast.from_json(found), found["recommended"], found["why"], is_json=is_json)
+
+
+def _started(client: Client, asked: UpdateOptions, options: dict[str, str], *, is_json: bool) -> JobRecord:
+    """Starts learning or goes on with it, and returns the job."""
+    if asked.resume is not None:
+        return client.resume(asked.resume)
+    chunk = str(asked.chunk)
+    if asked.source is not None:
+        with _packed(asked.source) as file:
+            job = client.add_chunk(file, language=asked.language, domain=asked.domain)
+        chunk = _taken_in(client, job, is_json=is_json)[1].id
+    how = {"strategy": asked.strategy, "options": options, "seed": asked.seed}
+    return client.update(chunk, **how, promote=asked.promote, why=asked.why)
 
 
 def remove(
@@ -121,37 +97,7 @@ def remove(
 
 
 def _finish(done: JobRecord, *, is_json: bool) -> None:
-    """Shows how training ended, and leaves with the exit code of its verdict."""
-    from app import messages
-
-    if done.state not in EXIT_CODES:
-        raise JobFailed(done.error or f"Job {done.id} is {done.state}.", done.result)
-    show(is_json, _document(done), *messages.outcome(done))
-    raise typer.Exit(EXIT_CODES[done.state])
-
-
-def _document(job: JobRecord) -> dict[str, object]:
-    return {"job": job.id, "state": job.state, "error": job.error, **job.result}
-
-
-def _uploaded(
-    client: Client,
-    source: Path,
-    language: str | None,
-    domain: str | None,
-    columns: dict[str, str],
-    *,
-    name: str | None = None,
-    in_gallery: bool = True,
-) -> JobRecord:
-    """Uploads a file, or a folder as a zip; returns the job that takes it in."""
-    if not source.exists():
-        raise UsageProblem(f"There is nothing at {source}.")
-    with tempfile.TemporaryDirectory() as scratch:
-        file = _packed(source, Path(scratch)) if source.is_dir() else source
-        return client.add_chunk(
-            file, name=name, language=language, domain=domain, columns=columns, in_gallery=in_gallery
-        )
+    show_end(done, otherwise=f"Job {done.id} is {done.state}.", is_json=is_json)
 
 
 def _taken_in(client: Client, job: JobRecord, *, is_json: bool) -> tuple[JobRecord, ChunkRecord]:
@@ -162,11 +108,18 @@ def _taken_in(client: Client, job: JobRecord, *, is_json: bool) -> tuple[JobReco
     return done, client.chunk(done.result["report"]["chunk_id"])
 
 
-def _packed(folder: Path, scratch: Path) -> Path:
-    """Packs a folder; stored, since pictures are compressed already."""
-    packed = scratch / f"{folder.resolve().name}.zip"
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                archive.write(path, path.relative_to(folder))
-    return packed
+@contextmanager
+def _packed(source: Path) -> Iterator[Path]:
+    """Yields what can be sent: a file as it is, a folder as a zip of it; stored, as pictures are compressed already."""
+    if not source.exists():
+        raise UsageProblem(f"There is nothing at {source}.")
+    if not source.is_dir():
+        yield source
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        packed = Path(scratch) / f"{source.resolve().name}.zip"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+            for path in sorted(source.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    archive.write(path, path.relative_to(source))
+        yield packed

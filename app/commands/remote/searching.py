@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from app.commands.answers import ID_SHOWN, ShownAnswer, ShownCaption, ShownHit, answer_parts
-from app.commands.options import (
-    AskedRelease,
-    CaptionedFilter,
-    CaptionFilter,
-    CaptionsInOption,
-    CaptionsOption,
-    ChunkFilter,
-    CursorOption,
-    DomainFilter,
-    ExplainOption,
-    FoldOption,
-    HitsOption,
-    LanguageOption,
-    LeastOption,
-    LikeOption,
-    ModeOption,
-    PinOption,
-    QueryArgument,
-    ReleaseArgument,
-    RerankOption,
-    SinceFilter,
-    TextArgument,
-    TranslationOption,
-    UntilFilter,
+from app.commands.answers import (
+    ID_SHOWN,
+    ShownAnswer,
+    ShownCaption,
+    ShownHit,
+    answer_parts,
+    written_lines,
 )
+from app.commands.option_records import SearchOptions, with_options
+from app.commands.options import ComparedHits, LanguageOption, ReleaseArgument, TextArgument
 from app.commands.remote.connection import connected
 from app.commands.terminal import JsonOption, show
 from app.errors import UsageProblem
@@ -41,61 +25,56 @@ if TYPE_CHECKING:
     from app.client import Client, FoundHit, SearchAnswer
 
 
-def search(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    query: QueryArgument = None,
-    language: LanguageOption = "auto",
-    translation: TranslationOption = "",
-    k: HitsOption = None,
-    like: LikeOption = None,
-    mode: ModeOption = "vectors",
-    domain: DomainFilter = None,
-    captioned: CaptionedFilter = None,
-    chunk: ChunkFilter = None,
-    since: SinceFilter = None,
-    until: UntilFilter = None,
-    caption: CaptionFilter = "",
-    fold: FoldOption = False,
-    page: CursorOption = "",
-    least: LeastOption = None,
-    captions: CaptionsOption = 0,
-    captions_in: CaptionsInOption = None,
-    explain: ExplainOption = False,
-    release: AskedRelease = None,
-    pin: PinOption = False,
-    rerank: RerankOption = False,
-    is_json: JsonOption = False,
-) -> None:
+@with_options
+def search(context: typer.Context, asked: SearchOptions, is_json: JsonOption = False) -> None:
     """Search pictures by texts, by pictures, or by both."""
-    text = " ".join(query or [])
-    options: dict[str, Any] = {
-        "images": _pictures_in(text),
-        "items": [one.removeprefix("#") for one in like or []] or None,
-        "language": language,
-        "translation": translation or None,
-        "k": k,
-        "mode": mode,
-        "domains": domain,
-        "languages": captioned,
-        "chunks": chunk,
-        "since": since.date().isoformat() if since else None,
-        "until": until.date().isoformat() if until else None,
-        "caption": caption or None,
-        "dedup": fold or None,
-        "cursor": page or None,
-        "min_relevance": least,
-        "captions": captions or None,
-        "caption_languages": captions_in,
-        "explain": explain or None,
-        "release": release,
-        "rerank": rerank or None,
-    }
+    asked.check()
+    body = _body(asked)
     with connected(context) as client:
-        answer = client.search(text or None, **options)
-        shown = answer_parts(_shown(answer))
-        if pin:
+        answer = client.search(**body)
+        if asked.pin and [(part.kind, part.weight) for part in answer.parts] != [("text", 1.0)]:
+            raise UsageProblem("Only a query that is one text can be pinned.")
+        shown = [*answer_parts(_shown(answer)), *_files(client, asked, body | {"release": answer.release})]
+        if asked.pin:
             shown.append(_pinned(client, answer))
     show(is_json, answer.model_dump(), *shown)
+
+
+def _body(asked: SearchOptions) -> dict[str, Any]:
+    """Returns what is sent; None leaves a field to the server."""
+    return {
+        "text": asked.text or None,
+        "images": _pictures_in(asked.text),
+        "items": asked.items or None,
+        "language": asked.language,
+        "translation": asked.translation or None,
+        "k": asked.k,
+        "mode": asked.mode,
+        "domains": asked.domain,
+        "languages": asked.captioned,
+        "chunks": asked.chunk,
+        "since": asked.since.date().isoformat() if asked.since else None,
+        "until": asked.until.date().isoformat() if asked.until else None,
+        "caption": asked.caption or None,
+        "dedup": asked.fold or None,
+        "cursor": asked.page or None,
+        "offset": asked.offset or None,
+        "min_relevance": asked.least,
+        "captions": asked.captions or None,
+        "caption_languages": asked.captions_in,
+        "explain": asked.explain or None,
+        "release": asked.release,
+        "rerank": asked.rerank or None,
+    }
+
+
+def _files(client: Client, asked: SearchOptions, body: dict[str, Any]) -> list[str]:
+    """Writes what was found, by the release that has just answered, into the files that were asked for."""
+    return written_lines(
+        asked,
+        zipped=lambda: client.results("zip", **body),
+        tabled=lambda: client.results("csv", **body),
+    )
 
 
 def _pictures_in(query: str) -> dict[str, str] | None:
@@ -118,8 +97,6 @@ def _pictures_in(query: str) -> dict[str, str] | None:
 
 
 def _pinned(client: Client, answer: SearchAnswer) -> str:
-    if [(part.kind, part.weight) for part in answer.parts] != [("text", 1.0)]:
-        raise UsageProblem("Only a query that is one text can be pinned.")
     if not answer.hits:
         return "Nothing to pin."
     first = answer.hits[0]
@@ -163,7 +140,7 @@ def compare(
     b: ReleaseArgument,
     query: TextArgument,
     language: LanguageOption = "auto",
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many.")] = 10,
+    k: ComparedHits = 10,
     is_json: JsonOption = False,
 ) -> None:
     """Ask two releases the same and show how pictures moved."""

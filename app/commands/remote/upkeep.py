@@ -9,12 +9,11 @@ from app.commands.doctor import (
     FailOnOption,
     HtmlOption,
     QuickOption,
-    require_writable,
     show_examination,
 )
 from app.commands.learning import JobFailed
 from app.commands.remote.connection import connected, watch
-from app.commands.terminal import JsonOption
+from app.commands.terminal import JsonOption, require_place
 
 
 def doctor(
@@ -25,7 +24,8 @@ def doctor(
     is_json: JsonOption = False,
 ) -> None:
     """Look for everything that can be wrong with a server's home; nothing is changed."""
-    require_writable(html)
+    if html is not None:
+        require_place(html, "--html")
     with connected(context) as client:
         done = watch(client, client.examine(every_byte=not quick), is_json=is_json)
         address = client.url

@@ -1,0 +1,159 @@
+"""Asking a server over HTTP: signing in, sending, reading answers and events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from app.client.errors import Refused, ServerAway
+from app.errors import UsageProblem
+from ingest.records import AsidePair, ChunkRecord, JobRecord
+
+# A query may wait for a place; an upload of the largest size goes over a slow line.
+_SECONDS = httpx.Timeout(60.0, write=600.0)
+
+Record = TypeVar("Record", ChunkRecord, JobRecord, AsidePair)
+Dataclass = TypeVar("Dataclass")
+
+
+class Connection:
+    """A server's REST interface, route by route; a context manager.
+
+    Every method raises `Refused` with the server's sentence, or `ServerAway`.
+    """
+
+    def __init__(
+        self, url: str, *, auth: tuple[str, str] | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Prepares; nothing is asked yet.
+
+        Args:
+            url: Of the server, such as `https://search.example`; below a proxy's path, with it.
+            auth: Name and password of an account.
+            headers: Sent with every request.
+
+        Raises:
+            UsageProblem: it is no address.
+        """
+        address = httpx.URL(url) if url.startswith(("http://", "https://")) else None
+        if address is None or not address.host:
+            raise UsageProblem(f"{url!r} is no address of a server; write it like http://127.0.0.1:7860.")
+        self.url = str(address.copy_with(username=None, password=None)).rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.url,
+            auth=auth,
+            headers=dict(headers or {}),
+            timeout=_SECONDS,
+            follow_redirects=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """Returns what a route answers."""
+        return _document(self._ask("GET", path, params=given(query)))
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Sends JSON to a route and returns what it answers."""
+        return _document(self._ask("POST", path, json=dict(body)))
+
+    def _ask(self, method: str, path: str, **how: Any) -> httpx.Response:
+        with self._reaching():
+            answer = self._http.request(method, path, **how)
+        _check(answer, self.url)
+        return answer
+
+    def _events(self, job: str) -> Iterator[JobRecord]:
+        # A stream is silent for as long as nothing changes; the server sends a sign of life every 15 seconds.
+        with self._stream("GET", f"/v1/jobs/{address_part(job)}/events") as stream:
+            for line in stream.iter_lines():
+                if line.startswith("data:"):
+                    yield record_of(JobRecord, json.loads(line.removeprefix("data:")))
+
+    @contextmanager
+    def _stream(
+        self, method: str, path: str, *, timeout: httpx.Timeout = _SECONDS
+    ) -> Iterator[httpx.Response]:
+        with self._reaching(), self._http.stream(method, path, timeout=timeout) as stream:
+            if stream.is_error:
+                stream.read()
+            _check(stream, self.url)
+            yield stream
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.HTTPError as error:
+            raise ServerAway(
+                f"No answer from {self.url} ({error or type(error).__name__}). "
+                "Is `python -m app serve` running there?"
+            ) from error
+
+
+def address_part(name: str) -> str:
+    """Returns a name as one part of an address, whatever it contains."""
+    return quote(name, safe="") or "-"
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said; None leaves it to the server."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check(answer: httpx.Response, url: str) -> None:
+    if answer.is_success:
+        return
+    try:
+        said = answer.json()
+        sentence, code = str(said["error"]), str(said["code"])
+    except (ValueError, KeyError, TypeError):
+        raise ServerAway(f"{url} answered {answer.status_code}, and not as Perennial does.") from None
+    if code == "sign_in":
+        sentence += (
+            " Put the name into the address (https://ada@…) and the password into PERENNIAL_SERVER_PASSWORD."
+        )
+    raise Refused(sentence, answer.status_code, code)
+
+
+def _document(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise ServerAway(f"{answer.url} answered, but not as Perennial does.")
+    return document
+
+
+def record_of(kind: type[Record], document: Mapping[str, Any]) -> Record:
+    """Builds a record; what a newer server adds is left out."""
+    return kind(**{field.name: document[field.name] for field in fields(kind) if field.name in document})
+
+
+def typed(kind: type[Dataclass], document: object) -> Dataclass:
+    """Builds a dataclass, with those in it, from plain values; what a newer server adds is left out."""
+    try:
+        return TypeAdapter(kind).validate_python(document)
+    except ValidationError as error:
+        raise ServerAway(
+            f"The server's answer is not what this version of Perennial reads: {error}."
+        ) from error
