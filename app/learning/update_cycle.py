@@ -10,11 +10,9 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from app.errors import ParentMoved, UsageProblem
 from app.learning import gallery, going_live, lessons
@@ -22,30 +20,33 @@ from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.judging import judge_candidate
 from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
 from app.learning.probes import write_probes
+from app.learning.publishing import (
+    Judged,
+    bytes_needed,
+    publish_base,
+    publish_candidate,
+    publish_pictures,
+    publish_taught,
+    publish_version,
+    version_facts,
+)
 from app.learning.release_words import pin_sentence, pinned
-from app.learning.slices import summaries
 from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.yardstick import held_out
 from app.releases.commits import CommitRecord
 from app.releases.durable import require_space
-from app.releases.manifest import ReleaseManifest
 from app.releases.store import ReleaseRecord
 from app.settings import Settings
 from app.workspace import Workspace
-from index.generation import Generation
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport, Verdict
 from model_updates.measurement import Measured, measure
 from model_updates.opening import base_languages, open_encoder
-from model_updates.strategy import State
-from model_updates.trainer import TrainingReport
-from model_updates.versions import write_version
 
 logger = logging.getLogger(__name__)
 
-SPARE_BYTES = 256 << 20
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
 
@@ -79,22 +80,12 @@ def initialise(
             raise UsageProblem(f"{settings.home} already has releases; `python -m app status` shows them.")
         write_probes(workspace)
         known = base_languages(model, languages)
-        facts = _facts(workspace, strategy=None, languages=list(known), parent=None)
-        version = _publish_version(workspace, encoder, facts, {})
-        embedded = gallery.embed_gallery(workspace, encoder, previous=None)
+        facts = version_facts(workspace, strategy=None, languages=list(known), parent=None)
+        version = publish_version(workspace, encoder, facts, {})
         probes = held_out(workspace, known, [chunk.id for chunk in workspace.catalog.chunks()])
         results = measure(encoder, probes, workspace.load_image, workspace.features)
-        release = workspace.releases.publish_release(
-            ReleaseManifest(
-                version=version,
-                generation=embedded.generation,
-                languages=known,
-                mode="full",
-                images_embedded=embedded.images_embedded,
-                slices=summaries({Measured(key): result for key, result in results.items()}),
-                created=_now(),
-            )
-        )
+        measured = {Measured(key): result for key, result in results.items()}
+        release = publish_base(workspace, version, encoder, known, measured)
         return workspace.releases.commit(
             release, parent=None, reason="init", why=f"base encoder {model}", by="init"
         )
@@ -169,18 +160,7 @@ def extend_gallery(
         embedded_images += embedded.images_embedded
         if embedded.generation == previous.id:
             return None, embedded_images
-        figures = _require_sound(workspace, embedded.generation, encoder)
-        release = workspace.releases.publish_release(
-            record.manifest.successor(
-                record.id,
-                generation=embedded.generation,
-                mode="delta",
-                images_embedded=embedded.images_embedded,
-                integrity=figures,
-                gate=None,
-                created=_now(),
-            )
-        )
+        release = publish_pictures(workspace, record, embedded)
         try:
             return workspace.releases.commit(
                 release, parent=live.number, reason="ingest", why=why, by=by
@@ -295,10 +275,10 @@ def _teach(
     workspace: Workspace, request: UpdateRequest, record: ReleaseRecord, scratch: Path, progress: Tell
 ) -> _Taught:
     """Trains a candidate from a release's version and publishes it as a version."""
-    require_space(workspace.home.root, _bytes_needed(workspace, record))
+    require_space(workspace.home.root, bytes_needed(workspace, record))
     lesson = lessons.plan(workspace, request, record)
     candidate, training = learn(workspace, lesson, scratch=scratch, progress=progress)
-    version = _publish_candidate(workspace, lesson, candidate, training, record)
+    version = publish_candidate(workspace, lesson, candidate, training, record)
     outcome = UpdateOutcome(version=version, strategy=lesson.strategy.name, training=training_json(training))
     return _Taught(lesson, candidate, outcome, candidate.image_forwards)
 
@@ -318,39 +298,8 @@ def _judge_and_release(
     embedded = gallery.embed_gallery(
         workspace, candidate, previous=previous, tell=progress, since=taught.forwards
     )
-    progress(Stage("index", f"checking generation {embedded.generation}"))
-    figures = _require_sound(workspace, embedded.generation, candidate)
-    mode = embedded.mode if embedded.moved else "none"
-    progress(Stage("release", "publishing the release"))
-    release = workspace.releases.publish_release(
-        record.manifest.successor(
-            record.id,
-            version=outcome.version,
-            generation=embedded.generation,
-            languages=tuple(lesson.languages_after),
-            chunks=(*record.manifest.chunks, lesson.chunk),
-            strategy=lesson.strategy.name,
-            options=lesson.options,
-            seed=lesson.seed,
-            mode=mode,
-            images_embedded=embedded.images_embedded,
-            integrity=figures,
-            judged_against=live.number,
-            gate=gate.to_json(),
-            training=outcome.training,
-            slices=summaries(results),
-            created=_now(),
-        ),
-        {"report.md": gate.markdown().encode()},
-    )
-    said = "Passed" if outcome.verdict == "promote" else "Needs a person's review"
-    return replace(
-        outcome,
-        release=release,
-        mode=mode,
-        images_embedded=embedded.images_embedded,
-        sentence=f"{said}: {gate.first_reason} {embedded.images_embedded} pictures were embedded again.",
-    )
+    judged = Judged(lesson, candidate, outcome, gate, results, against=live)
+    return publish_taught(workspace, judged, record, embedded, progress)
 
 
 def _note_standing(
@@ -366,72 +315,9 @@ def _note_standing(
         workspace.catalog.set_standing(chunk.id, "new", by="gate", why=why)
 
 
-def _publish_candidate(
-    workspace: Workspace,
-    lesson: lessons.Lesson,
-    candidate: Encoder,
-    training: TrainingReport,
-    record: ReleaseRecord,
-) -> str:
-    facts = _facts(
-        workspace, strategy=lesson.strategy.name, languages=lesson.languages_after, parent=record.version
-    )
-    facts |= {
-        "options": lesson.options,
-        "seed": lesson.seed,
-        "chunk": lesson.chunk,
-        "training": training_json(training),
-    }
-    state = replace(lesson.strategy.carried(), update=lesson.number)
-    return _publish_version(workspace, candidate, facts, {lesson.strategy.name: state}, record.version)
-
-
 # ----------------------------------------------------------------------------------------------------- details
 
 
 def _read_so_far(done: int, total: int | None) -> Stage:
     of = f" of {total}" if total else ""
     return Stage("ingest", f"{done}{of} pictures read", done / total if total else None)
-
-
-def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:
-    opened: Generation = workspace.open_generation(generation)
-    wanted = workspace.catalog.gallery_ids()
-    return gallery.require_sound(
-        opened, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids, opened.routes)
-    )
-
-
-def _bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
-    """What an update may write: version and index twice (staged and checkpointed), new features, and some air."""
-    folders = (workspace.home.versions / record.version, workspace.home.generations / record.generation)
-    published = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
-    features = 4 * workspace.open_encoder(record.version).dim * len(workspace.catalog.gallery_ids())
-    return 2 * published + 2 * features + SPARE_BYTES
-
-
-def _publish_version(
-    workspace: Workspace,
-    encoder: Encoder,
-    facts: dict[str, Any],
-    states: Mapping[str, State],
-    parent: str | None = None,
-) -> str:
-    staged = workspace.home.staging / f"version-{time.time_ns()}"
-    before = None if parent is None else workspace.home.versions / parent
-    try:
-        write_version(staged, encoder, facts, states, parent=before)
-        return workspace.releases.publish_version(staged)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
-
-
-def _facts(
-    workspace: Workspace, *, strategy: str | None, languages: list[str], parent: str | None
-) -> dict[str, Any]:
-    root = None if parent is None else workspace.root_of(parent)
-    return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": _now()}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat("T", "seconds")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.learning import going_live, update_cycle
+from app.learning import going_live, publishing, update_cycle
 from app.learning.debt import debt_of, debts
 from app.learning.judging import Taught, judge_taught
 from app.releases.commits import Debt
@@ -84,8 +84,8 @@ def test_debt_lowers_the_water_that_a_later_candidate_is_held_against(workspace:
     encoder = workspace.open_encoder(record.version).copy()
     words = {k: v for k, v in encoder.state().items() if k.endswith("token_embedding.weight")}
     encoder.load_state({name: value.roll(1, 0) for name, value in words.items()})
-    facts = update_cycle._facts(workspace, strategy="mixed", languages=["en"], parent=record.version)
-    version = update_cycle._publish_version(workspace, encoder, facts, {})
+    facts = publishing.version_facts(workspace, strategy="mixed", languages=["en"], parent=record.version)
+    version = publishing.publish_version(workspace, encoder, facts, {})
     release = workspace.releases.publish_release(record.manifest.successor(record.id, version=version))
     owed = (Debt("en/probes", "own", 2.5, "anna", "worth it"),)
     workspace.releases.commit(release, parent=commit.number, reason="promote", why="", by="anna", debt=owed)

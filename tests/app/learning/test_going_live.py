@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import NoRelease, UnknownRelease, UsageProblem
-from app.learning import going_live, update_cycle
+from app.learning import going_live, publishing, update_cycle
 from app.settings import load_settings
 from app.workspace import Workspace
 from ingest.intake import IntakeOptions
@@ -26,8 +26,8 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
     first = going_live.live_release(workspace)[1]
     for name in ("second", "third"):
-        facts = update_cycle._facts(workspace, strategy=name, languages=["en"], parent=first.version)
-        version = update_cycle._publish_version(workspace, workspace.open_encoder(first.version), facts, {})
+        facts = publishing.version_facts(workspace, strategy=name, languages=["en"], parent=first.version)
+        version = publishing.publish_version(workspace, workspace.open_encoder(first.version), facts, {})
         release = workspace.releases.publish_release(first.manifest.successor(first.id, version=version))
         going_live.promote(workspace, release, why=name, by="test")
 

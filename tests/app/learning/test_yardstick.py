@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.learning import going_live, update_cycle
+from app.learning import going_live, publishing, update_cycle
 from app.learning.judging import Taught, attempts, judge_taught
 from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import earlier_pairs, known_pairs
@@ -61,8 +61,8 @@ def changed_version(workspace: Workspace, seed: int) -> str:
     encoder = workspace.open_encoder(record.version).copy()
     words = {k: v for k, v in encoder.state().items() if k.endswith("token_embedding.weight")}
     encoder.load_state({name: value.roll(seed, 0) for name, value in words.items()})
-    facts = update_cycle._facts(workspace, strategy="mixed", languages=["en"], parent=record.version)
-    return update_cycle._publish_version(workspace, encoder, facts | {"seed": seed}, {})
+    facts = publishing.version_facts(workspace, strategy="mixed", languages=["en"], parent=record.version)
+    return publishing.publish_version(workspace, encoder, facts | {"seed": seed}, {})
 
 
 # ------------------------------------------------------------------------------------------------ who measures

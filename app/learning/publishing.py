@@ -1,0 +1,207 @@
+"""What an update writes: versions and their releases, each whole or not at all; nothing goes live here."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from app.learning import gallery
+from app.learning.gallery import Embedded
+from app.learning.lessons import Lesson
+from app.learning.outcomes import Stage, Tell, UpdateOutcome
+from app.learning.slices import summaries
+from app.learning.training import training_json
+from app.releases.commits import CommitRecord
+from app.releases.manifest import ReleaseManifest
+from app.releases.store import ReleaseRecord
+from app.workspace import Workspace
+from index.generation import Generation
+from model_updates.encoder import Encoder
+from model_updates.gate.report import GateReport
+from model_updates.measurement import Results
+from model_updates.strategy import State
+from model_updates.trainer import TrainingReport
+from model_updates.versions import write_version
+
+_SPARE_BYTES = 256 << 20
+
+
+def bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
+    """Returns what an update may write: version and index twice (staged, checkpointed), new features, some air."""
+    folders = (workspace.home.versions / record.version, workspace.home.generations / record.generation)
+    published = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
+    features = 4 * workspace.open_encoder(record.version).dim * len(workspace.catalog.gallery_ids())
+    return 2 * published + 2 * features + _SPARE_BYTES
+
+
+def version_facts(
+    workspace: Workspace, *, strategy: str | None, languages: list[str], parent: str | None
+) -> dict[str, Any]:
+    """Returns what every version's manifest says of where it comes from."""
+    root = None if parent is None else workspace.root_of(parent)
+    return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": _now()}
+
+
+def publish_version(
+    workspace: Workspace,
+    encoder: Encoder,
+    facts: dict[str, Any],
+    states: Mapping[str, State],
+    parent: str | None = None,
+) -> str:
+    """Writes an encoder, with what its strategies carry, as a version, and returns its id.
+
+    Args:
+        workspace: opened for writing.
+        encoder: of the version.
+        facts: `version_facts`, and what else its manifest says.
+        states: by strategy.
+        parent: a version whose files are taken where they are the same.
+    """
+    staged = workspace.home.staging / f"version-{time.time_ns()}"
+    before = None if parent is None else workspace.home.versions / parent
+    try:
+        write_version(staged, encoder, facts, states, parent=before)
+        return workspace.releases.publish_version(staged)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def publish_candidate(
+    workspace: Workspace,
+    lesson: Lesson,
+    candidate: Encoder,
+    training: TrainingReport,
+    record: ReleaseRecord,
+) -> str:
+    """Writes what an update has trained as a version of its own, whatever becomes of it, and returns its id."""
+    facts = version_facts(
+        workspace, strategy=lesson.strategy.name, languages=lesson.languages_after, parent=record.version
+    )
+    facts |= {
+        "options": lesson.options,
+        "seed": lesson.seed,
+        "chunk": lesson.chunk,
+        "training": training_json(training),
+    }
+    state = replace(lesson.strategy.carried(), update=lesson.number)
+    return publish_version(workspace, candidate, facts, {lesson.strategy.name: state}, record.version)
+
+
+def publish_base(
+    workspace: Workspace, version: str, encoder: Encoder, languages: tuple[str, ...], results: Results
+) -> str:
+    """Publishes the first release of a home, its gallery embedded by the base encoder, and returns its id."""
+    embedded = gallery.embed_gallery(workspace, encoder, previous=None)
+    return workspace.releases.publish_release(
+        ReleaseManifest(
+            version=version,
+            generation=embedded.generation,
+            languages=languages,
+            mode="full",
+            images_embedded=embedded.images_embedded,
+            slices=summaries(results),
+            created=_now(),
+        )
+    )
+
+
+def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: Embedded) -> str:
+    """Publishes a release of the same version with more pictures, and returns its id."""
+    figures = _require_sound(workspace, embedded.generation, workspace.open_encoder(record.version))
+    return workspace.releases.publish_release(
+        record.manifest.successor(
+            record.id,
+            generation=embedded.generation,
+            mode="delta",
+            images_embedded=embedded.images_embedded,
+            integrity=figures,
+            gate=None,
+            created=_now(),
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A candidate that was not rejected.
+
+    Attributes:
+        lesson: what it was taught.
+        candidate: its encoder.
+        outcome: so far, with version and verdict.
+        gate: the report.
+        results: what it reaches on each slice.
+        against: the commit that was live when it was judged.
+    """
+
+    lesson: Lesson
+    candidate: Encoder
+    outcome: UpdateOutcome
+    gate: GateReport
+    results: Results
+    against: CommitRecord
+
+
+def publish_taught(
+    workspace: Workspace, judged: Judged, record: ReleaseRecord, embedded: Embedded, progress: Tell
+) -> UpdateOutcome:
+    """Publishes a candidate's release with its report, once its index is sound; returns the outcome with its id.
+
+    Args:
+        workspace: opened for writing.
+        judged: the candidate.
+        record: the release that it was taught from.
+        embedded: the gallery under its encoder.
+        progress: is told each stage.
+    """
+    lesson, outcome, gate = judged.lesson, judged.outcome, judged.gate
+    progress(Stage("index", f"checking generation {embedded.generation}"))
+    figures = _require_sound(workspace, embedded.generation, judged.candidate)
+    mode = embedded.mode if embedded.moved else "none"
+    progress(Stage("release", "publishing the release"))
+    release = workspace.releases.publish_release(
+        record.manifest.successor(
+            record.id,
+            version=outcome.version,
+            generation=embedded.generation,
+            languages=tuple(lesson.languages_after),
+            chunks=(*record.manifest.chunks, lesson.chunk),
+            strategy=lesson.strategy.name,
+            options=lesson.options,
+            seed=lesson.seed,
+            mode=mode,
+            images_embedded=embedded.images_embedded,
+            integrity=figures,
+            judged_against=judged.against.number,
+            gate=gate.to_json(),
+            training=outcome.training,
+            slices=summaries(judged.results),
+            created=_now(),
+        ),
+        {"report.md": gate.markdown().encode()},
+    )
+    said = "Passed" if outcome.verdict == "promote" else "Needs a person's review"
+    return replace(
+        outcome,
+        release=release,
+        mode=mode,
+        images_embedded=embedded.images_embedded,
+        sentence=f"{said}: {gate.first_reason} {embedded.images_embedded} pictures were embedded again.",
+    )
+
+
+def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:
+    opened: Generation = workspace.open_generation(generation)
+    wanted = workspace.catalog.gallery_ids()
+    return gallery.require_sound(
+        opened, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids, opened.routes)
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat("T", "seconds")
