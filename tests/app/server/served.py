@@ -142,6 +142,21 @@ def served(settings: Settings, passwords: Passwords | None = None) -> Iterator[S
             assert not thread.is_alive()
 
 
+def search(client: httpx.Client, **body: Any) -> dict[str, Any]:
+    """What a server answers to a red boat."""
+    answer = client.post("/v1/search", json={"text": "a red boat", **body})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str]:
+    """Status and code with which something was refused, in a sentence."""
+    said = answer.json()
+    assert said["error"], answer.text
+    assert "Traceback" not in answer.text
+    return answer.status_code, said["code"]
+
+
 def _release(
     workspace: Workspace,
     encoder: Encoder,
