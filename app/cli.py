@@ -28,6 +28,7 @@ from app.commands import (
     searching,
     shadowing,
     standing,
+    status,
     transfer,
     words,
 )
@@ -183,7 +184,7 @@ for verb in (
     homes.work,
     homes.mcp,
     homes.demo,
-    homes.status,
+    status.status,
     transfer.export,
     transfer.import_,
     doctor.doctor,

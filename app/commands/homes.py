@@ -1,21 +1,17 @@
-"""Verbs about the whole installation: init, models, status, serve, demo."""
+"""Verbs about the whole installation: init, models, serve, work, mcp, demo."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
-from app.errors import ReleaseDamaged, UsageProblem
-
-if TYPE_CHECKING:
-    from app.releases.store import ReleaseStore
+from app.errors import UsageProblem
 
 _DEFAULT_MODEL = "perennial-photo"
-_JOBS_SHOWN = 10
 
 
 def init(
@@ -99,85 +95,6 @@ def models(
     show(is_json, asdict(found), *said)
 
 
-def status(
-    verify: Annotated[bool, typer.Option("--verify", help="Read every byte of every release too.")] = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
-    """Show what is live, what it knows, the jobs, and the disk."""
-    settings = settings_for(home)
-    from app import messages
-    from app.jobs import worker
-    from app.releases import durable
-    from app.releases.home import Home
-    from app.releases.manifest import SliceSummary
-    from app.releases.store import ReleaseStore
-    from ingest.catalog import Catalog
-
-    place = Home.open(settings.home).require_stores()
-    interrupted = worker.recover(settings)
-    store = ReleaseStore(place)
-    live = _live(store)
-    holder = store.lock_holder()
-    with Catalog.open(place.catalog) as catalog:
-        jobs = catalog.jobs(limit=_JOBS_SHOWN)
-        chunks = catalog.chunks()
-        counts = {
-            "gallery": len(catalog.gallery_ids()),
-            "pairs": sum(catalog.languages().values()),
-            "chunks": len(chunks),
-            "releases": len(store.releases()),
-        }
-    used = sum(path.stat().st_blocks * 512 for path in place.root.rglob("*") if path.is_file())
-    disk = {"used_bytes": used, "free_bytes": durable.free_bytes(place.root)}
-    document: dict[str, Any] = {
-        "home": place.root,
-        "live": live,
-        "counts": counts,
-        "updating": asdict(holder) if holder else None,
-        "interrupted_now": [job.id for job in interrupted],
-        "jobs": [asdict(job) for job in jobs],
-        "chunks": [
-            {"id": c.id, "name": c.name, "pairs": c.pairs, "images": c.images}
-            | {"standing": c.standing, "measures": c.measures, "why": c.standing_why}
-            for c in chunks
-        ],
-        "disk": disk,
-    }
-    lines = [f"Home {place.root}", *_live_lines(live)]
-    if verify:
-        document["damaged"] = damaged = _damaged(store)
-        lines += damaged or ["Every byte of every release is as it was written."]
-    lines.append(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
-    if holder:
-        lines.append(f"Process {holder.pid} holds the updater lock since {holder.since} ({holder.what}).")
-    lines.append(f"Disk: {messages.size(used)} used, {messages.size(disk['free_bytes'])} free.")
-    tables: list[Any] = []
-    if live and live["slices"]:
-        measured = [SliceSummary.from_json(part) for part in live["slices"]]
-        tables.append(messages.slices_table(measured, title=f"Recall of {live['release']} in percent"))
-    if chunks:
-        rows = [
-            (
-                c.id,
-                c.name,
-                c.pairs,
-                c.images,
-                ", ".join(c.languages),
-                c.standing + (", measures" if c.measures else ""),
-            )
-            for c in chunks
-        ]
-        tables.append(messages.table(("chunk", "name", "pairs", "pictures", "languages", "standing"), rows))
-    if jobs:
-        rows_of_jobs = [
-            (job.id, job.kind, job.state, job.created[:19], job.error or job.progress.get("message", ""))
-            for job in jobs
-        ]
-        tables.append(messages.table(("job", "kind", "state", "created", "about"), rows_of_jobs))
-    show(is_json, document, *map(messages.plain, lines), *tables)
-
-
 def serve(
     host: Annotated[str | None, typer.Option(help="Where to listen.", show_default=False)] = None,
     port: Annotated[int | None, typer.Option(help="On which port.", show_default=False)] = None,
@@ -242,48 +159,3 @@ def demo(
     from app.web import serve as run_server
 
     run_server(settings)
-
-
-def _damaged(store: ReleaseStore) -> list[str]:
-    """What cannot be trusted of all releases, a sentence each."""
-    found = []
-    for record in store.releases():
-        try:
-            store.verify_release(record.id)
-        except ReleaseDamaged as error:
-            found.append(f"{record.id}: {error.message}")
-    return found
-
-
-def _live(store: ReleaseStore) -> dict[str, Any] | None:
-    standing = store.standing()
-    skipped = [asdict(commit) for commit in standing.skipped]
-    if standing.commit is None:
-        return {"release": None, "skipped": skipped, "slices": [], "languages": []} if skipped else None
-    record = store.release(standing.commit.release)
-    return {
-        "release": record.id,
-        "commit": standing.commit.number,
-        "since": standing.commit.time,
-        "by": standing.commit.by,
-        "why": standing.commit.why,
-        "version": record.version,
-        "generation": record.generation,
-        "languages": list(record.manifest.languages),
-        "slices": [part.to_json() for part in record.manifest.slices],
-        "skipped": skipped,
-    }
-
-
-def _live_lines(live: dict[str, Any] | None) -> list[str]:
-    if live is None:
-        return ["Nothing is live yet. Run `python -m app init`."]
-    damaged = [f"Commit {commit['number']} is skipped: {commit['why']}" for commit in live["skipped"]]
-    if live["release"] is None:
-        return [*damaged, "Nothing released here can be trusted."]
-    return [
-        *damaged,
-        f"Live: {live['release']} since {live['since']}, "
-        f"commit {live['commit']} by {live['by']}: {live['why']}",
-        f"Languages: {', '.join(live['languages'])}",
-    ]

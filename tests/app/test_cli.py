@@ -15,7 +15,18 @@ from huggingface_hub import constants
 from typer.testing import CliRunner
 
 from app import cli
-from app.commands import chunks, homes, judging, learning, releasing, reports, searching, standing, words
+from app.commands import (
+    chunks,
+    homes,
+    judging,
+    learning,
+    releasing,
+    reports,
+    searching,
+    standing,
+    status,
+    words,
+)
 from app.jobs import requests, worker
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import AddOutcome, UpdateRequest
@@ -117,7 +128,18 @@ def test_help_loads_nothing_heavy_and_names_every_verb() -> None:
 def test_every_verb_knows_json_and_home() -> None:
     verbs = {
         name: function
-        for module in (homes, chunks, judging, learning, releasing, reports, searching, standing, words)
+        for module in (
+            homes,
+            chunks,
+            judging,
+            learning,
+            releasing,
+            reports,
+            searching,
+            standing,
+            status,
+            words,
+        )
         for name, function in vars(module).items()
         if name in VERBS and inspect.isfunction(function)
     }

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from app.commands.options import BackToArgument, ForceOption, LineageOption, ReleaseArgument, WhyOption
 from app.commands.remote.connection import connected
+from app.commands.status import JOBS_SHOWN, chunk_and_job_tables
 from app.commands.terminal import JsonOption, show
 
 if TYPE_CHECKING:
     from app.client import WentLiveAnswer
-
-_JOBS_SHOWN = 10
 
 
 def releases(context: typer.Context, lineage: LineageOption = False, is_json: JsonOption = False) -> None:
@@ -63,10 +62,10 @@ def rollback(
 
 def status(context: typer.Context, is_json: JsonOption = False) -> None:
     """Show what is live, the chunks and the jobs."""
-    from app.messages import plain, table
+    from app.messages import plain
 
     with connected(context) as client:
-        ready, chunks, jobs = client.get("/readyz"), client.chunks(), client.jobs()[:_JOBS_SHOWN]
+        ready, chunks, jobs = client.get("/readyz"), client.chunks(), client.jobs()[:JOBS_SHOWN]
         address = client.url
     document = {
         "server": address,
@@ -86,14 +85,7 @@ def status(context: typer.Context, is_json: JsonOption = False) -> None:
     lines = [f"Server {address}", f"Live: {ready['release']}, commit {ready['commit']}"]
     if ready["problem"]:
         lines.append(str(ready["problem"]))
-    tables: list[Any] = []
-    if chunks:
-        rows = [(one.id, one.name, one.pairs, one.images, one.standing) for one in chunks]
-        tables.append(table(("chunk", "name", "pairs", "pictures", "standing"), rows))
-    if jobs:
-        of_jobs = [(one.id, one.kind, one.state, one.created[:19], one.error or "") for one in jobs]
-        tables.append(table(("job", "kind", "state", "created", "about"), of_jobs))
-    show(is_json, document, *map(plain, lines), *tables)
+    show(is_json, document, *map(plain, lines), *chunk_and_job_tables(chunks, jobs))
 
 
 def _show_live(done: WentLiveAnswer, *, is_json: bool) -> None:
