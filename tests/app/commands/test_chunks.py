@@ -1,0 +1,93 @@
+"""Claims about verbs that take chunks in and say what they count for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.commands import (
+    chunks,
+)
+from app.jobs import requests, worker
+from app.learning.outcomes import AddOutcome
+from app.settings import load_settings
+from app.workspace import Workspace
+from ingest.intake import IntakeOptions
+from ingest.report import IntakeReport
+from tests.app import small_home
+from tests.app.commands.running import document, run
+from tests.app.gate_reports import HOSTILE, chunk_with_findings, findings
+
+
+def test_ingest_reports_what_became_of_each_row_and_the_same_again_is_0_new(
+    home: Path, tmp_path: Path
+) -> None:
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=4, first=11)
+    first = document("ingest", source, "--name", "four", "--report", tmp_path / "rows.csv", home=home)
+    assert (first["name"], first["new_images"], first["images_embedded"]) == ("four", 4, 4)
+    assert first["commit"]["reason"] == "ingest"
+    assert (tmp_path / "rows.csv").read_text(encoding="utf-8-sig").startswith("where,outcome,code,sentence")
+    again = run("ingest", source, home=home)
+    assert again.exit_code == 0
+    assert "0 new pairs" in again.stdout
+    assert document("ingest", source, home=home)["commit"] is None
+
+
+def test_an_interrupted_upload_is_resumed_in_the_terminal_too(home: Path, tmp_path: Path) -> None:
+    settings = load_settings(home=home)
+    source = small_home.sample_chunk(tmp_path / "more.zip", pictures=4, first=7)
+    job = requests.intake_job(settings, source, IntakeOptions(name="more"), by="test")
+    with Workspace.open(settings) as workspace:
+        workspace.catalog.update_job(job.id, state="interrupted")
+    said = run("update", "--resume", job.id, home=home)
+    assert said.exit_code == 0, said.output
+    assert "4 new pictures" in said.stdout
+    assert "4 pictures embedded" in said.stdout
+
+
+def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
+    chunk = small_home.taught_chunk(home)
+    with Workspace.open(load_settings(home=home)) as workspace:
+        workspace.catalog.add_findings(chunk, findings())
+        workspace.catalog.set_standing(chunk, "held", by="checks", why="row shift")
+    said = run("check", chunk[:6], home=home).stdout
+    for expected in (
+        "Standing: held",
+        "By checks",
+        "HOLD  row shift",
+        "offset 1",
+        f"accept {chunk}",
+        f"withdraw {chunk}",
+    ):
+        assert expected in said
+    found = document("check", chunk, home=home)
+    assert (found["standing"], found["standing_by"], found["standing_why"]) == ("held", "checks", "row shift")
+    shift = next(finding for finding in found["findings"] if finding["check"] == "row_shift")
+    assert shift["examples"][0]["text"] == HOSTILE
+
+
+def test_what_was_taken_in_and_is_held_is_not_offered_for_teaching() -> None:
+    report = IntakeReport("0a1b2c3d4e5f", "names", 5, 0, 5, 0, 0, {}, None, (), ())
+    outcome = AddOutcome(report, None, 0)
+    held = "\n".join(chunks.added_lines(outcome, chunk_with_findings("held")))
+    assert "It is held and teaches nothing yet:\n  row shift: The captions look moved by one row." in held
+    assert "check 0a1b2c3d4e5f" in held
+    assert "Teach it" not in held
+    new = "\n".join(chunks.added_lines(outcome, chunk_with_findings("new")))
+    assert "Teach it: `python -m app update --chunk 0a1b2c3d4e5f`." in new
+    assert "held and" not in new
+
+
+def test_accept_and_withdraw_change_what_a_chunk_counts_for(home: Path) -> None:
+    chunk = small_home.taught_chunk(home)
+    assert run("accept", chunk, home=home).exit_code == 2, "a reason is asked for"
+    accepted = document("accept", chunk[:6], "--why", "checked by hand", "--measure", home=home)
+    assert (accepted["standing"], accepted["measures"]) == ("accepted", True)
+    assert "accepted, measures" in run("status", home=home).stdout
+
+    gone = document("withdraw", chunk, "--why", "wrong names", home=home)
+    assert (gone["chunk"]["standing"], gone["chunk"]["standing_why"]) == ("withdrawn", "wrong names")
+    assert gone["pictures"] == small_home.PICTURES
+    assert worker.follow(load_settings(home=home), gone["job"]).state == "succeeded"
+    assert document("search", "a red boat", home=home)["hits"] == []
+    refused = document("update", "--chunk", chunk, home=home, code=4)
+    assert "withdrawn (wrong names)" in refused["error"]

@@ -1,0 +1,78 @@
+"""Claims about verbs that teach and measure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from app.commands import (
+    learning,
+)
+from ingest.records import JobRecord
+from tests.app.commands.running import document, run
+
+
+def test_methods_list_every_strategy_with_its_options() -> None:
+    from model_updates.strategies import STRATEGIES
+
+    found = json.loads(run("methods", "--json").stdout)["strategies"]
+    assert sorted(method["name"] for method in found) == sorted(STRATEGIES)
+    assert all(method["summary"] and "epochs" in method["options"] for method in found)
+    assert "language-tables" in run("methods").stdout
+
+
+def test_one_method_is_shown_alone_and_an_unknown_one_is_refused() -> None:
+    assert json.loads(run("methods", "teir", "--json").stdout)["keeps"] == "how often each token was seen"
+    assert "apply_to" in run("methods", "teir").stdout
+    refused = run("methods", "tier")
+    assert refused.exit_code == 2
+    assert "no strategy 'tier'; choose one of" in " ".join(refused.output.split())
+
+
+def test_evaluate_measures_the_live_release(template: Path) -> None:
+    found = document("evaluate", home=template)
+    assert {part["language"] for part in found["slices"]} == {"en"}
+    assert run("evaluate", "--release", "r1", home=template).exit_code == 0
+
+
+def test_a_dry_run_says_what_an_update_would_take_and_starts_nothing(home: Path) -> None:
+    chunk = next(one["id"] for one in document("status", home=home)["chunks"])
+    found = document("update", "--chunk", chunk, "--dry-run", home=home)
+    assert found["recommended"] == "evergreen"
+    assert found["total_seconds"] >= 0
+    assert document("status", home=home)["jobs"] == []
+    refused = run("update", "somewhere", "--dry-run", home=home)
+    assert refused.exit_code == 2
+    assert "Take SOURCE in with `ingest`" in refused.stderr
+
+
+JOB = JobRecord("j1", "update", "succeeded", {}, {}, {}, None, None, "", None, None)
+
+
+@pytest.mark.parametrize(
+    ("state", "result", "exit_code"),
+    [
+        ("succeeded", {}, 0),
+        ("rejected", {}, 3),
+        ("review", {}, 4),
+        ("failed", {"code": "NothingToLearn", "exit_code": 1}, 1),
+        ("failed", {"code": "UpdateRunning", "exit_code": 5}, 5),
+        ("cancelled", {}, 1),
+        ("interrupted", {}, 1),
+    ],
+)
+def test_the_exit_code_tells_the_verdict(state: str, result: dict[str, Any], exit_code: int) -> None:
+    ended = replace(JOB, state=state, error="It went wrong." if state == "failed" else None)
+    outcome = {"sentence": "s", "seconds": 1.0, "images_embedded": 0, "release": "r3-1", "version": "v2-1"}
+    ended = replace(ended, result=result or outcome)
+    with pytest.raises((typer.Exit, learning.JobFailed)) as left:
+        learning._finish(ended, is_json=True)
+    assert isinstance(left.value, (typer.Exit, learning.JobFailed))
+    assert left.value.exit_code == exit_code
+    if isinstance(left.value, learning.JobFailed):
+        assert left.value.code == result.get("code", "JobFailed")
