@@ -10,8 +10,9 @@ import threading
 from dataclasses import dataclass, replace
 
 from app.demo import homes
+from app.demo.findings import Check, Findings
 from app.demo.player import Cast, Learn, Player, learn_as_job
-from app.demo.story import STEPS, Check, Findings, Step
+from app.demo.story import STEPS, Step
 from app.errors import UpdateRunning, UsageProblem
 from app.learning.outcomes import Stage
 from app.server.security import Passwords

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.demo.story import Findings
+from app.demo.findings import Findings
 from app.errors import UsageProblem
 from app.releases import durable
 

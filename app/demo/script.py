@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 
 from app.demo import homes
+from app.demo.findings import Findings
 from app.demo.player import Cast, Learn, Player, learn_as_job
-from app.demo.story import STEPS, Findings, prepare
+from app.demo.story import STEPS, prepare
 from app.errors import UsageProblem
 from app.learning import update_cycle
 from app.learning.outcomes import Stage, say_nothing

@@ -7,108 +7,34 @@ can fail: a step that does not keep its promise says so, and the script ends the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
-
-from app.demo.player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, THINGS, Asked, Player
+from app.demo.claims import (
+    FOUND,
+    ask,
+    kept,
+    mean,
+    not_understood,
+    only_moved,
+    release_before,
+    teach,
+    teach_language,
+    understood,
+    what_is_live,
+    write_recall,
+)
+from app.demo.findings import Findings, Notebook
+from app.demo.player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, Player
 from app.learning import going_live
-from app.learning.outcomes import UpdateOutcome
-from app.search import Snapshot, compare
+from app.search import compare
 from ingest.samples.emoji import colour_emoji_font
-from ingest.samples.scenes import caption, partial_caption
-from model_updates.recalls import TEXT_RECALLS
+from ingest.samples.scenes import caption
 
 ENGLISH_CHUNK = "English scenes"
 EMOJI_CHUNK = "Emoji"
-# In percent of held-out scenes, asked for in the whole gallery: how often the right picture is among the first five.
-FOUND = 60.0  # at least, where search is said to work
-NOT_FOUND = 15.0  # at most, where it is said to fail
 SWITCH_SECONDS = 10.0  # going back, or forward again, takes at most this
 COMPARED = 20
-THINGS_ASKED = partial_caption(HEADLINE, "en", THINGS)
-
-
-@dataclass(frozen=True)
-class Check:
-    """A claim, and whether it holds."""
-
-    claim: str
-    holds: bool
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A question with the pictures that were found, for a page to show."""
-
-    title: str
-    image_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What a step found.
-
-    Attributes:
-        lines: its numbers, as sentences.
-        checks: its claims.
-        shown: questions and pictures.
-        seconds: what it took.
-    """
-
-    lines: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    shown: tuple[Shown, ...] = ()
-    seconds: float = 0.0
-
-    @property
-    def passed(self) -> bool:
-        """Whether every claim holds."""
-        return bool(self.checks) and all(check.holds for check in self.checks)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Findings:
-        """Rebuilds what `to_json` wrote."""
-        return cls(
-            tuple(document["lines"]),
-            tuple(Check(**check) for check in document["checks"]),
-            tuple(Shown(one["title"], tuple(one["image_ids"])) for one in document["shown"]),
-            float(document["seconds"]),
-        )
-
-
-@dataclass
-class Notebook:
-    """Collects the findings of a step while it runs."""
-
-    lines: list[str] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    shown: list[Shown] = field(default_factory=list)
-
-    def write(self, line: str) -> None:
-        """Notes a line of numbers."""
-        self.lines.append(line)
-
-    def claim(self, claim: str, holds: bool) -> None:
-        """Notes a claim and whether it holds."""
-        self.checks.append(Check(claim, bool(holds)))
-
-    def show(self, asked: Asked) -> str:
-        """Notes a question with its pictures; returns what was found, in words."""
-        answer = asked.answer
-        right = "is not among" if asked.rank is None else f"is number {asked.rank} of"
-        said = (
-            f"“{answer.query}” (read as {answer.language}): the right picture {right} the first {len(answer.hits)}, "
-            f"and {asked.alike} of them show {THINGS_ASKED}."
-        )
-        self.shown.append(Shown(f"{answer.release}: {said}", tuple(hit.image_id for hit in answer.hits)))
-        return said
 
 
 @dataclass(frozen=True)
@@ -136,9 +62,6 @@ class Step:
         return Findings(tuple(notes.lines), tuple(notes.checks), tuple(notes.shown), seconds)
 
 
-# ------------------------------------------------------------------------------------------------- the steps
-
-
 def prepare(player: Player) -> None:
     """Brings the first pictures in, unless they are there."""
     known = {chunk.name for chunk in player.workspace.catalog.chunks()}
@@ -157,34 +80,34 @@ def english_works(player: Player, notes: Notebook) -> None:
     gallery = len(player.workspace.catalog.gallery_ids())
     emoji = "" if colour_emoji_font() else " Emoji join them where the system has a colour emoji font."
     notes.write(f"{gallery} pictures are in the gallery, all drawn on this machine.{emoji}")
-    _ask(player, notes, "en", works=True)
+    ask(player, notes, "en", works=True)
     recall = player.recall("en")
-    _write_recall(notes, "English", recall)
+    write_recall(notes, "English", recall)
     notes.claim("English R@1 is at least five times guessing", recall["t2i_r1"] >= 5 * recall["chance_r1"])
 
 
 def german_fails(player: Player, notes: Notebook) -> None:
     """A language nobody taught is not understood."""
-    _not_understood(player, notes, "de", "German")
+    not_understood(player, notes, "de", "German")
 
 
 def german_is_taught(player: Player, notes: Notebook) -> None:
     """The German chunk is taught, judged and goes live without a picture being embedded again."""
-    _teach_language(player, notes, "de", "German")
+    teach_language(player, notes, "de", "German")
 
 
 def german_works(player: Player, notes: Notebook) -> None:
     """German is understood, English as well as before."""
-    _understood(player, notes, "de", "German")
-    _ask(player, notes, "en", works=True)
+    understood(player, notes, "de", "German")
+    ask(player, notes, "en", works=True)
 
 
 def japanese(player: Player, notes: Notebook) -> None:
     """The same for a language in another script."""
-    _not_understood(player, notes, "ja", "Japanese")
-    _teach_language(player, notes, "ja", "Japanese")
-    _understood(player, notes, "ja", "Japanese")
-    _ask(player, notes, "de", works=True)
+    not_understood(player, notes, "ja", "Japanese")
+    teach_language(player, notes, "ja", "Japanese")
+    understood(player, notes, "ja", "Japanese")
+    ask(player, notes, "de", works=True)
 
 
 def new_style(player: Player, notes: Notebook) -> None:
@@ -197,14 +120,14 @@ def new_style(player: Player, notes: Notebook) -> None:
     )
     old = player.snapshot()
     shares = {language: player.share_found(old, language) for language in ("en", "de", "ja")}
-    outcome = _teach(player, notes, added.report.chunk_id, f"{style} drawings")
-    _only_moved(player, notes, outcome, old, style)
+    outcome = teach(player, notes, added.report.chunk_id, f"{style} drawings")
+    only_moved(player, notes, outcome, old, style)
     recall = player.recall("en", style)
     notes.write(
         f"English R@10 on {style} drawings: {recall_before['t2i_r10']:.1f} → {recall['t2i_r10']:.1f} percent."
     )
-    notes.claim(f"{style} drawings are found better than before", _mean(recall) > _mean(recall_before))
-    _kept(player, notes, before, taught={f"en/{style}"})
+    notes.claim(f"{style} drawings are found better than before", mean(recall) > mean(recall_before))
+    kept(player, notes, before, taught={f"en/{style}"})
     live = player.snapshot()
     notes.write(notes.show(player.ask(live, HEADLINE, "en")))
     for language, share in shares.items():
@@ -217,7 +140,7 @@ def new_style(player: Player, notes: Notebook) -> None:
 
 def wrong_captions(player: Player, notes: Notebook) -> None:
     """A chunk whose captions belong to other pictures is held back; taught all the same, it is turned away."""
-    before, commit = player.slices(), _live(player)
+    before, commit = player.slices(), what_is_live(player)
     hits = player.ask(player.snapshot(), HEADLINE, "de", k=COMPARED).answer.hits
     added = player.hand_in("French with shuffled captions", player.cast.gallery(), "fr", shuffled=True)
     held = player.standing(added.report.chunk_id)
@@ -229,7 +152,7 @@ def wrong_captions(player: Player, notes: Notebook) -> None:
     notes.write(outcome.sentence)
     notes.claim("the gate rejects it", outcome.verdict == "reject")
     notes.claim("no release was made of it", outcome.release is None and outcome.commit is None)
-    notes.claim(f"{commit[1]} is live as before, commit {commit[0]}", _live(player) == commit)
+    notes.claim(f"{commit[1]} is live as before, commit {commit[0]}", what_is_live(player) == commit)
     notes.claim("every slice measures the same as before", player.slices() == before)
     again = player.ask(player.snapshot(), HEADLINE, "de", k=COMPARED).answer.hits
     notes.claim("a German question has the same answer, score for score", again == hits)
@@ -237,7 +160,7 @@ def wrong_captions(player: Player, notes: Notebook) -> None:
 
 def compared(player: Player, notes: Notebook) -> None:
     """The release before German and the live one, side by side."""
-    old, new = player.snapshot(_release_before(player, "de")), player.snapshot()
+    old, new = player.snapshot(release_before(player, "de")), player.snapshot()
     answer = compare(old, new, caption(HEADLINE, "de"), k=COMPARED)
     asked = [player.judge(one, HEADLINE) for one in (answer.a, answer.b)]
     kinds = {
@@ -269,7 +192,7 @@ def compared(player: Player, notes: Notebook) -> None:
 
 def back_and_forward(player: Player, notes: Notebook) -> None:
     """Rollback is one small file; forward again is another."""
-    number, newest = _live(player)
+    number, newest = what_is_live(player)
     started = time.monotonic()
     back = going_live.rollback(player.workspace, why="the demo goes back", by=DEMO)
     old = player.snapshot()
@@ -289,137 +212,6 @@ def back_and_forward(player: Player, notes: Notebook) -> None:
     notes.claim(
         f"each took less than {SWITCH_SECONDS:.0f} s", max(seconds_back, seconds_forward) < SWITCH_SECONDS
     )
-
-
-# ------------------------------------------------------------------------------------------------ what they share
-
-
-def _ask(player: Player, notes: Notebook, language: str, *, works: bool, shows: bool = True) -> None:
-    """Asks the headline and every held-out scene in a language."""
-    snapshot = player.snapshot()
-    if shows:
-        notes.write(notes.show(player.ask(snapshot, HEADLINE, language)))
-    share = player.share_found(snapshot, language)
-    notes.write(
-        f"Asked for each held-out scene in {language}, {share:.0f} % of answers have the right picture among the first "
-        f"{FIRST_RESULTS} of {len(snapshot.generation.ids)}."
-    )
-    if works:
-        notes.claim(f"at least {FOUND:.0f} % of the answers in {language} are right", share >= FOUND)
-    else:
-        notes.claim(f"at most {NOT_FOUND:.0f} % of the answers in {language} are right", share <= NOT_FOUND)
-
-
-def _not_understood(player: Player, notes: Notebook, language: str, name: str) -> None:
-    _ask(player, notes, language, works=False)
-    recall, english = player.recall(language), player.recall("en")
-    _write_recall(notes, f"{name} before", recall)
-    notes.claim(f"{name} R@1 is below a third of English R@1", recall["t2i_r1"] < english["t2i_r1"] / 3)
-
-
-def _teach_language(player: Player, notes: Notebook, language: str, name: str) -> None:
-    before, recall_before = player.slices(), player.recall(language)
-    added = player.hand_in(f"{name} captions", player.cast.gallery(), language)
-    notes.write(f"{added.report.new_pairs} new pairs, {added.report.new_images} new pictures.")
-    generation = player.snapshot().generation.id
-    outcome = _teach(player, notes, added.report.chunk_id, name)
-    forwards = outcome.training["image_forwards"]
-    notes.write(
-        f"{outcome.images_embedded} pictures embedded again, {forwards} image-tower forwards in training."
-    )
-    notes.claim("no picture was embedded again", outcome.images_embedded == 0 == forwards)
-    notes.claim("the index is the very same as before", player.snapshot().generation.id == generation)
-    recall = player.recall(language)
-    notes.write(f"{name} R@1: {recall_before['t2i_r1']:.1f} → {recall['t2i_r1']:.1f} percent.")
-    least = 2 * max(recall_before["t2i_r1"], recall["chance_r1"])
-    notes.claim(f"{name} R@1 has at least doubled", recall["t2i_r1"] >= least)
-    _kept(player, notes, before, taught={f"{language}/{PAINTED_DOMAIN}"})
-
-
-def _understood(player: Player, notes: Notebook, language: str, name: str) -> None:
-    _ask(player, notes, language, works=True)
-    recall = player.recall(language)
-    _write_recall(notes, f"{name} now", recall)
-    notes.claim(f"{name} R@1 is at least five times guessing", recall["t2i_r1"] >= 5 * recall["chance_r1"])
-
-
-def _teach(player: Player, notes: Notebook, chunk: str, what: str) -> UpdateOutcome:
-    """Teaches a chunk by default and claims that it went live."""
-    number, before = _live(player)
-    outcome = player.teach(chunk, what)
-    notes.write(f"{outcome.strategy} took {outcome.seconds:.0f} s. {outcome.sentence}")
-    notes.claim("evergreen was chosen", outcome.strategy == "evergreen")
-    notes.claim("the gate lets it pass", outcome.verdict == "promote")
-    live = _live(player)
-    notes.claim("it is live, one commit later", live == (number + 1, outcome.release) and live[1] != before)
-    return outcome
-
-
-def _only_moved(player: Player, notes: Notebook, outcome: UpdateOutcome, old: Snapshot, style: str) -> None:
-    """Claims that the pictures of one style have new vectors, and that no other vector moved by a bit."""
-    live, catalog = player.snapshot(), player.workspace.catalog
-    gallery = catalog.gallery_ids()
-    drawn = {image_id for image_id, record in catalog.images(gallery).items() if record.domain == style}
-    notes.write(f"{outcome.images_embedded} pictures were embedded again; the gallery holds {len(gallery)}.")
-    notes.claim(
-        f"each of the {len(drawn)} {style} drawings was embedded once, and nothing else",
-        outcome.images_embedded == len(drawn),
-    )
-    others = [image_id for image_id in gallery if image_id not in drawn]
-    same = np.array_equal(old.generation.vectors(others), live.generation.vectors(others))
-    notes.claim(f"the vectors of the {len(others)} other pictures are the same to the last bit", same)
-    languages = live.languages
-    texts = [(old.encoder.text_fingerprint(one), live.encoder.text_fingerprint(one)) for one in languages]
-    notes.claim(
-        f"so are those of every text in {', '.join(languages)}", all(before == now for before, now in texts)
-    )
-
-
-def _kept(
-    player: Player, notes: Notebook, before: Mapping[str, Mapping[str, float]], *, taught: set[str]
-) -> None:
-    """Writes every slice before and after, and claims that the old ones stay within the gate's policy."""
-    policy = player.workspace.settings.gate
-    after = player.slices()
-    old = sorted(before.keys() - taught)
-    for name in sorted(after):
-        values = [f"{_mean(one[name]):.1f}" if name in one else "–" for one in (before, after)]
-        role = "taught" if name in taught else "kept"
-        notes.write(f"  {name:<12} mean recall {values[0]:>6} → {values[1]:>6}   {role}")
-    drops = [_mean(before[name]) - _mean(after[name]) for name in old]
-    notes.claim(f"no old slice lost more than {policy.slice_drop:g} points", max(drops) <= policy.slice_drop)
-    notes.claim(
-        f"the {len(old)} old slices lost at most {policy.pooled_drop:g} points on average",
-        sum(drops) / len(drops) <= policy.pooled_drop,
-    )
-
-
-def _mean(recalls: Mapping[str, float]) -> float:
-    """Mean of R@1, R@5 and R@10 by text: the gate's metric."""
-    return sum(recalls[name] for name in TEXT_RECALLS) / len(TEXT_RECALLS)
-
-
-def _write_recall(notes: Notebook, what: str, recall: Mapping[str, float]) -> None:
-    notes.write(
-        f"{what}, held-out captions: R@1 {recall['t2i_r1']:.1f}, R@5 {recall['t2i_r5']:.1f}, R@10 "
-        f"{recall['t2i_r10']:.1f} percent (guessing: R@1 {recall['chance_r1']:.1f})."
-    )
-
-
-def _live(player: Player) -> tuple[int, str]:
-    commit, record = going_live.live_release(player.workspace)
-    return commit.number, record.id
-
-
-def _release_before(player: Player, language: str) -> str:
-    """The last release that was live before a language was learned."""
-    releases = player.workspace.releases
-    last = ""
-    for commit in releases.history():
-        if language in releases.release(commit.release).manifest.languages:
-            break
-        last = commit.release
-    return last
 
 
 STEPS = (

@@ -6,8 +6,9 @@ from typing import Any
 
 import gradio as gr
 
+from app.demo.findings import Findings, Shown
 from app.demo.guide import Guide
-from app.demo.story import STEPS, Findings, Shown, Step
+from app.demo.story import STEPS, Step
 from app.server.serving import OWN_ERRORS
 from app.ui import update_words, wording
 from app.ui.access import base_of

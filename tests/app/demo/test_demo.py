@@ -13,9 +13,10 @@ import gradio as gr
 import pytest
 
 from app.demo import homes, script, story
+from app.demo.findings import Check, Findings, Notebook, Shown
 from app.demo.guide import Guide, guide_for
 from app.demo.player import HEADLINE, THINGS, Cast, Learn, Player
-from app.demo.story import STEPS, Check, Findings, Notebook, Shown
+from app.demo.story import STEPS
 from app.errors import UpdateRunning, UsageProblem
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
