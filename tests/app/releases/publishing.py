@@ -126,6 +126,16 @@ def promote(home: Home, content: str, files: FileSystem | None = None) -> Commit
         )
 
 
+def current(store: ReleaseStore) -> CommitRecord:
+    commit = store.current()
+    assert commit is not None
+    return commit
+
+
+def commit_file(home: Home, number: int) -> Path:
+    return home.commits / f"{number:08d}.json"
+
+
 def live_content(home: Home) -> str:
     """What is live, every byte of it verified; fails when that is impossible."""
     store = ReleaseStore(home)

@@ -1,0 +1,163 @@
+"""Uploads that are refused as a whole: each for the stated reason, and nothing of them is stored.
+
+Numbers are those of the project's catalogue of bad inputs; Parquet and model files are not read here.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from ingest.errors import BadUpload
+from ingest.intake import ingest_source
+from tests.ingest.bad_files import (
+    GOOD,
+    SMALL,
+    Maker,
+    changed,
+    gzip_bomb,
+    in_folder,
+    one_file,
+    overlapping,
+    record,
+    tarred,
+    zipped,
+)
+from tests.ingest.conftest import Place
+from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of
+
+REFUSED: list[tuple[str, Maker, str, str]] = [
+    ("1 empty file", one_file("upload.zip", b""), "file_empty", "The file is empty."),
+    ("2 text renamed zip", one_file("upload.zip", b"hello there\n" * 50), "not_supported", "looks like text"),
+    ("2 picture alone", one_file("cat.png", picture()), "not_supported", "single picture"),
+    ("18 parquet cut", one_file("a.parquet", b"PAR1" + bytes(99)), "damaged", "cannot be read"),
+    (
+        "3 truncated zip",
+        changed(zipped(GOOD), lambda data: data[:-40]),
+        "archive_damaged",
+        "damaged or incomplete",
+    ),
+    ("3 zip cut to its head", changed(zipped(GOOD), lambda data: data[:30]), "archive_damaged", "damaged"),
+    ("8 flat bomb", zipped({"bomb.png": bytes(2 * 1024**2)}), "archive_bomb", "expands more than 200:1"),
+    ("9 overlap bomb", overlapping, "archive_overlap", "entries overlap"),
+    (
+        "11 too many zip entries",
+        zipped({f"{n}.png": b"" for n in range(21)}),
+        "too_many_items",
+        "limit is 20",
+    ),
+    ("11 very many zip entries", zipped({f"{n}.png": b"" for n in range(50)}), "too_many_items", "50 items"),
+    (
+        "11 too many tar entries",
+        tarred({f"{n}.png": b"" for n in range(21)}),
+        "too_many_items",
+        "limit is 20",
+    ),
+    (
+        "12 too much declared",
+        zipped({f"{n}.bin": bytes([n]) * 900_000 for n in range(4)}),
+        "too_large_unpacked",
+        "Split",
+    ),
+    (
+        "12 too much in a tar",
+        tarred({f"{n}.bin": bytes([n]) * 900_000 for n in range(4)}),
+        "too_large_unpacked",
+        "Split",
+    ),
+    (
+        "14 tar cut in its first header",
+        one_file("a.tar", tarfile.TarInfo("a.png").tobuf()[:300]),
+        "not_supported",
+        "Not a",
+    ),
+    ("24 no picture at all", zipped({"captions.jsonl": record()}), "no_valid_pair", "image_missing"),
+    ("24 empty folder", in_folder({}), "no_valid_pair", "no picture"),
+    ("24 zip without members", zipped({}), "no_valid_pair", "no picture"),
+    (
+        "17 table without picture column",
+        one_file("t.csv", b"a,b\n1,2\n"),
+        "column_missing",
+        "its columns: a, b",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "code", "words"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_a_whole_upload_is_refused_and_nothing_is_stored(
+    place: Place, tmp_path: Path, name: str, make: Maker, code: str, words: str
+) -> None:
+    source = make(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BadUpload) as caught:
+        place.ingest(source, limits=SMALL)
+    assert (caught.value.code, words in caught.value.sentence) == (code, True), caught.value
+    assert (place.catalog.chunks(), place.catalog.gallery_ids(), list(place.store.keys())) == ([], [], [])
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_gzip_bomb_is_refused(place: Place, tmp_path: Path) -> None:
+    with pytest.raises(BadUpload) as caught:
+        place.ingest(gzip_bomb(tmp_path))
+    assert caught.value.code == "archive_bomb"
+
+
+def test_a_breach_found_late_takes_the_stored_pictures_away(place: Place, tmp_path: Path) -> None:
+    members = {f"{n}.png": encoded(Image.effect_noise((64, 64), 90)) for n in range(300)}
+    source = tar_of(tmp_path / "a.tar", members)
+    stored_before_the_end: list[int] = []
+
+    def breach(done: int, total: int | None) -> None:
+        if done == 290:
+            stored_before_the_end.append(sum(1 for _ in place.store.keys(b"i")))
+            raise BadUpload("archive_bomb", "It expands.")
+
+    with pytest.raises(BadUpload):
+        ingest_source(source, catalog=place.catalog, blobs=place.blobs, progress=breach)
+    assert stored_before_the_end == [256]
+    assert list(place.store.keys()) == []
+
+
+_SEEDS: dict[str, bytes | str] = {
+    "a.png": picture(1),
+    "a.txt": "one\ntwo",
+    "b.jpg": encoded(Image.effect_noise((40, 40), 90), "JPEG"),
+    "t.csv": 'image,caption,language\na.png,x,de\nb.jpg,"y",fr\n',
+    "u.jsonl": '{"image": "a.png", "caption": "zz"}\n{"image": "b.jpg", "caption": ["q", "w"]}\n',
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz", "csv"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damage=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=6), cut=st.floats(0.1, 1))
+def test_a_damaged_upload_gives_a_report_or_a_reason_and_nothing_else(
+    place: Place, tmp_path: Path, kind: str, damage: list[tuple[float, bytes]], cut: float
+) -> None:
+    seed = tmp_path / "seed"
+    if not seed.exists():
+        makers: dict[str, Callable[[Path, dict[str, bytes | str]], Path]] = {
+            "zip": zip_of,
+            "tar": tar_of,
+            "tar.gz": partial(tar_of, mode="w:gz"),
+        }
+        folder_of(tmp_path, _SEEDS)
+        made = makers[kind](tmp_path / "made", _SEEDS) if kind in makers else tmp_path / "t.csv"
+        seed.write_bytes(made.read_bytes())
+    data = bytearray(seed.read_bytes())
+    for position, content in damage:
+        start = int(position * len(data))
+        data[start : start + len(content)] = content
+    (tmp_path / "damaged").write_bytes(data[: int(len(data) * cut)])
+    try:
+        report = place.ingest(tmp_path / "damaged")
+    except BadUpload:
+        return
+    assert report.chunk_id

@@ -1,0 +1,114 @@
+"""Uploads that are odd but harmless, and those cut short: what is good of them is taken in.
+
+Numbers are those of the project's catalogue of bad inputs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.ingest.bad_files import GOOD, Maker, changed, in_folder, record, table, tarred, zipped
+from tests.ingest.conftest import Place, rows_of
+from tests.ingest.material import encoded, picture, tar_of, zip_of, zip_of_pairs
+
+ACCEPTED: list[tuple[str, Maker, int, str]] = [
+    (
+        "5 traversal names",
+        zipped({"../x.png": picture(1), "../x.txt": "one", "C:\\y.png": picture(2), "/z.png": picture(3)}),
+        1,
+        "unusual member names",
+    ),
+    (
+        "5 traversal names in tar",
+        tarred({"../x.png": picture(1), "../x.txt": "one"}),
+        1,
+        "unusual member names",
+    ),
+    (
+        "14 tar cut between members",
+        changed(tarred({**GOOD, "b.png": picture(2)}), lambda data: data[:2048]),
+        1,
+        "ended early: 2 members",
+    ),
+    (
+        "21 BOM, CRLF and blank lines",
+        table(b"\xef\xbb\xbf" + record().encode() + b"\r", b"\r", b"", b"\r"),
+        1,
+        "",
+    ),
+    (
+        "21 csv with BOM and CRLF",
+        table(b"\xef\xbb\xbfimage,caption\r", b"good.png,one\r", b"\r", name="t.csv"),
+        1,
+        "",
+    ),
+    (
+        "22 repeated key",
+        table('{"image": "x.png", "image": "good.png", "caption": "a"}'),
+        1,
+        "last value counts: image",
+    ),
+    ("44 bidi and zero width", table(record(caption="\u202ered\u200b boat")), 1, ""),
+    ("43 NUL", table(record(caption="red\0 boat")), 1, ""),
+    ("46 formula", table(record(caption="=cmd|' /C calc'!A0")), 1, ""),
+    ("47 markup", table(record(caption="<script>alert(1)</script> ![x](http://a/b)")), 1, ""),
+    ("38 member names that are markup", in_folder({"<script>.png": picture(1), "<script>.txt": "x"}), 1, ""),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "pairs", "note"), ACCEPTED, ids=[row[0] for row in ACCEPTED])
+def test_odd_but_harmless_uploads_are_accepted(
+    place: Place, tmp_path: Path, name: str, make: Maker, pairs: int, note: str
+) -> None:
+    report = place.ingest(make(tmp_path))
+    assert report.new_pairs == pairs
+    assert report.rejected == 0
+    assert note in " ".join(report.notes)
+
+
+def test_members_of_one_name_are_each_judged(place: Place, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        source = zip_of_pairs(
+            tmp_path / "a.zip", [("x.png", picture(1)), ("x.png", picture(2)), ("x.txt", "one")]
+        )
+    report = place.ingest(source)
+    assert (report.new_images, report.new_pairs) == (2, 2)
+    assert "twice" in report.notes[0]
+
+
+def test_a_tar_cut_inside_a_picture_keeps_what_came_before(place: Place, tmp_path: Path) -> None:
+    big = encoded(Image.effect_noise((64, 64), 90))
+    source = tar_of(tmp_path / "a.tar", {**GOOD, "late.png": big, "after.png": picture(2)})
+    data = source.read_bytes()
+    source.write_bytes(data[: data.find(big) + 700])
+    report = place.ingest(source)
+    assert report.new_pairs == 1
+    assert "ended early" in report.notes[0]
+    assert [(row.where, row.code) for row in rows_of(report, "rejected")] == [("late.png", "member_damaged")]
+
+
+def test_a_gzip_cut_short_keeps_what_came_before(place: Place, tmp_path: Path) -> None:
+    source = tar_of(
+        tmp_path / "a.tar.gz", {**GOOD, "late.png": encoded(Image.effect_noise((200, 200), 90))}, "w:gz"
+    )
+    data = source.read_bytes()
+    source.write_bytes(data[: len(data) // 2])
+    report = place.ingest(source)
+    assert report.new_pairs == 1
+    assert "ended early" in report.notes[0]
+
+
+def test_composed_and_decomposed_captions_are_one(place: Place, tmp_path: Path) -> None:
+    report = place.ingest(table(record(caption="caf\u00e9"), record(caption="cafe\u0301"))(tmp_path))
+    assert report.new_pairs == 1
+    assert [row.code for row in report.rows] == ["duplicate", "ok"]
+
+
+def test_a_decomposed_file_name_is_found(place: Place, tmp_path: Path) -> None:
+    source = zip_of(
+        tmp_path / "a.zip", {"cafe\u0301.png": picture(1), "t.jsonl": record("caf\u00e9.png", "x")}
+    )
+    assert place.ingest(source).new_pairs == 1
