@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from app import cli, feedback
+from app.learning import update_cycle
+from app.settings import Settings
 from tests.app.server.served import Served, add_held_out, make_home, served
 
 
@@ -147,17 +149,17 @@ def test_a_release_is_rejected_and_pinned_on_a_server(tmp_path: Path) -> None:
 
 
 def test_a_release_travels_from_one_server_to_another(tmp_path: Path) -> None:
-    for name in ("sender", "receiver"):
-        (tmp_path / name).mkdir()
-    with served(make_home(tmp_path / "sender")) as sender:
+    with served(make_home(tmp_path)) as sender:
         sent = said(elsewhere(sender, "export", "r2", "--to", tmp_path, "--json"))
         again = elsewhere(sender, "export", "r2", "--to", tmp_path)
         assert (again.exit_code, "is there already" in again.stderr) == (2, True)
     assert [path.suffix for path in tmp_path.iterdir() if path.is_file()] == [".perennial"]
-    with served(make_home(tmp_path / "receiver")) as receiver:
+    settings = Settings(home=tmp_path / "receiver", poll_seconds=0.1)
+    update_cycle.initialise(settings)
+    with served(settings) as receiver:
         wrong = elsewhere(receiver, "import", sent["path"], "--sha256", "0" * 64)
         assert (wrong.exit_code, "Traceback" in wrong.output) == (1, False), wrong.output
         came = elsewhere(receiver, "import", sent["path"], "--sha256", sent["sha256"])
         assert came.exit_code == 0, came.output
-        assert f"{sent['release']} is here as r4-" in came.stdout
+        assert f"{sent['release']} is here as r2-" in came.stdout
         assert not next(one for one in said(elsewhere(receiver, "releases", "--json")))["live"]
