@@ -38,6 +38,10 @@ def _said(*names: str, says: str, **more: Any) -> Any:
     return typer.Option(*names, help=says, show_default=False, **more)
 
 
+def _named(says: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Argument(help=says, metavar=metavar, show_default=False, **more)
+
+
 def _filter(name: str, says: str) -> Any:
     return _said(name, says=says, rich_help_panel=_FILTERS)
 
@@ -50,8 +54,8 @@ WhyOption = Annotated[str, typer.Option("--why", help="A sentence for the histor
 # Searching and comparing
 
 _QUERY = "What the pictures show: texts, picture files and weights, such as: 2:red car + ./a.jpg - fruit"
-QueryArgument = Annotated[list[str] | None, typer.Argument(help=_QUERY, show_default=False, metavar="QUERY")]
-TextArgument = Annotated[str, typer.Argument(help="What the pictures show.", show_default=False)]
+QueryArgument = Annotated[list[str] | None, _named(_QUERY, "QUERY")]
+TextArgument = Annotated[str, _named("What the pictures show.")]
 LanguageOption = Annotated[str, typer.Option("--language", help="A learned language, such as de, or auto.")]
 TranslationOption = Annotated[str, _said("--translation", says="The query in English; both count.")]
 HitsOption = Annotated[int | None, _said("--k", "-k", says="How many.", min=1)]
@@ -121,23 +125,10 @@ DriftPairsOption = Annotated[
 
 # Taking in and learning
 
-SourceArgument = Annotated[
-    Path,
-    typer.Argument(
-        help="A folder, a zip or tar, a csv, tsv, jsonl or parquet table, or a saved Hugging Face dataset.",
-        show_default=False,
-        parser=source_path,
-        metavar="SOURCE",
-    ),
-]
+_SOURCES = "A folder, a zip or tar, a csv, tsv, jsonl or parquet table, or a saved Hugging Face dataset."
+SourceArgument = Annotated[Path, _named(_SOURCES, "SOURCE", parser=source_path)]
 TaughtSource = Annotated[
-    Path | None,
-    typer.Argument(
-        help="Take this in first, then learn from it.",
-        show_default=False,
-        parser=source_path,
-        metavar="[SOURCE]",
-    ),
+    Path | None, _named("Take this in first, then learn from it.", "SOURCE", parser=source_path)
 ]
 StatedLanguage = Annotated[
     str | None, _said("--language", says="Of captions that state none, such as de; else it is detected.")
@@ -162,9 +153,7 @@ CancelOption = Annotated[str | None, _said("--cancel", says="Stop a running job.
 
 # Chunks and releases
 
-ChunkArgument = Annotated[
-    str, typer.Argument(help="A chunk's id, or its beginning.", metavar="CHUNK", show_default=False)
-]
+ChunkArgument = Annotated[str, _named("A chunk's id, or its beginning.", "CHUNK")]
 ReasonOption = Annotated[str, _said("--why", says="The reason; it is kept with the chunk.")]
 HeldChunk = Annotated[
     str | None,
@@ -181,27 +170,15 @@ MeasureOption = Annotated[
     bool, typer.Option("--measure", help="Its held-out pairs measure other updates too.")
 ]
 JudgedArgument = Annotated[
-    str,
-    typer.Argument(
-        help="A release, such as r3, or an update's job, such as j7.",
-        metavar="JOB|RELEASE",
-        show_default=False,
-    ),
+    str, _named("A release, such as r3, or an update's job, such as j7.", "JOB|RELEASE")
 ]
-ReleaseArgument = Annotated[
-    str,
-    typer.Argument(help="A release, such as r3.", show_default=False, autocompletion=release_names),
-]
+ReleaseArgument = Annotated[str, _named("A release, such as r3.", autocompletion=release_names)]
 BackToArgument = Annotated[
     str | None,
-    typer.Argument(
-        help="Where to; the one live before when not given.",
-        show_default=False,
-        autocompletion=release_names,
-    ),
+    _named("Where to; the one live before when not given.", autocompletion=release_names),
 ]
 ExportOption = Annotated[Path, typer.Option("--to", help="A file, or a folder.")]
-PackageArgument = Annotated[Path, typer.Argument(help="A file that `export` wrote.", show_default=False)]
+PackageArgument = Annotated[Path, _named("A file that `export` wrote.")]
 SignatureOption = Annotated[
     str | None, _said("--sha256", says="What its export printed; proves who sent it.")
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from app.commands.terminal import HomeOption, JsonOption, settings_for, show, wh
 if TYPE_CHECKING:
     from app.releases.commits import CommitRecord
     from app.releases.difference import Difference
+    from app.releases.lineage import Node
     from app.workspace import Workspace
 
 
@@ -33,7 +34,6 @@ def releases(
 ) -> None:
     """List the releases, newest first."""
     settings = settings_for(home)
-    from app.messages import table
     from app.releases.home import Home
     from app.releases.store import ReleaseStore
 
@@ -41,13 +41,10 @@ def releases(
     standing = store.standing()
     live = standing.commit.release if standing.commit else None
     if lineage:
-        from app.release_text import lineage_lines
         from app.releases.lineage import lineage as lineage_of
 
-        nodes = lineage_of(store.releases(), store.history(), live)
-        show(is_json, [asdict(node) for node in nodes], *lineage_lines(nodes))
+        show_lineage(lineage_of(store.releases(), store.history(), live), is_json=is_json)
         return
-    records = store.releases()[::-1]
     found = [
         {
             "id": record.id,
@@ -60,19 +57,26 @@ def releases(
             "version": record.version,
             "generation": record.generation,
         }
-        for record in records
+        for record in store.releases()[::-1]
     ]
+    show_releases(found, is_json=is_json)
+
+
+def show_lineage(nodes: Sequence[Node], *, is_json: bool) -> None:
+    """Draws releases with where they come from, and says when each was live and why."""
+    from app.release_text import lineage_lines
+
+    show(is_json, [asdict(node) for node in nodes], *lineage_lines(nodes))
+
+
+def show_releases(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
+    """Lists releases, as `GET /v1/releases` describes each."""
+    from app.messages import table
+
     rows = [
-        (
-            record.id,
-            "live" if record.id == live else "",
-            str(record.manifest.created)[:19],
-            record.manifest.strategy,
-            record.manifest.mode,
-            record.manifest.verdict,
-            ", ".join(record.manifest.languages),
-        )
-        for record in records
+        (one["id"], "live" if one["live"] else "", str(one["created"])[:19])
+        + (one["strategy"], one["mode"], one["verdict"], ", ".join(one["languages"]))
+        for one in found
     ]
     header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
     show(is_json, found, table(header, rows) if rows else "There are none yet. Run `python -m app init`.")

@@ -1,5 +1,7 @@
 """The verbs that work on a running server, with `--server URL`; named and shown like those that work on a home."""
 
+from app.commands.homes import models
+from app.commands.learning import methods
 from app.commands.remote.assistants import mcp
 from app.commands.remote.canaries import canaries
 from app.commands.remote.held import decide, held
@@ -19,4 +21,5 @@ VERBS = (
     *(changes, diff, drift, quality, feedback),
     *(releases, promote, rollback, reject, pin, unpin, export, import_),
     *(shadow, canaries, status, doctor, mcp),
+    *(methods, models),  # which ask this program and no home
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from app.commands.options import BackToArgument, ForceOption, LineageOption, ReleaseArgument, WhyOption
+from app.commands.releasing import show_lineage, show_releases
 from app.commands.remote.connection import connected
 from app.commands.status import JOBS_SHOWN, chunk_and_job_tables
 from app.commands.terminal import JsonOption, show
@@ -18,23 +19,11 @@ if TYPE_CHECKING:
 
 def releases(context: typer.Context, lineage: LineageOption = False, is_json: JsonOption = False) -> None:
     """List the releases, newest first."""
-    from app.messages import table
-
     with connected(context) as client:
         if lineage:
-            from app.release_text import lineage_lines
-
-            nodes = client.lineage()
-            show(is_json, [asdict(node) for node in nodes], *lineage_lines(nodes))
-            return
-        found = client.releases()
-    rows = [
-        (one.id, "live" if one.live else "", str(one.created)[:19], one.strategy, one.mode, one.verdict)
-        + (", ".join(one.languages),)
-        for one in found
-    ]
-    header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
-    show(is_json, [one.model_dump() for one in found], table(header, rows) if rows else "There are none yet.")
+            show_lineage(client.lineage(), is_json=is_json)
+        else:
+            show_releases([one.model_dump() for one in client.releases()], is_json=is_json)
 
 
 def promote(
