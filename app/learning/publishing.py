@@ -27,7 +27,7 @@ from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
 
-_SPARE_BYTES = 256 << 20
+SPARE_BYTES = 256 << 20
 
 
 def bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
@@ -35,7 +35,7 @@ def bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
     folders = (workspace.home.versions / record.version, workspace.home.generations / record.generation)
     published = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
     features = 4 * workspace.open_encoder(record.version).dim * len(workspace.catalog.gallery_ids())
-    return 2 * published + 2 * features + _SPARE_BYTES
+    return 2 * published + 2 * features + SPARE_BYTES
 
 
 def version_facts(

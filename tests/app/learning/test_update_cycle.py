@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import NoSpace, UpdateRunning, UsageProblem
-from app.learning import going_live, release_words, update_cycle
+from app.learning import going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import Stage, UpdateRequest
 from app.settings import GateSettings, Settings, load_settings
@@ -293,7 +293,7 @@ def test_a_disk_that_is_too_full_is_said_before_anything_runs(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = state(workspace)
-    monkeypatch.setattr(update_cycle, "SPARE_BYTES", 1 << 60)
+    monkeypatch.setattr(publishing, "SPARE_BYTES", 1 << 60)
 
     with pytest.raises(NoSpace, match="MB"):
         update_cycle.update(
