@@ -32,6 +32,7 @@ from app.commands import (
     transfer,
     words,
 )
+from app.errors import UsageProblem
 
 if TYPE_CHECKING:
     from app.messages import Problem
@@ -61,7 +62,7 @@ class _Edge(TyperGroup):
         found = elsewhere.get_command(ctx, cmd_name)  # type: ignore[attr-defined]
         if found is None:
             names = ", ".join(sorted(elsewhere.commands))  # type: ignore[attr-defined]
-            raise typer.BadParameter(
+            raise UsageProblem(
                 f"{cmd_name} works on a home on this machine. With --server there are {names}."
             )
         return found
@@ -177,6 +178,7 @@ for verb in (
     releasing.releases,
     shadowing.shadow,
     words.reject,
+    words.keep,
     words.pin,
     words.unpin,
     searching.search,

@@ -1,4 +1,4 @@
-"""Verbs that keep a person's word on a release: reject, pin, unpin."""
+"""Verbs that keep a person's word on a release: reject, keep, pin, unpin."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ def reject(
         from app.learning.release_words import judge_release
 
         show_word(asdict(judge_release(workspace, release, "rejected", why=why, by=who())), is_json=is_json)
+
+
+def keep(
+    release: ReleaseArgument, why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False
+) -> None:
+    """Keep a candidate for later, with a note; takes a rejection back."""
+    with workspace_for(home) as workspace:
+        from app.learning.release_words import judge_release
+
+        show_word(asdict(judge_release(workspace, release, "kept", why=why, by=who())), is_json=is_json)
 
 
 def pin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False) -> None:

@@ -40,6 +40,7 @@ VERBS = {
         "rollback",
         "releases",
         "reject",
+        "keep",
         "pin",
         "unpin",
     ),

@@ -13,13 +13,13 @@ from app.commands.remote.standing import accept, check, gate, withdraw
 from app.commands.remote.transfer import export, import_
 from app.commands.remote.upkeep import doctor
 from app.commands.remote.what_is_live import promote, releases, rollback, status
-from app.commands.remote.words import pin, reject, unpin
+from app.commands.remote.words import keep, pin, reject, unpin
 
 VERBS = (
     *(search, compare, ingest, update, check, gate, accept, withdraw, remove),
     *(held, decide),
     *(changes, diff, drift, quality, feedback),
-    *(releases, promote, rollback, reject, pin, unpin, export, import_),
+    *(releases, promote, rollback, reject, keep, pin, unpin, export, import_),
     *(shadow, canaries, status, doctor, mcp),
     *(methods, models),  # which ask this program and no home
 )

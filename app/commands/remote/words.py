@@ -1,4 +1,4 @@
-"""Verbs that keep a person's word on a server's release: reject, pin, unpin."""
+"""Verbs that keep a person's word on a server's release: reject, keep, pin, unpin."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ def reject(
     """Reject a candidate with a note; promoting it then needs --force."""
     with connected(context) as client:
         show_word(client.judge_release(release, "rejected", why=why), is_json=is_json)
+
+
+def keep(
+    context: typer.Context, release: ReleaseArgument, why: WhyOption = "", is_json: JsonOption = False
+) -> None:
+    """Keep a candidate for later, with a note; takes a rejection back."""
+    with connected(context) as client:
+        show_word(client.judge_release(release, "kept", why=why), is_json=is_json)
 
 
 def pin(context: typer.Context, why: WhyOption = "", is_json: JsonOption = False) -> None:

@@ -141,11 +141,12 @@ def test_a_release_is_rejected_and_pinned_on_a_server(tmp_path: Path) -> None:
         assert "is rejected: too blue" in elsewhere(running, "reject", "r2", "--why", "too blue").stdout
         refused = elsewhere(running, "promote", "r2")
         assert (refused.exit_code, "too blue" in refused.stderr) == (2, True)
+        assert said(elsewhere(running, "keep", "r2", "--why", "after all", "--json"))["said"] == "kept"
         assert said(elsewhere(running, "pin", "--why", "exhibition", "--json"))["said"] == "pinned"
-        pinned = elsewhere(running, "promote", "r2", "--force")
+        pinned = elsewhere(running, "promote", "r2")
         assert "exhibition" in pinned.stderr
         assert "is unpinned" in elsewhere(running, "unpin").stdout
-        assert elsewhere(running, "promote", "r2", "--force").exit_code == 0
+        assert elsewhere(running, "promote", "r2").exit_code == 0, "keeping it takes the rejection back"
 
 
 def test_a_release_travels_from_one_server_to_another(tmp_path: Path) -> None:

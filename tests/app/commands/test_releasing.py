@@ -101,3 +101,5 @@ def test_what_is_live_is_pinned_and_a_candidate_rejected(home: Path) -> None:
     refused = run("reject", live, "--why", "x", home=home)
     assert refused.exit_code != 0
     assert "Go back to another release first" in refused.stderr
+    other = next(one["id"] for one in document("releases", home=home) if not one["live"])
+    assert document("keep", other, "--why", "for later", home=home)["said"] == "kept"
