@@ -27,7 +27,7 @@ from app.bench.tables import change, explained, figure, notes_of, tables_of
 CLAIMS = Path(__file__).parent / "orderings.toml"
 REPORT = CELLS.parent / "strategies.md"
 PROTOCOLS: Mapping[str, Sequence[str]] = {
-    "1. Languages": ("languages", "languages-36", "languages-parts", "photographs"),
+    "1. Languages": ("languages", "languages-towers", "languages-36", "languages-parts", "photographs"),
     "2. Domains": ("domains",),
     "3. Stream": ("stream-4-classes", "stream-4-random", "stream-8-classes", "stream-8-random"),
     "4. Growing gallery": ("growing", "growing-memory"),
@@ -49,6 +49,16 @@ HEAD = """# Strategies compared: five protocols, and what five papers claim
 Written by `python benchmarks/orderings.py`; do not edit. The cells behind it are under `docs/results/bench/`, the
 sequences under `benchmarks/sequences/`; [tuning.md](tuning.md) says how options were chosen. Every figure is of a tiny
 encoder and small chunks: orderings can be compared with the papers', sizes cannot.
+
+How it was run, where a protocol leaves it open:
+
+- An epoch is chosen by the new chunk's validation captions alone, as in the papers. An update of the product lets a
+  strategy that can forget choose by old captions, too.
+- Each strategy has the learning rate that served best where rates were tuned; a claim about a part of a strategy, or
+  about averaging weights, is measured with the same rate on both sides.
+- Whose picture is of which domain is told, as an upload tells it, also where a query's language is not.
+- What the encoder knew before the first step weighs nothing in ewc, oewc, si, mas, rwalk and afec: no update of theirs
+  has measured it. lwf, mod-x, zscl and teir hold to it from the first step on.
 """
 COMMANDS = """## Commands
 

@@ -9,9 +9,11 @@
 | `edges`, `thermal` | emoji as their edges, and in the colours of a thermal camera |
 | `scene-<subject>` | drawn scenes of one subject, to learn from scratch |
 | `classes` | held-out scenes whose caption is their subject: the probe |
+| `reference` | drawn scenes in flat colours, neither taught nor measured |
 
-A home of its own serves the tuning of strategies, in languages and domains that no protocol uses. Its concepts are the
-training concepts alone; a seventh of them is held out there.
+A home of its own serves the tuning of strategies, in languages and domains that no protocol teaches. Its concepts are
+the training concepts alone; a seventh of them is held out there. What it knows from the start is English on fluent3d,
+which `domains` measures as unseen, with held-out concepts.
 
 | chunk | what |
 |---|---|
@@ -115,6 +117,7 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
             _scene_upload, lambda subject=subject: _of_subject(subject), None
         )
     uploads["classes"] = _classes_upload
+    uploads["reference"] = partial(_scene_upload, lambda: _some_scenes("flat"), "flat")
     return uploads
 
 

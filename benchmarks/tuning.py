@@ -1,12 +1,14 @@
-"""Tunes every strategy of the protocols alike, on languages and domains that no protocol uses.
+"""Tunes every strategy of the protocols alike, on languages and domains that no protocol teaches.
 
     python benchmarks/tuning.py --data ../shared/data --work WORK
 
-Each strategy gets the same three trials with the same epochs: its default learning rate, a third and three times of it.
-Strengths stay the papers' own. What scores best over all slices at the end (mean of R@1 and R@10, searched,
-trained and held-out captions alike) is written to benchmarks/sequences/tuned.toml, every trial to
-docs/results/tuning.md. Only what differs from a default is written. `evergreen` chooses its parts by what a chunk
-brings and keeps the defaults of each: it is not tuned. Nor is what only sequences from random weights compare.
+Each strategy gets the same three trials with the same epochs: its default learning rate, a third and three times of
+it. Strengths stay what they are by default; the two that were once set on a style which protocols report, c-clip's
+merge and displacement, were tried here, too (benchmarks/sequences/tune-strengths.toml). What scores best over all
+slices at the end (mean of R@1 and R@10, searched, trained and held-out captions alike) is written to
+benchmarks/sequences/tuned.toml, every trial to docs/results/tuning.md. Only what differs from a default is written.
+`evergreen` chooses its parts by what a chunk brings and keeps the defaults of each: it is not tuned. Nor is what only
+sequences from random weights compare.
 """
 
 from __future__ import annotations

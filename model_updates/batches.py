@@ -39,10 +39,12 @@ def gather(
     context: UpdateContext,
     load_image: LoadImage,
     cache: FeatureCache,
+    watch_known: bool = True,
 ) -> UpdateData:
     """Collects the chunk's pairs, the strategy's memory and all frozen features.
 
-    Each frozen tower runs once per picture or text that the cache lacks.
+    Each frozen tower runs once per picture or text that the cache lacks. Unless ``watch_known`` is switched off, a
+    strategy that can forget also gets pairs of what is known, which take part in choosing its epoch.
 
     Raises:
         NothingToLearn: no training pair.
@@ -54,7 +56,7 @@ def gather(
         )
     remembered = tuple(strategy.memory(context))
     count = min(KNOWN_PAIRS, max(FEWEST_KNOWN, len(train) // 2))
-    known = sampled(context.open_known(), count) if strategy.can_forget else []
+    known = sampled(context.open_known(), count) if watch_known and strategy.can_forget else []
     everything = [*train, *remembered, *validation, *known]
     numbers = {image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in everything))}
     previous = context.open_previous()

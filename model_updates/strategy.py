@@ -83,8 +83,8 @@ class UpdateContext:
         update_number: 1 for the first update of the line.
         load_image: gives the picture of an id, for passes over pictures; None without a gallery.
         open_earlier: gives the training pairs of the chunks learned before, in the order they were learned.
-        open_known: gives training pairs of pictures in the gallery that are not the chunk's, learned or not: what
-            people find today, in the learned languages, in a fixed order.
+        open_known: gives training pairs of pictures in the gallery, learned or not, but none in a language that the
+            chunk teaches its picture: what people find today, in the learned languages, in a fixed order.
         open_reference: gives the pairs of any chunk by its id, one kept outside the gallery too, for methods that
             distil on reference data.
 

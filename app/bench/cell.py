@@ -248,6 +248,7 @@ def _teach(
             context=frozen,
             load_image=line.load,
             cache=cache,
+            watch_known=sequence.watch_known,
         )
 
     report = run_update(strategy, context, data)
@@ -286,10 +287,10 @@ def _context(
     domains: frozenset[str],
     seed: int,
 ) -> UpdateContext:
-    ours = {pair.image_id for pair in train}
+    ours = {(pair.image_id, pair.language) for pair in train}
     earlier = tuple(pair for pairs in line.taught for pair in pairs)
     known = sorted(
-        (pair for pair in dict.fromkeys(earlier) if pair.image_id not in ours),
+        (pair for pair in dict.fromkeys(earlier) if (pair.image_id, pair.language) not in ours),
         key=lambda pair: (pair.image_id, pair.language, pair.text),
     )
     previous, base = line.encoder, line.base

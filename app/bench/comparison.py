@@ -3,9 +3,9 @@
 Both answered the same queries with the same seeds, so what is compared is the difference in each query, not two
 averages. An interval is a two-way bootstrap: each draw takes seeds with replacement and things with replacement, a
 thing's captions in all slices and languages together and the same ones for every seed, because two captions of one
-thing are no more evidence than one. Draws of S seeds vary less than seeds do, by the factor (S-1)/S, which matters for
-three: their deviations are widened by its inverse. With one seed only things are drawn, and the interval says nothing
-of other seeds.
+thing are no more evidence than one. Draws of S seeds vary less than seeds do, by the factor (S-1)/S, and the spread of
+a few is itself uncertain: their deviations are widened by the factor's inverse and to Student's quantile. With one seed
+only things are drawn, and the interval says nothing of other seeds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIGURES = ("r1", "r10", "bwt", "learned")
 """What is known of every query, so that two strategies can be paired by it; see `app.bench.figures`."""
 
 FloatArray = NDArray[np.float64]
-# Quantiles 97.5 % of Student's t by degrees of freedom, for figures that are known per seed alone.
+_NORMAL = 1.960  # quantile 97.5 % of the normal distribution, and of Student's t by degrees of freedom
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
@@ -133,6 +133,11 @@ def difference(
     return Difference(whole.difference, *whole.interval(LEVEL), tuple(sorted(pairs)), len(things))
 
 
+def student(freedom: int) -> float:
+    """Returns the quantile 97.5 % of Student's t; beyond the table that of its last line, which is a little wide."""
+    return _STUDENT[min(freedom, len(_STUDENT)) - 1]
+
+
 def seed_difference(
     ours: Sequence[Cell], theirs: Sequence[Cell], figure: str, other: str = ""
 ) -> Difference | None:
@@ -158,8 +163,7 @@ def seed_difference(
     values = np.asarray(list(gained.values()))
     half = math.inf
     if len(values) >= FEWEST_SEEDS:
-        quantile = _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1]
-        half = quantile * float(values.std(ddof=1)) / math.sqrt(len(values))
+        half = student(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     mean = float(values.mean())
     return Difference(mean, mean - half, mean + half, tuple(sorted(gained)), 0)
 
@@ -258,8 +262,13 @@ def _drawn(things: int, draws: int) -> FloatArray:
 
 
 def _seed_weights(seeds: int, draws: int) -> FloatArray:
-    """Returns the weight of each seed in each draw, (seeds, draws); a draw's add up to 1."""
+    """Returns the weight of each seed in each draw, (seeds, draws); a draw's add up to 1.
+
+    A few seeds drawn with replacement spread too little, and a normal's quantile is too small for their mean: the
+    deviations are widened by both, so that seeds alone give an interval about as wide as Student's.
+    """
     if seeds == 1:
         return np.ones((1, draws))
     counts = np.random.default_rng(1).multinomial(seeds, np.full(seeds, 1 / seeds), size=draws).T / seeds
-    return np.asarray(1 / seeds + math.sqrt(seeds / (seeds - 1)) * (counts - 1 / seeds), dtype=np.float64)
+    widened = math.sqrt(seeds / (seeds - 1)) * student(seeds - 1) / _NORMAL
+    return np.asarray(1 / seeds + widened * (counts - 1 / seeds), dtype=np.float64)

@@ -31,6 +31,7 @@ MAIN = "trained/told/r1"
 
 COSTS = (
     "cpu_seconds",
+    "cpu_seconds_last",
     "seconds",
     "peak_bytes",
     "stored_bytes",
@@ -135,6 +136,7 @@ def _costs(cell: Cell) -> dict[str, float]:
     stored = [step["stored_bytes"] for step in steps if not step["refused"]]
     return {
         "cpu_seconds": math.fsum(step["cpu_seconds"] for step in steps),
+        "cpu_seconds_last": float(steps[-1]["cpu_seconds"]) if steps else 0.0,
         "seconds": math.fsum(step["seconds"] for step in steps),
         "peak_bytes": float(cell.peak_bytes),
         "stored_bytes": float(stored[-1]) if stored else 0.0,

@@ -35,6 +35,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from app.errors import UsageProblem
 
 Order = Literal["given", "reversed", "shuffled"]
+# Raised when code changes what a cell would find: finished cells of an older one are then run again.
+REVISION = 2
 
 
 class _Part(BaseModel):
@@ -125,6 +127,8 @@ class BenchSequence(_Part):
         batch_size: of every strategy; 0 leaves each its own.
         trained: captions that were trained on, a slice, that are looked up again.
         gallery: "all" pictures of the sequence from the start, or "growing" with the steps.
+        watch_known: let a strategy that can forget choose its epoch by old captions, too, as an update of the product
+            does. The papers choose by the new chunk alone.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -147,6 +151,7 @@ class BenchSequence(_Part):
     batch_size: int = Field(default=0, ge=0)
     trained: int = Field(default=300, ge=1)
     gallery: Literal["all", "growing"] = "all"
+    watch_known: bool = True
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -192,7 +197,7 @@ class BenchSequence(_Part):
     def digest(self, compared: Compared) -> str:
         """Returns the sha256 (hex) of what decides a strategy's run, other strategies and seeds left out."""
         said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about", "tuned", "defaults"})
-        said |= {"strategy": compared.name, "options": self.options_of(compared)}
+        said |= {"strategy": compared.name, "options": self.options_of(compared), "revision": REVISION}
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 

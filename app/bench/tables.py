@@ -149,6 +149,7 @@ def _costs(findings: Findings) -> Table:
                 label,
                 str(len(findings.cells[label])),
                 figure(figures["cpu_seconds"], digits=0),
+                figure(figures["cpu_seconds_last"], digits=0),
                 figure(figures["seconds"], digits=0),
                 figure(figures["peak_bytes"], MEGABYTE, 0),
                 figure(figures["stored_bytes"], MEGABYTE, 2),
@@ -157,10 +158,11 @@ def _costs(findings: Findings) -> Table:
                 figure(figures["refused"], digits=0),
             )
         )
-    names = ("seeds", "processor, s", "updates, s", "peak memory, MB", "stored, MB", "pictures re-embedded")
-    header = ("strategy", *names, "image forwards", "steps refused")
+    names = ("seeds", "processor, s", "of the last step", "updates, s", "peak memory, MB", "stored, MB")
+    header = ("strategy", *names, "pictures re-embedded", "image forwards", "steps refused")
     note = (
-        "Sums over all steps; *processor*: processor time of the updates, on the wall beside it; *stored*: what the "
+        "Sums over all steps; *processor*: processor time of the updates, and of the last one alone, which is all that "
+        "training jointly takes where nothing was wanted before the end; *updates*: on the wall; *stored*: what the "
         "strategy carries and what the encoder has grown by, after the last; "
         "*refused*: steps that the strategy said it cannot learn from."
     )

@@ -68,16 +68,19 @@ def earlier_pairs(workspace: Workspace, release: ReleaseRecord) -> tuple[Trainin
 def known_pairs(
     workspace: Workspace, release: ReleaseRecord, taught: Collection[TrainingPair]
 ) -> tuple[TrainingPair, ...]:
-    """Returns training pairs of pictures that an update does not teach, in the languages that a release has learned.
+    """Returns training pairs that an update does not teach, in the languages that a release has learned.
 
-    What people find today: learned by an update or known to the base encoder. Ordered by picture, language and text;
+    What people find today: learned by an update or known to the base encoder. Of a picture that the update teaches,
+    its captions in other languages are still known, and can be forgotten. Ordered by picture, language and text;
     chunks that wait for a person's word, or were rejected, stay out.
     """
-    ours = {pair.image_id for pair in taught}
+    ours = {(pair.image_id, pair.language) for pair in taught}
     learned = set(release.manifest.languages)
     chunks = usable_chunks(workspace, release)
     found: list[Pair] = workspace.catalog.pairs(split=Split.TRAIN, chunks=chunks)
-    pairs = [pair for pair in found if pair.language in learned and pair.image_id not in ours]
+    pairs = [
+        pair for pair in found if pair.language in learned and (pair.image_id, pair.language) not in ours
+    ]
     ordered = sorted(pairs, key=lambda pair: (pair.image_id, pair.language, pair.text))
     return beside_english(workspace, ordered, chunks)
 

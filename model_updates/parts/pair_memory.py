@@ -6,7 +6,7 @@ chunk is offered in every epoch, as in CLL-CLIP's library.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -28,6 +28,7 @@ class PairMemory:
         pairs: what earlier updates left.
         seen: pairs offered so far, over all updates.
         own: pairs of the chunk; batches number the memory's after them.
+        fresh: slots that the update which ended last has filled.
     """
 
     def __init__(self, size: int) -> None:
@@ -35,6 +36,15 @@ class PairMemory:
         self.pairs: tuple[TrainingPair, ...] = ()
         self.seen = 0
         self.own = 0
+        self.fresh: list[int] = []
+
+    def fill(self, pairs: Sequence[TrainingPair], seed: int) -> None:
+        """Offers, before the first update, what the line of versions was taught until then; later it does nothing."""
+        if self.seen:
+            return
+        reservoir = Reservoir(self.size, seed)
+        reservoir.offer_all(range(len(pairs)))
+        self.pairs, self.seen = tuple(pairs[n] for n in reservoir.items), reservoir.seen
 
     def start(self, data: UpdateData, seed: int) -> None:
         """Begins an update: the next memory is a copy of this one; its slots hold the rows of this update's batches."""
@@ -53,6 +63,7 @@ class PairMemory:
     def finish(self) -> None:
         """Ends an update: the filled reservoir is the memory of the next one."""
         self.pairs = tuple(self._taught[row] for row in self._reservoir.items)
+        self.fresh = [slot for slot, row in enumerate(self._reservoir.items) if row < self.own]
         self.seen = self._reservoir.seen
         self._taught = ()
 

@@ -55,7 +55,9 @@ class ReplayedTable(SharedTableTeaching):
         self.kept = PairMemory(self.options.memory_size)
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns the pairs kept from earlier updates."""
+        """Returns the pairs kept from earlier updates; in a first one, a sample of what others taught before."""
+        own = set(context.pairs)
+        self.kept.fill([pair for pair in context.open_earlier() if pair not in own], context.seed)
         return self.kept.pairs
 
     def before_update(self, context: UpdateContext) -> None:

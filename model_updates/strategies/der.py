@@ -8,7 +8,10 @@ of L_cll over all rows of the batch. Source: Buzzega et al., NeurIPS 2020, on CL
 (AAAI 2024), table 2: stored features are those of the step that inserts the pair, before that step's update; a pair
 is offered in every epoch; alpha 1; 8,000 pairs.
 
-Where we differ: an update replays the memory as it was at its start, while the reservoir fills for the next one.
+Where we differ: an update replays the memory as it was at its start, while the reservoir fills for the next one. At its
+end, features stored in it are made anew by what it has learned: the paper's updates have thousands of steps and ours a
+dozen an epoch, so that what the steps stored is mostly from before the language was learned (docs/log.md).
+``features="insertion"`` keeps those.
 
 Carried between updates: the pairs, their features, and how many items the reservoir has seen.
 """
@@ -16,15 +19,35 @@ Carried between updates: the pairs, their features, and how many items the reser
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import element_mse
-from model_updates.pairs import Batch, UpdateData
+from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.replayed_table import ReplayedTable, ReplayOptions
 from model_updates.strategy import Epochs, State, UpdateContext
+
+
+@dataclass(frozen=True)
+class DerOptions(ReplayOptions):
+    """Adds which features are stored.
+
+    Attributes:
+        features: "end": those that a pair has when the update that took it in has ended; "insertion": those of the
+            step that took it in, as in the paper.
+    """
+
+    features: str = "end"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features not in {"end", "insertion"}:
+            raise BadStrategyOption(f"features is 'end' or 'insertion', got {self.features!r}")
 
 
 class Der(ReplayedTable):
@@ -37,10 +60,18 @@ class Der(ReplayedTable):
     trains = "the token table"
     keeps = "pairs and their features"
     overhead = "batches twice as long"
+    Options = DerOptions
+    options: DerOptions
 
-    def __init__(self, options: ReplayOptions | None = None) -> None:
+    def __init__(self, options: DerOptions | None = None) -> None:
         super().__init__(options)
         self._stored = torch.zeros(0, 0)
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Stores features of pairs that others taught before, then grows the table."""
+        if len(self._stored) < len(self.kept.pairs):
+            self._stored = _features(context.open_previous(), self.kept.pairs)
+        super().before_update(context)
 
     def take(self, data: UpdateData) -> None:
         """Starts the next memory as a copy of this one, features included."""
@@ -64,6 +95,9 @@ class Der(ReplayedTable):
         """Keeps the features of the next memory."""
         super().after_update(context, batches)
         self._stored = self._next[: len(self.kept.pairs)].clone()
+        fresh = self.kept.fresh
+        if self.options.features == "end" and fresh:
+            self._stored[fresh] = _features(context.encoder, [self.kept.pairs[slot] for slot in fresh])
 
     def progress(self) -> dict[str, Tensor]:
         """Returns the features of the memory that fills, too."""
@@ -83,3 +117,12 @@ class Der(ReplayedTable):
         """Takes the memory of the updates so far."""
         super().carry(state)
         self._stored = state.tensors["features"].clone()
+
+
+def _features(encoder: Encoder, pairs: Sequence[TrainingPair]) -> Tensor:
+    """Returns raw (n, dim) text features of pairs, each read in its own language."""
+    rows = torch.zeros(len(pairs), encoder.dim)
+    for language in sorted({pair.language for pair in pairs}):
+        own = [n for n, pair in enumerate(pairs) if pair.language == language]
+        rows[own] = torch.from_numpy(encoder.text_features([pairs[n].text for n in own], language))
+    return rows

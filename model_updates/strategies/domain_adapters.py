@@ -135,7 +135,7 @@ class DomainAdapters(Strategy):
     paper = "our own; low-rank deltas of LoRA, ICLR 2022"
     family = Family.OURS
     trains = "an adapter for each new domain"
-    keeps = "nothing: the adapters are part of the encoder"
+    keeps = "nothing: the adapters are part of the encoder; of a domain taught again, earlier pairs are learned again"
     overhead = "two terms on cached features"
     embeds_again = "those of the new domains"
     Options = DomainAdaptersOptions

@@ -54,6 +54,7 @@ class EvergreenOptions:
         learning_rate: 0 means each part's default.
         rank: of a domain's adapter.
         vocabulary: BPE entries learned on a new language's captions.
+        earlier_pairs: at most so many earlier pairs of a domain that is taught again are trained on again.
     """
 
     epochs: int = 0
@@ -61,6 +62,7 @@ class EvergreenOptions:
     learning_rate: float = 0.0
     rank: int = 16
     vocabulary: int = 10_000
+    earlier_pairs: int = 1000
 
     def __post_init__(self) -> None:
         check_run(self.epochs or 1, self.batch_size or 2, self.learning_rate, 0.0)
@@ -71,6 +73,7 @@ class EvergreenOptions:
         """Returns the options of the adapters."""
         return DomainAdaptersOptions(
             rank=self.rank,
+            earlier_pairs=self.earlier_pairs,
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
@@ -115,7 +118,7 @@ class Evergreen(Strategy):
     paper = "our own"
     family = Family.OURS
     trains = "rows of new languages and words, adapters of new domains"
-    keeps = "nothing: both are part of the encoder"
+    keeps = "nothing: both are part of the encoder; of a domain taught again, earlier pairs are learned again"
     overhead = "none"
     embeds_again = "those of new domains"
     language_at_query = True

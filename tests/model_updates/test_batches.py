@@ -1,5 +1,7 @@
 """The data of an update: frozen towers run once, batches in a seeded order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -51,6 +53,26 @@ def test_pairs_of_one_picture_share_its_number() -> None:
     pairs = toy_pairs()[:2] + toy_pairs("en")[:2]
     data = data_for(make_strategy("teir"), context_for(tiny_encoder(), pairs))
     assert data.train.image_index.tolist() == [0, 1, 0, 1]
+
+
+def test_what_is_known_is_watched_where_it_can_be_forgotten_unless_told_not_to() -> None:
+    known = toy_pairs("en")
+    context = replace(context_for(tiny_encoder(), toy_pairs()), open_known=lambda: known)
+
+    def watched(name: str, *, watch: bool = True) -> int:
+        strategy = make_strategy(name)
+        data = gather(
+            context.pairs,
+            (),
+            strategy=strategy,
+            context=context,
+            load_image=draw,
+            cache=NoCache(),
+            watch_known=watch,
+        )
+        return 0 if data.known is None else len(data.known.pairs)
+
+    assert (watched("teir"), watched("teir", watch=False), watched("language-tables")) == (16, 0, 0)
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -1,8 +1,12 @@
 """DER: what it stores, what it replays, and what that costs."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from model_updates.batches import Batches
+from model_updates.errors import BadStrategyOption
 from model_updates.pairs import TrainingPair
 from model_updates.strategies.der import Der
 from tests.model_updates.tiny import context_for, data_for, make_strategy, teach, tiny_encoder, toy_pairs
@@ -10,8 +14,8 @@ from tests.model_updates.tiny import context_for, data_for, make_strategy, teach
 MEMORY = 6
 
 
-def der(earlier: Der | None = None) -> Der:
-    made = make_strategy("der", memory_size=MEMORY)
+def der(earlier: Der | None = None, **options: object) -> Der:
+    made = make_strategy("der", memory_size=MEMORY, **options)
     assert isinstance(made, Der)
     if earlier is not None:
         made.carry(earlier.carried())
@@ -71,3 +75,33 @@ def test_what_is_kept_comes_from_the_pairs_and_is_replayed_with_its_own_language
     pairs = [TrainingPair(**pair) for pair in first.carried().facts["pairs"]]
     assert set(pairs) <= set(toy_pairs())
     assert list(der(first).memory(context_for(encoder, toy_pairs("en")))) == pairs
+
+
+@pytest.mark.parametrize("features", ["end", "insertion"])
+def test_stored_features_are_those_of_the_end_of_the_update_or_of_the_step_that_took_them_in(
+    features: str,
+) -> None:
+    encoder, strategy = tiny_encoder(), der(features=features)
+    teach(encoder, strategy, toy_pairs())
+    kept = [TrainingPair(**pair) for pair in strategy.carried().facts["pairs"]]
+    now = torch.cat([torch.from_numpy(encoder.text_features([pair.text], pair.language)) for pair in kept])
+    moved = float((strategy.carried().tensors["features"] - now).norm())
+    assert (moved < 1e-4) == (features == "end")
+
+
+def test_a_first_update_holds_what_others_taught_before_where_it_is() -> None:
+    encoder, strategy = tiny_encoder(), der()
+    english = toy_pairs("en")
+    before = [torch.from_numpy(encoder.text_features([pair.text], "en"))[0] for pair in english]
+    context = replace(context_for(encoder, toy_pairs("de")), open_earlier=lambda: english)
+    data = data_for(strategy, context)
+    strategy.before_update(context)
+    strategy.take(data)
+    assert len(data.memory.pairs) == MEMORY
+    for pair, stored in zip(data.memory.pairs, strategy._stored, strict=True):
+        assert torch.allclose(stored, before[english.index(pair)], atol=1e-5)
+
+
+def test_features_are_of_the_end_or_of_the_insertion() -> None:
+    with pytest.raises(BadStrategyOption, match="'end' or 'insertion'"):
+        der(features="middle")

@@ -112,6 +112,14 @@ def test_what_was_objected_to_stands_beside_nothing(workspace: Workspace) -> Non
         assert {pair.domain for pair in known_pairs(workspace, record, ())} == {"probes"}
 
 
+def test_a_pictures_captions_in_other_languages_stay_known(workspace: Workspace) -> None:
+    record = live(workspace)
+    english = [pair for pair in known_pairs(workspace, record, ()) if pair.domain == "scenes"]
+    german = [replace(pair, language="de", text="ein Haus") for pair in english]
+    assert set(english) <= set(known_pairs(workspace, record, german))
+    assert not set(english) & set(known_pairs(workspace, record, english))
+
+
 def test_the_pairs_of_earlier_chunks_can_be_replayed(workspace: Workspace) -> None:
     assert earlier_pairs(workspace, live(workspace)) == ()
     record = teach_on_paper(workspace, the_chunk(workspace))
