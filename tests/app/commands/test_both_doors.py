@@ -13,9 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from app import cli, feedback
+from app.jobs import requests
 from app.learning import update_cycle
 from app.settings import Settings
-from tests.app.server.served import Served, add_held_out, make_home, served
+from ingest.intake import IntakeOptions
+from tests.app.server.served import Served, add_held_out, make_home, sample_upload, served
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +166,15 @@ def test_a_release_travels_from_one_server_to_another(tmp_path: Path) -> None:
         assert came.exit_code == 0, came.output
         assert f"{sent['release']} is here as r2-" in came.stdout
         assert not next(one for one in said(elsewhere(receiver, "releases", "--json")))["live"]
+
+
+def test_a_stopped_job_goes_on_by_a_word_to_its_server(tmp_path: Path) -> None:
+    with served(make_home(tmp_path)) as running:
+        source = sample_upload(tmp_path / "more.zip", first=70, count=4)
+        job = requests.intake_job(running.settings, source, IntakeOptions(name="more"), by="test")
+        running.serving.workspace.catalog.update_job(job.id, state="cancelled")
+        resumed = elsewhere(running, "update", "--resume", job.id)
+        assert resumed.exit_code == 0, resumed.output
+        assert "4 pictures embedded" in resumed.stdout
+        again = elsewhere(running, "update", "--resume", job.id)
+        assert (again.exit_code, job.id in again.stderr) == (2, True), again.output
