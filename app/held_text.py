@@ -35,15 +35,30 @@ def waiting_parts(total: int, rows: Sequence[HeldRow]) -> list[Any]:
 
 def aside_parts(found: PutAside) -> list[Any]:
     """Returns what was held and rejected of one upload, to be printed in turn."""
+    questioned = _questioned_parts(found)
     if not found.pairs:
-        return [f"Nothing was kept of what intake held or rejected of chunk {found.chunk}."]
+        said = f"Nothing was kept of what intake held or rejected of chunk {found.chunk}."
+        return [said, *questioned]
     counts = found.counts
     said = (
         f"Chunk {found.chunk}: {counts['waiting']} pairs wait, {counts['accepted']} accepted, "
         f"{counts['left_out']} left out, {counts['rejected']} rejected."
     )
     parts: list[Any] = [said, table(("pair", "state", "where", "caption", "why"), map(_row, found.pairs))]
-    return [*parts, f"Decide: {_HOW}"] if counts["waiting"] else parts
+    parts += [f"Decide: {_HOW}"] if counts["waiting"] else []
+    return parts + questioned
+
+
+def _questioned_parts(found: PutAside) -> list[Any]:
+    if not found.questioned:
+        return []
+    rows = [(str(one.number), one.language, one.text, one.why) for one in found.questioned]
+    return [
+        "",
+        "Its checks name these pairs:",
+        table(("pair", "language", "caption", "why"), rows),
+        f"Take one out: `python -m app decide {found.chunk} --take-out NUMBER`.",
+    ]
 
 
 _HOW = "`python -m app decide CHUNK --accept NUMBER --leave-out NUMBER`, with --language TAG where none is stated."

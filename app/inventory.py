@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ingest.records import AsidePair, ChunkRecord
+from ingest.findings import Outcome, findings_in
+from ingest.records import AsidePair, ChunkRecord, QuestionedPair
 
 if TYPE_CHECKING:  # a client that only needs the records loads no encoder
     from app.workspace import Workspace
@@ -30,11 +31,19 @@ class HeldRow:
 
 @dataclass(frozen=True, slots=True)
 class PutAside:
-    """What is kept of the rows of a chunk's upload that were held or rejected; `counts` as `AsideTable.counts`."""
+    """What a person may decide, pair by pair, of a chunk, and what was decided.
+
+    Attributes:
+        chunk: its id.
+        counts: as `AsideTable.counts` has them.
+        pairs: of its upload that were held or rejected.
+        questioned: of it that its checks name.
+    """
 
     chunk: str
     counts: dict[str, int]
     pairs: tuple[AsidePair, ...]
+    questioned: tuple[QuestionedPair, ...] = ()
 
     def of(self, which: str) -> list[AsidePair]:
         """Returns those that are `waiting`, `decided` or `rejected`."""
@@ -68,10 +77,25 @@ def held_rows(workspace: Workspace, *, limit: int, offset: int = 0) -> tuple[int
 
 
 def put_aside(workspace: Workspace, chunk: str) -> PutAside:
-    """Returns the held and rejected pairs of a chunk's upload, in its order; errors as `Catalog.chunk`."""
+    """Returns what may be decided of a chunk, in the order of its upload; errors as `Catalog.chunk`."""
     record = workspace.catalog.chunk(chunk)
     pairs = workspace.catalog.aside.pairs(chunk=record.id)
-    return PutAside(record.id, workspace.catalog.aside.counts(record.id), tuple(pairs))
+    counts = workspace.catalog.aside.counts(record.id)
+    return PutAside(record.id, counts, tuple(pairs), tuple(_questioned(workspace, record)))
+
+
+def _questioned(workspace: Workspace, chunk: ChunkRecord) -> list[QuestionedPair]:
+    """Returns the pairs that speak against a chunk and that it still has, each once."""
+    against = [one for one in findings_in(chunk.report) if one.outcome in (Outcome.HOLD, Outcome.REJECT)]
+    named = [(one, example) for one in against for example in one.examples if example.text]
+    numbers = workspace.catalog.pair_numbers(chunk.id, {example.image_id for _, example in named})
+    found: dict[int, QuestionedPair] = {}
+    for finding, example in named:
+        number = numbers.get((example.image_id, example.language, example.text))
+        if number is not None and number not in found:
+            texts = example.image_id, example.language, example.text
+            found[number] = QuestionedPair(number, *texts, finding.check, example.why)
+    return list(found.values())
 
 
 def things(workspace: Workspace, *, limit: int, offset: int = 0) -> tuple[int, list[OneThing]]:

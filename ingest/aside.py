@@ -22,6 +22,7 @@ MOST_HELD = 500
 MOST_REJECTED = 100
 MOST_BYTES = 32 * 1024**2
 """Of one upload: rows, and bytes of held pictures that no accepted pair has. The report lists all rows."""
+TAKEN_OUT = "A person took it out of its chunk."
 DECISIONS = ("accepted", "left_out")
 _TEXTS = ("outcome", "code", "sentence", "image_id", "language", "text", "domain", "split", "group")
 
@@ -115,8 +116,37 @@ def put_aside(connection: Connection, chunk_seq: int, pairs: Sequence[NewAside])
         connection.execute(insert(aside), new)
 
 
-def decide(connection: Connection, ids: Collection[int], decision: str, *, by: str, why: str) -> None:
+def put_in_place(connection: Connection, chunk_seq: int, pairs: Sequence[NewAside]) -> list[int]:
+    """Writes pairs that leave a chunk, in place of how they came into it; returns their numbers."""
+    ids = []
+    for pair in pairs:
+        same = (
+            aside.c.chunk == chunk_seq,
+            aside.c.image_id == pair.image_id,
+            aside.c.text == pair.text,
+            aside.c.decided == "accepted",
+        )
+        known = connection.execute(select(aside.c.seq).where(*same)).scalars().first()
+        if known is None:
+            values = {name: getattr(pair, name) for name in ("place", *_TEXTS)}
+            statement = insert(aside).values(chunk=chunk_seq, **values).returning(aside.c.seq)
+            known = connection.execute(statement).scalar_one()
+        ids.append(int(known))
+    return ids
+
+
+def decide(
+    connection: Connection, ids: Collection[int], decision: str, *, by: str, why: str, is_final: bool = False
+) -> None:
     """Writes a decision; inside a write transaction.
+
+    Args:
+        connection: in a write transaction.
+        ids: numbers of the pairs.
+        decision: one of `DECISIONS`.
+        by: whose.
+        why: a note; may be empty.
+        is_final: also of pairs that were accepted, because they leave their chunk with it.
 
     Raises:
         BadOption: it is no decision, or nobody's.
@@ -127,7 +157,7 @@ def decide(connection: Connection, ids: Collection[int], decision: str, *, by: s
         raise BadOption("A pair is decided by somebody's word: say whose.")
     values = {"decided": decision, "decided_by": by.strip(), "decided_why": why.strip(), "decided_at": now()}
     statement = update(aside).where(aside.c.seq.in_(list(ids)))
-    if decision != "accepted":  # what another person accepted meanwhile belongs to its chunk
+    if decision != "accepted" and not is_final:  # what another person accepted meanwhile belongs to its chunk
         statement = statement.where(aside.c.decided != "accepted")
     connection.execute(statement.values(**values))
 

@@ -23,7 +23,7 @@ from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
 from ingest.jobs import JobTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
-from ingest.recording import accept_aside, chunk_record, grouped, record_chunk
+from ingest.recording import accept_aside, chunk_record, grouped, record_chunk, take_out
 from ingest.records import ChunkRecord, JobRecord, NewChunk, Pin, Recorded
 from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
@@ -292,6 +292,32 @@ class Catalog(ImageQueries):
         """
         with writing(self._engine) as connection:
             return accept_aside(connection, chunk, ids, by=by, why=why)
+
+    def take_out(self, chunk: str, numbers: Collection[int], *, by: str, why: str) -> list[int]:
+        """Takes pairs out of a chunk and puts them aside as left out, in one transaction; their pictures stay.
+
+        Args:
+            chunk: its id or a unique beginning of it.
+            numbers: of captions, as `pair_numbers` has them.
+            by: who takes them out.
+            why: that person's note; may be empty.
+
+        Returns:
+            Their numbers among the pairs put aside.
+
+        Raises:
+            UnknownChunk: none or several match.
+            BadOption: the chunk has no such pair, or would have none left.
+        """
+        chunk_id = self._chunk_id(chunk)
+        with writing(self._engine) as connection:
+            return take_out(connection, chunk_id, numbers, by=by, why=why)
+
+    def pair_numbers(self, chunk: str, image_ids: Collection[ImageId]) -> dict[tuple[ImageId, str, str], int]:
+        """Returns the numbers of a chunk's captions of some pictures, by picture, language and text."""
+        query = select(images.c.id, captions.c.language, captions.c.text, captions.c.seq).select_from(JOINED)
+        query = query.where(pairs_counted([self._chunk_id(chunk)]), images.c.id.in_(list(image_ids)))
+        return {(i, spoken, text): number for i, spoken, text, number in self._rows(query)}
 
     # Jobs and pins
 

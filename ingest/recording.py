@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, case, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from ingest.aside import decide, put_aside
+from ingest.aside import TAKEN_OUT, decide, put_aside, put_in_place
 from ingest.errors import BadOption
 from ingest.grouping import cluster_of
 from ingest.jobs import now
 from ingest.pair import ImageId
-from ingest.records import ChunkRecord, NewChunk, Recorded
+from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
-from ingest.standing import WITHDRAWN, set_standing, settle_withdrawn
+from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
 
 T = TypeVar("T")
 
@@ -76,6 +76,41 @@ def accept_aside(
     connection.execute(update(chunks).where(chunks.c.id == chunk.id).values(**counted))
     decide(connection, ids, "accepted", by=by, why=why)
     return recorded
+
+
+def take_out(
+    connection: Connection, chunk_id: str, numbers: Collection[int], *, by: str, why: str
+) -> list[int]:
+    """Puts pairs of a chunk aside inside a write transaction; see `Catalog.take_out`."""
+    seq, standing = connection.execute(
+        select(chunks.c.seq, chunks.c.standing).where(chunks.c.id == chunk_id)
+    ).one()
+    if standing == WITHDRAWN:
+        raise BadOption(f"Chunk {chunk_id} is withdrawn: nothing of it counts.")
+    of_chunk = select(chunk_captions.c.caption).where(chunk_captions.c.chunk == seq)
+    query = (
+        select(captions.c.seq, captions.c.language, captions.c.text, images.c.id, images.c.domain)
+        .join(images, captions.c.image == images.c.seq)
+        .where(captions.c.seq.in_(list(numbers)), captions.c.seq.in_(of_chunk))
+    )
+    found = connection.execute(query.order_by(captions.c.seq)).all()
+    strange = sorted(set(numbers) - {row.seq for row in found})
+    if strange:
+        raise BadOption(f"Chunk {chunk_id} has no pair of number {', '.join(map(str, strange[:10]))}.")
+    if len(found) == connection.execute(select(func.count()).select_from(of_chunk.subquery())).scalar_one():
+        raise BadOption(f"No pair would be left in chunk {chunk_id}; withdraw it instead.")
+    pairs = [
+        NewAside("", "held", "taken_out", TAKEN_OUT, row.id, row.language, row.text, row.domain)
+        for row in found
+    ]
+    ids = put_in_place(connection, seq, pairs)
+    decide(connection, ids, "left_out", by=by, why=why, is_final=True)
+    gone = [row.seq for row in found]
+    connection.execute(
+        delete(chunk_captions).where(chunk_captions.c.chunk == seq, chunk_captions.c.caption.in_(gone))
+    )
+    settle_captions(connection, gone)
+    return ids
 
 
 def _counts(connection: Connection) -> tuple[int, int]:

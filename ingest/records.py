@@ -156,6 +156,27 @@ class AsidePair:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionedPair:
+    """A pair of a chunk that one of its checks names.
+
+    Attributes:
+        number: of its caption; stable.
+        image_id: of its picture.
+        language: of its caption.
+        text: its caption.
+        check: that names it.
+        why: what the check says of it.
+    """
+
+    number: int
+    image_id: ImageId
+    language: str
+    text: str
+    check: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class NewAside:
     """A row of an upload that was held or rejected, on its way into the catalog; fields as in `AsidePair`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from sqlalchemy import Connection, exists, select, update
+from sqlalchemy import Connection, Select, exists, select, update
 
 from ingest.errors import BadOption
 from ingest.findings import Finding
@@ -65,13 +65,7 @@ def settle_withdrawn(connection: Connection, chunk_id: str) -> None:
     A picture is in the gallery while a chunk that is meant for it and not withdrawn has it.
     """
     seq = select(chunks.c.seq).where(chunks.c.id == chunk_id).scalar_subquery()
-    of_chunk = select(chunk_captions.c.caption).where(chunk_captions.c.chunk == seq)
-    counted = exists().where(
-        chunk_captions.c.caption == captions.c.seq,
-        chunk_captions.c.chunk == chunks.c.seq,
-        chunks.c.standing != WITHDRAWN,
-    )
-    connection.execute(update(captions).where(captions.c.seq.in_(of_chunk)).values(withdrawn=~counted))
+    settle_captions(connection, select(chunk_captions.c.caption).where(chunk_captions.c.chunk == seq))
     pictures = select(chunk_images.c.image).where(chunk_images.c.chunk == seq)
     holder = exists().where(
         chunk_images.c.image == images.c.seq,
@@ -80,6 +74,16 @@ def settle_withdrawn(connection: Connection, chunk_id: str) -> None:
     )
     statement = update(images).where(images.c.seq.in_(pictures))
     connection.execute(statement.values(withdrawn=~holder, in_gallery=holder.where(chunks.c.in_gallery)))
+
+
+def settle_captions(connection: Connection, numbers: Sequence[int] | Select[Any]) -> None:
+    """Marks captions that no chunk but withdrawn ones has, and unmarks the others."""
+    counted = exists().where(
+        chunk_captions.c.caption == captions.c.seq,
+        chunk_captions.c.chunk == chunks.c.seq,
+        chunks.c.standing != WITHDRAWN,
+    )
+    connection.execute(update(captions).where(captions.c.seq.in_(numbers)).values(withdrawn=~counted))
 
 
 def add_findings(connection: Connection, chunk_id: str, findings: Sequence[Finding]) -> None:

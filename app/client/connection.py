@@ -15,12 +15,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.client.errors import Refused, ServerAway
 from app.errors import UsageProblem
-from ingest.records import AsidePair, ChunkRecord, JobRecord
+from ingest.records import AsidePair, ChunkRecord, JobRecord, QuestionedPair
 
 # A query may wait for a place; an upload of the largest size goes over a slow line.
 _SECONDS = httpx.Timeout(60.0, write=600.0)
 
-Record = TypeVar("Record", ChunkRecord, JobRecord, AsidePair)
+Record = TypeVar("Record", ChunkRecord, JobRecord, AsidePair, QuestionedPair)
 Dataclass = TypeVar("Dataclass")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from app.client.connection import Connection, address_part, given, record_of
 from app.client.errors import ServerAway
-from ingest.records import FINAL_STATES, AsidePair, ChunkRecord, JobRecord
+from ingest.records import FINAL_STATES, AsidePair, ChunkRecord, JobRecord, QuestionedPair
 
 if TYPE_CHECKING:
     from app.inventory import HeldRow, PutAside
@@ -97,12 +97,13 @@ class Teaching(Connection):
         return int(answer["total"]), [HeldRow(**row) for row in rows]
 
     def put_aside(self, chunk: str) -> PutAside:
-        """Returns the held and rejected pairs of a chunk's upload."""
+        """Returns what may be decided of a chunk, pair by pair."""
         from app.inventory import PutAside
 
         answer = self.get(f"/v1/chunks/{address_part(chunk)}/aside")
         pairs = tuple(record_of(AsidePair, pair) for pair in answer["pairs"])
-        return PutAside(answer["chunk"], answer["counts"], pairs)
+        questioned = tuple(record_of(QuestionedPair, pair) for pair in answer["questioned"])
+        return PutAside(answer["chunk"], answer["counts"], pairs, questioned)
 
     def decide(
         self,
@@ -110,11 +111,13 @@ class Teaching(Connection):
         *,
         accept: Sequence[int] = (),
         leave_out: Sequence[int] = (),
+        take_out: Sequence[int] = (),
         language: str | None = None,
         why: str = "",
     ) -> dict[str, Any]:
-        """Accepts held pairs of a chunk by their numbers, and leaves out others; `sentence` says what was done."""
-        said = {"accept": list(accept), "leave_out": list(leave_out), "language": language, "why": why}
+        """Accepts held pairs of a chunk by their numbers, leaves out others, and takes out pairs that it has."""
+        numbers = {"accept": list(accept), "leave_out": list(leave_out), "take_out": list(take_out)}
+        said = numbers | {"language": language, "why": why}
         return self.post(f"/v1/chunks/{address_part(chunk)}/decide", given(said))
 
     # Updates and jobs

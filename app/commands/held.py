@@ -12,6 +12,7 @@ from app.commands.options import (
     HeldLimit,
     LeftOutPairs,
     NoteOption,
+    TakenOutPairs,
 )
 from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
 
@@ -39,12 +40,13 @@ def decide(
     chunk: ChunkArgument,
     accept: AcceptedPairs = None,
     leave_out: LeftOutPairs = None,
+    take_out: TakenOutPairs = None,
     language: CaptionLanguage = None,
     why: NoteOption = "",
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
-    """Accept held pairs, which then belong to their chunk, or leave them out."""
+    """Accept held pairs, which then belong to their chunk, leave them out, or take out pairs that it has."""
     with workspace_for(home) as workspace:
         from app.jobs import requests, worker
         from app.learning import held_pairs
@@ -55,6 +57,7 @@ def decide(
             by=who(),
             accept=accept or [],
             leave_out=leave_out or [],
+            take_out=take_out or [],
             language=language,
             why=why,
         )

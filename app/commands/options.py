@@ -162,6 +162,9 @@ HeldChunk = Annotated[
 HeldLimit = Annotated[int, typer.Option("--limit", help="Of all chunks, how many.", min=1, max=1000)]
 AcceptedPairs = Annotated[list[int] | None, _said("--accept", says="A held pair, by its number.", min=1)]
 LeftOutPairs = Annotated[list[int] | None, _said("--leave-out", says="A held pair, by its number.", min=1)]
+TakenOutPairs = Annotated[
+    list[int] | None, _said("--take-out", says="A pair of the chunk that its checks name.", min=1)
+]
 CaptionLanguage = Annotated[
     str | None, _said("--language", says="Of accepted captions that state none, such as de.")
 ]

@@ -1,4 +1,4 @@
-"""A person decides on single pairs that intake held: accepted ones join the chunk of their upload, the others stay out.
+"""A person decides on single pairs: held ones join the chunk of their upload or stay out, others are taken out of it.
 
 That is possible until something was taught from the chunk: from then on it is what a release says it learned.
 """
@@ -41,10 +41,11 @@ def decide(
     by: str,
     accept: Sequence[int] = (),
     leave_out: Sequence[int] = (),
+    take_out: Sequence[int] = (),
     language: str | None = None,
     why: str = "",
 ) -> Decided:
-    """Accepts some held pairs of a chunk and leaves out others; all of it or nothing.
+    """Accepts some held pairs of a chunk, leaves out others, and takes out pairs that the chunk has.
 
     Args:
         workspace: opened for writing.
@@ -52,6 +53,7 @@ def decide(
         by: who decides.
         accept: numbers of pairs that join the chunk.
         leave_out: numbers of pairs that stay out.
+        take_out: numbers of captions of the chunk, as its checks' examples have them; they may be accepted again.
         language: of accepted captions that state none.
         why: a note, kept with the decision.
 
@@ -61,20 +63,28 @@ def decide(
         BadOption, UnknownLanguage: a pair cannot be taken in as it is.
     """
     record = workspace.catalog.chunk(chunk)
-    wanted = _wanted(workspace, record, accept, leave_out)
+    if take_out and (accept or leave_out):
+        raise UsageProblem(
+            "Take pairs out of the chunk by themselves, and decide on held ones before or after."
+        )
+    wanted = [] if take_out else _wanted(workspace, record, accept, leave_out)
     accepted = [pair for pair in wanted if pair.id in set(accept)]
     left = [pair for pair in wanted if pair.id in set(leave_out)]
     new_pictures = 0
-    if accepted:
+    if accepted or take_out:
         require_untaught(workspace, record)
+    out = workspace.catalog.take_out(record.id, take_out, by=by, why=why) if take_out else []
+    if accepted:
         brought = accept_pairs(
             workspace.catalog, workspace.blobs, record, accepted, language=language, by=by, why=why
         )
         new_pictures = brought.new_images if record.in_gallery else 0
     if left:
         workspace.catalog.aside.decide([pair.id for pair in left], "left_out", by=by, why=why)
-    now = workspace.catalog.aside.named([pair.id for pair in wanted])
+    now = workspace.catalog.aside.named([*(pair.id for pair in wanted), *out])
     sentence = _sentence(record, accepted, left, new_pictures)
+    if out:
+        sentence = f"{_pairs(out)} taken out of chunk {record.id}. {sentence}".rstrip()
     return Decided(workspace.catalog.chunk(record.id), tuple(now), new_pictures, sentence)
 
 
@@ -132,20 +142,16 @@ def _sentence(
 ) -> str:
     said = []
     if accepted:
-        said.append(
-            f"{_pairs(accepted)} belongs to chunk {chunk.id} now."
-            if len(accepted) == 1
-            else f"{_pairs(accepted)} belong to chunk {chunk.id} now."
-        )
+        verb = "belongs" if len(accepted) == 1 else "belong"
+        said.append(f"{_pairs([pair.id for pair in accepted])} {verb} to chunk {chunk.id} now.")
     if left:
-        said.append(f"{_pairs(left)} {'is' if len(left) == 1 else 'are'} left out.")
+        said.append(f"{_pairs([pair.id for pair in left])} {'is' if len(left) == 1 else 'are'} left out.")
     if new_pictures:
         said.append(f"New pictures: {new_pictures}; search finds them in a moment.")
     return " ".join(said)
 
 
-def _pairs(pairs: Sequence[AsidePair]) -> str:
-    ids = [pair.id for pair in pairs]
+def _pairs(ids: Sequence[int]) -> str:
     return f"Pair {ids[0]}" if len(ids) == 1 else f"Pairs {_listed(ids)}"
 
 

@@ -67,19 +67,33 @@ class HeldOut(BaseModel):
     rows: list[HeldRowOut]
 
 
+class QuestionedPairOut(BaseModel):
+    """A pair of the chunk that one of its checks names."""
+
+    number: int
+    image_id: str
+    language: str
+    text: str
+    check: str
+    why: str
+    thumb_url: str
+
+
 class AsideOut(BaseModel):
-    """What is kept of the rows of a chunk's upload that were held or rejected."""
+    """What may be decided of a chunk: pairs of its upload that were held or rejected, and those its checks name."""
 
     chunk: str
     counts: dict[str, int]
     pairs: list[AsidePairOut]
+    questioned: list[QuestionedPairOut]
 
 
 class Decide(Strict):
-    """`POST /v1/chunks/{id}/decide`; `language` is of accepted captions that state none."""
+    """`POST /v1/chunks/{id}/decide`; `take_out` names `questioned` pairs, `language` is of captions that state none."""
 
     accept: list[_Number] = Field(default_factory=list, max_length=1000)
     leave_out: list[_Number] = Field(default_factory=list, max_length=1000)
+    take_out: list[_Number] = Field(default_factory=list, max_length=1000)
     language: str | None = Field(default=None, max_length=40)
     why: str = Field(default="", max_length=500)
 
@@ -107,14 +121,19 @@ def held(state: State, account: Admin, limit: _Limit = 100, offset: _Offset = 0)
 
 @router.get("/chunks/{chunk_id}/aside")
 def aside(chunk_id: str, state: State, account: Admin) -> AsideOut:
-    """Returns the held and rejected pairs of a chunk's upload: waiting, decided and rejected ones."""
+    """Returns what may be decided of a chunk, what was decided, and what intake rejected of its upload."""
     found = inventory.put_aside(state.workspace, chunk_id)
-    return AsideOut(chunk=found.chunk, counts=found.counts, pairs=[_pair_out(pair) for pair in found.pairs])
+    questioned = [
+        QuestionedPairOut(**asdict(pair), thumb_url=f"/v1/images/{pair.image_id}/thumbnail")
+        for pair in found.questioned
+    ]
+    pairs = [_pair_out(pair) for pair in found.pairs]
+    return AsideOut(chunk=found.chunk, counts=found.counts, pairs=pairs, questioned=questioned)
 
 
 @router.post("/chunks/{chunk_id}/decide")
 def decide(chunk_id: str, body: Decide, state: State, account: Admin) -> DecidedOut:
-    """Accepts held pairs, which join the chunk, and leaves out others; possible until something was taught from it."""
+    """Accepts held pairs, leaves out others, takes out pairs of the chunk; until something was taught from it."""
     decided, job = state.decide(chunk_id, by=account.name, **body.model_dump())
     return DecidedOut(
         chunk=chunk_out(decided.chunk),

@@ -333,12 +333,20 @@ class Serving:
         by: str,
         accept: Sequence[int] = (),
         leave_out: Sequence[int] = (),
+        take_out: Sequence[int] = (),
         language: str | None = None,
         why: str = "",
     ) -> tuple[Decided, JobRecord | None]:
-        """Decides on single held pairs (`app.learning.held_pairs.decide`); the job makes new pictures searchable."""
+        """Decides on single pairs (`app.learning.held_pairs.decide`); the job makes new pictures searchable."""
         decided = held_pairs.decide(
-            self.workspace, chunk, by=by, accept=accept, leave_out=leave_out, language=language, why=why
+            self.workspace,
+            chunk,
+            by=by,
+            accept=accept,
+            leave_out=leave_out,
+            take_out=take_out,
+            language=language,
+            why=why,
         )
         job = requests.decision_job(self.workspace, decided, by=by)
         if job is not None:

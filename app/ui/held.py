@@ -38,7 +38,7 @@ class HeldPairs:
         ) as self.box:
             gr.Markdown(held_words.HELP, elem_classes="notice")
             self.which = gr.Radio(
-                list(held_words.choices(dict.fromkeys(("waiting", "accepted", "left_out", "rejected"), 0))),
+                held_words.choices(dict.fromkeys(("waiting", "accepted", "left_out", "rejected"), 0), 0),
                 value="waiting",
                 label="Which pairs",
                 elem_id=f"{name}aside-which",
@@ -78,7 +78,7 @@ class HeldPairs:
     def _page_parts(self) -> list[Any]:
         return [
             self.first, self.cards, self.line, self.turning, self.before, self.after,
-            self.deciding, self.chosen, self.language, self.buttons,
+            self.deciding, self.chosen, self.language, self.buttons, self.accept,
         ]  # fmt: skip
 
     def shown(self, chunk: ChunkRecord, base: str, said: str = "") -> Outputs:
@@ -90,10 +90,11 @@ class HeldPairs:
             said: what became of the last decision.
         """
         found = inventory.put_aside(self.serving.workspace, chunk.id)
-        which = next((one for one in held_words.WHICH if found.of(one)), "waiting")
+        which = next((one for one in held_words.WHICH if _count(found, one)), "waiting")
+        there = bool(found.pairs or found.questioned)
         return (
-            gr.Accordion(visible=bool(found.pairs) and chunk.standing != "withdrawn"),
-            gr.Radio(choices=held_words.choices(found.counts), value=which),
+            gr.Accordion(visible=there and chunk.standing != "withdrawn"),
+            gr.Radio(choices=held_words.choices(found.counts, len(found.questioned)), value=which),
             *self._page(found, which, 0, base),
             gr.Textbox(value=""),
             said,
@@ -115,7 +116,7 @@ class HeldPairs:
         self.before.click(self._turn(-_SHOWN), asked, page, **private)
         self.after.click(self._turn(_SHOWN), asked, page, **private)
         outputs = [*self.components, *self._around]
-        said = [chunk, self.chosen, self.language, self.why]
+        said = [chunk, self.which, self.chosen, self.language, self.why]
         self.accept.click(self._accept, said, outputs, **private)
         self.leave.click(self._leave_out, said, outputs, **private)
 
@@ -132,33 +133,53 @@ class HeldPairs:
         return turn
 
     def _page(self, found: inventory.PutAside, which: str, first: int, base: str) -> Outputs:
-        pairs = found.of(which)
-        part = pairs[first : first + _SHOWN]
-        can_be_decided = [pair for pair in part if pair.outcome == "held" and pair.decided != "accepted"]
-        is_silent = any(not pair.language for pair in can_be_decided)
-        line = held_words.line(which, len(pairs), first, len(part))
+        total = _count(found, which)
+        if which == "questioned":
+            named = found.questioned[first : first + _SHOWN]
+            cards, labels = held_words.questioned_cards(named, base), held_words.questioned_labels(named)
+            shown, is_silent = len(named), False
+        else:
+            part = found.of(which)[first : first + _SHOWN]
+            open_ones = [pair for pair in part if pair.outcome == "held" and pair.decided != "accepted"]
+            cards, labels = held_words.cards(part, base), held_words.labels(open_ones)
+            shown, is_silent = len(part), any(not pair.language for pair in open_ones)
+        line = held_words.line(which, total, first, shown)
         return (
             first,
-            held_words.cards(part, base),
+            cards,
             gr.Markdown(line, visible=bool(line)),
-            gr.Row(visible=len(pairs) > _SHOWN),
+            gr.Row(visible=total > _SHOWN),
             gr.Button(interactive=first > 0),
-            gr.Button(interactive=first + len(part) < len(pairs)),
-            gr.Group(visible=bool(can_be_decided)),
-            gr.CheckboxGroup(choices=held_words.labels(can_be_decided), value=[]),
+            gr.Button(interactive=first + shown < total),
+            gr.Group(visible=bool(labels)),
+            gr.CheckboxGroup(choices=labels, value=[]),
             gr.Textbox(visible=is_silent),
-            gr.Row(visible=bool(can_be_decided)),
+            gr.Row(visible=bool(labels)),
+            gr.Button(visible=which != "questioned"),
         )
 
     def _accept(
-        self, chunk: str, chosen: list[str], language: str | None, why: str | None, request: gr.Request
+        self,
+        chunk: str,
+        which: str,
+        chosen: list[str],
+        language: str | None,
+        why: str | None,
+        request: gr.Request,
     ) -> Outputs:
-        return self._decide(chunk, {"accept": chosen, "leave_out": []}, language, why, request)
+        return self._decide(chunk, {"accept": chosen}, language, why, request)
 
     def _leave_out(
-        self, chunk: str, chosen: list[str], language: str | None, why: str | None, request: gr.Request
+        self,
+        chunk: str,
+        which: str,
+        chosen: list[str],
+        language: str | None,
+        why: str | None,
+        request: gr.Request,
     ) -> Outputs:
-        return self._decide(chunk, {"accept": [], "leave_out": chosen}, language, why, request)
+        what = "take_out" if which == "questioned" else "leave_out"
+        return self._decide(chunk, {what: chosen}, language, why, request)
 
     def _decide(
         self,
@@ -181,6 +202,10 @@ class HeldPairs:
         base = wording.base_address(*base_of(request))
         shown = self.shown(decided.chunk, base, f"**{wording.escaped(said)}**")
         return *shown, *self._shown_around(decided.chunk, request)
+
+
+def _count(found: inventory.PutAside, which: str) -> int:
+    return len(found.questioned) if which == "questioned" else len(found.of(which))
 
 
 def _text(elem_id: str, classes: str) -> gr.Markdown:

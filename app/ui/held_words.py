@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.ui.wording import escaped, moment
-from ingest.records import AsidePair
+from app.ui.wording import escaped, moment, thumbnail_url
+from ingest.records import AsidePair, QuestionedPair
 
 WHICH = {
     "waiting": "Waiting for your word",
+    "questioned": "Named by the checks",
     "decided": "Decided",
     "rejected": "Rejected",
 }
 """Which pairs of a chunk's upload are shown."""
 HELP = (
-    "Intake did not take these pairs in. What it **held** you can decide, pair by pair, until something was taught "
-    "from this chunk; what it **rejected** has to be corrected and uploaded again."
+    "Until something was taught from this chunk you can decide, pair by pair, on what intake **held**, and leave out "
+    "what the checks name. What intake **rejected** has to be corrected and uploaded again."
 )
 _CAPTION_SHOWN = 48
 _DECIDED = {"accepted": "accepted", "left_out": "left out"}
 
 
-def choices(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+def choices(counts: Mapping[str, int], questioned: int) -> list[tuple[str, str]]:
     """Returns the menu of what is shown, with how many there are."""
     found = {
         "waiting": counts["waiting"],
+        "questioned": questioned,
         "decided": counts["accepted"] + counts["left_out"],
         "rejected": counts["rejected"],
     }
@@ -36,6 +38,7 @@ def line(which: str, total: int, first: int, shown: int) -> str:
     if not total:
         return {
             "waiting": "No pair of this chunk waits for your word.",
+            "questioned": "No check names a pair of this chunk.",
             "decided": "Nobody has decided on a pair of this chunk.",
         }.get(which, "No pair that was rejected can be shown.")
     return f"{first + 1} to {first + shown} of {total}" if shown < total else ""
@@ -49,6 +52,27 @@ def cards(pairs: Sequence[AsidePair], base: str) -> str:
 def labels(pairs: Sequence[AsidePair]) -> list[tuple[str, str]]:
     """Returns the boxes to tick, a pair each."""
     return [(f"{pair.id} · {_beginning(pair.text)}", str(pair.id)) for pair in pairs]
+
+
+def questioned_cards(pairs: Sequence[QuestionedPair], base: str) -> str:
+    """Returns a card for each pair that a check names."""
+    return "\n".join(
+        "- "
+        + "  \n  ".join(
+            [
+                f"![{escaped(pair.text)}]({thumbnail_url(base, pair.image_id)})",
+                f"“{escaped(pair.text)}” {escaped(pair.language)}",
+                escaped(pair.why),
+                f"*{escaped(pair.check.replace('_', ' '))}*",
+            ]
+        )
+        for pair in pairs
+    )
+
+
+def questioned_labels(pairs: Sequence[QuestionedPair]) -> list[tuple[str, str]]:
+    """Returns the boxes to tick, a pair each."""
+    return [(f"{pair.language} · {_beginning(pair.text)}", str(pair.number)) for pair in pairs]
 
 
 def _card(pair: AsidePair, base: str) -> str:

@@ -238,3 +238,46 @@ def test_a_withdrawn_chunk_takes_no_pair_in(place: Place, chunk: ChunkRecord) ->
         accept(place, chunk, pair, language="de")
     gone: ImageId = pair.image_id
     assert gone not in place.catalog.gallery_ids()
+
+
+def test_a_pair_that_is_taken_out_counts_no_more_and_may_come_back(place: Place, chunk: ChunkRecord) -> None:
+    boat = image_id_of(picture(1))
+    ((named, number),) = place.catalog.pair_numbers(chunk.id, [boat]).items()
+    assert named == (boat, "en", "a red boat")
+    (aside_id,) = place.catalog.take_out(chunk.id, [number], by="ada", why="a ship")
+    assert [pair.text for pair in place.catalog.pairs()] == ["a green house"]
+    assert place.catalog.find_captions("boat") == []
+    assert boat in place.catalog.gallery_ids()
+    (pair,) = place.catalog.aside.named([aside_id])
+    assert (pair.text, pair.decided, pair.decided_by, pair.decided_why) == (
+        "a red boat",
+        "left_out",
+        "ada",
+        "a ship",
+    )
+    accept(place, chunk, pair)
+    assert {pair.text for pair in place.catalog.pairs(chunk=chunk.id)} == {"a red boat", "a green house"}
+    (again,) = place.catalog.take_out(chunk.id, [number], by="bo", why="")
+    assert again == aside_id
+
+
+def test_the_last_pair_and_one_of_another_chunk_are_not_taken_out(place: Place, chunk: ChunkRecord) -> None:
+    numbers = place.catalog.pair_numbers(chunk.id, [image_id_of(picture(n)) for n in (1, 2)])
+    with pytest.raises(BadOption, match="No pair would be left"):
+        place.catalog.take_out(chunk.id, numbers.values(), by="ada", why="")
+    with pytest.raises(BadOption, match="no pair of number 99"):
+        place.catalog.take_out(chunk.id, [99], by="ada", why="")
+    assert len(place.catalog.pairs(chunk=chunk.id)) == 2
+
+
+def test_a_pair_that_another_chunk_has_too_counts_on(
+    place: Place, chunk: ChunkRecord, tmp_path: Path
+) -> None:
+    rows = "1.png,a red boat,en,photo\n5.png,a tree in spring,en,photo\n"
+    files: dict[str, bytes | str] = {"1.png": picture(1), "5.png": picture(5)}
+    other = taken_in(place, tmp_path / "o.zip", files | {"a.csv": f"image,caption,language,domain\n{rows}"})
+    number = place.catalog.pair_numbers(chunk.id, [image_id_of(picture(1))]).popitem()[1]
+    place.catalog.take_out(chunk.id, [number], by="ada", why="")
+    assert "a red boat" in {pair.text for pair in place.catalog.pairs()}
+    assert "a red boat" in {pair.text for pair in place.catalog.pairs(chunk=other.id)}
+    assert "a red boat" not in {pair.text for pair in place.catalog.pairs(chunk=chunk.id)}

@@ -14,6 +14,7 @@ from app.commands.options import (
     HeldLimit,
     LeftOutPairs,
     NoteOption,
+    TakenOutPairs,
 )
 from app.commands.remote.connection import connected
 from app.commands.terminal import JsonOption, show
@@ -43,15 +44,21 @@ def decide(
     chunk: ChunkArgument,
     accept: AcceptedPairs = None,
     leave_out: LeftOutPairs = None,
+    take_out: TakenOutPairs = None,
     language: CaptionLanguage = None,
     why: NoteOption = "",
     is_json: JsonOption = False,
 ) -> None:
-    """Accept held pairs, which then belong to their chunk, or leave them out."""
+    """Accept held pairs, which then belong to their chunk, leave them out, or take out pairs that it has."""
     from app.messages import plain
 
     with connected(context) as client:
         decided = client.decide(
-            chunk, accept=accept or [], leave_out=leave_out or [], language=language, why=why
+            chunk,
+            accept=accept or [],
+            leave_out=leave_out or [],
+            take_out=take_out or [],
+            language=language,
+            why=why,
         )
     show(is_json, decided, plain(decided["sentence"]))

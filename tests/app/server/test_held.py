@@ -20,6 +20,7 @@ from app.learning import held_pairs, standing
 from app.learning.held_pairs import decide
 from app.server.security import Passwords, password_line
 from app.workspace import Workspace
+from ingest.findings import Example, Finding, Outcome
 from tests.app.gate_reports import HOSTILE
 from tests.app.held_upload import put_in
 from tests.app.server.served import Served, make_home, served
@@ -168,6 +169,27 @@ def test_a_withdrawn_chunk_is_not_decided_and_its_pictures_are_gone(
     with pytest.raises(UsageProblem, match="withdrawn"):
         decide(workspace, chunk, accept=[first.id], language="de", by="ada")
     assert workspace.catalog.aside.pairs(chunk=chunk) == []
+
+
+def test_what_the_checks_name_is_taken_out_of_its_chunk(
+    server: Served, client: Client, tmp_path: Path
+) -> None:
+    workspace = server.serving.workspace
+    chunk, _ = put_in(workspace, tmp_path, seed=6000, in_gallery=False)
+    boat = next(pair for pair in workspace.catalog.pairs(chunk=chunk) if pair.text == "a red boat")
+    example = Example(boat.image_id, "en", boat.text, "its words say another thing")
+    gone = Example(boat.image_id, "en", "no caption of this chunk", "it is not here any more")
+    finding = Finding("exchanged", Outcome.HOLD, "Words were exchanged.", {}, (example, gone))
+    workspace.catalog.add_findings(chunk, [finding])
+    (named,) = client.put_aside(chunk).questioned
+    assert (named.text, named.check, named.why) == ("a red boat", "exchanged", example.why)
+    with pytest.raises(Refused, match="by themselves"):
+        client.decide(chunk, take_out=[named.number], leave_out=[1])
+    done = client.decide(chunk, take_out=[named.number], why="a ship")
+    assert done["sentence"] == f"Pair {done['pairs'][0]['id']} taken out of chunk {chunk}."
+    assert done["chunk"]["pairs"] == 1
+    after = client.put_aside(chunk)
+    assert (after.questioned, after.counts["left_out"]) == ((), 1)
 
 
 @pytest.mark.parametrize("where", ["home", "server"])

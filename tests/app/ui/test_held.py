@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from app.workspace import Workspace
+from ingest.findings import Example, Finding, Outcome
 from tests.app.gate_reports import HOSTILE
 from tests.app.held_upload import put_in
 from tests.app.server.served import Served, make_home, served
@@ -35,7 +36,12 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("held")
     settings = make_home(folder)
     with Workspace.open(settings) as workspace:
-        put_in(workspace, folder, seed=400, silent=SILENT)
+        chunk, _ = put_in(workspace, folder, seed=400, silent=SILENT)
+        boat = next(pair for pair in workspace.catalog.pairs(chunk=chunk) if pair.text == "a red boat")
+        example = Example(boat.image_id, "en", boat.text, HOSTILE)
+        workspace.catalog.add_findings(
+            chunk, [Finding("exchanged", Outcome.HOLD, "Words were exchanged.", {}, (example,))]
+        )
     with served(settings) as running:
         yield running
 
@@ -113,3 +119,20 @@ def test_a_person_accepts_and_leaves_out_single_pairs(held: Served, page: Page) 
     expect(decided.last).to_contain_text("left out by local")
     assert page.title() == "Perennial · teaching"
     assert catalog.aside.counts(chunk) == {"waiting": 12, "accepted": 1, "left_out": 1, "rejected": 1}
+
+
+def test_a_person_takes_out_what_the_checks_name(held: Served, page: Page) -> None:
+    catalog = held.serving.workspace.catalog
+    chunk = catalog.chunks()[-1].id
+    open_page(page, f"{held.url}/admin/")
+    choose(page, "#known", ".zip")
+    page.click("#use-known")
+    page.locator("#aside-which").get_by_text("Named by the checks (1)").click()
+    expect(page.locator("#aside-cards li")).to_contain_text([HOSTILE])
+    expect(page.locator("#aside-accept")).to_be_hidden()
+    settle(page)
+    page.locator("#aside-chosen label").filter(has_text="a red boat").click()
+    page.click("#aside-leave")
+    expect(page.locator("#aside-said")).to_contain_text("taken out of chunk")
+    assert "a red boat" not in {pair.text for pair in catalog.pairs(chunk=chunk)}
+    expect(page.locator("#aside-which")).to_contain_text("Named by the checks (0)")
