@@ -37,13 +37,18 @@ class Filters:
         """Returns the pictures that may be found; None means all.
 
         Raises:
-            BadQuery: the days are in the wrong order.
+            BadQuery: the days are in the wrong order, or no picture is of a domain.
             UnknownChunk, UnknownLanguage: there is no such chunk, or no such language at all.
         """
         if not self:
             return None
         if self.since and self.until and self.since > self.until:
             raise BadQuery(f"Nothing is from {self.since} on and until {self.until}. Exchange the two days.")
+        known = catalog.domains() if self.domains else {}
+        unknown = [name for name in self.domains if name not in known]
+        if unknown:
+            there = ", ".join(known) or "none"
+            raise BadQuery(f"No picture is of the domain {unknown[0][:80]!r}. Domains here: {there}.")
         return catalog.ids_where(
             languages=[normalise_language(tag) for tag in self.languages] or None,
             domains=list(self.domains) or None,

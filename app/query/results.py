@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from app.errors import BadQuery
 from app.workspace import Workspace
+from ingest.errors import UnknownImage
 from ingest.pair import ImageId
 from ingest.report import guarded
 
@@ -55,6 +56,8 @@ def table(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
 def archive(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
     """Returns a zip of the pictures, named by rank and id, and of their table.
 
+    A picture that is gone from the store leaves a text in its place that says so; the others are there all the same.
+
     Raises:
         BadQuery: they are too many for one.
     """
@@ -66,5 +69,9 @@ def archive(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
     with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as file:  # WebP does not get any smaller
         file.writestr("results.csv", table(workspace, found, first=first))
         for rank, (image_id, _) in enumerate(found, start=first + 1):
-            file.writestr(f"{rank:04}-{image_id[:12]}.webp", picture_to_look_at(workspace, image_id))
+            name = f"{rank:04}-{image_id[:12]}"
+            try:
+                file.writestr(f"{name}.webp", picture_to_look_at(workspace, image_id))
+            except UnknownImage as error:
+                file.writestr(f"{name}.txt", f"{error}\n")
     return data.getvalue()

@@ -136,7 +136,8 @@ def test_a_query_may_name_a_picture_here_filters_and_a_page(server: Served, tmp_
     second = document(server, "search", "a red boat", "-k", "1", "--next", first["next"])["hits"][0]
     assert second["rank"] == 2
     assert document(server, "search", "--like", second["id"], "-k", "2")["hits"]
-    assert document(server, "search", "a red boat", "--domain", "photo")["hits"] == []
+    unknown = run(server, "search", "a red boat", "--domain", "photo")
+    assert (unknown.exit_code, "Domains here: scenes." in unknown.stderr.replace("\n", " ")) == (2, True)
     missing = run(server, "search", "./no-such-file.jpg")
     assert (missing.exit_code, "no-such-file" in missing.stderr) == (2, True)
 

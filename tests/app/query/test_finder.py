@@ -135,7 +135,10 @@ def test_filters_leave_what_holds(workspace: Workspace, snapshot: Snapshot) -> N
     everything = len(snapshot.generation)
     red = {c.image_id for c in workspace.catalog.find_captions("red", limit=1000)}
     assert left(Filters(chunks=(chunk.id[:8],))) == chunk.images
-    assert left(Filters(languages=("de",), domains=("flat",))) <= everything
+    assert left(Filters(languages=("de",), domains=("scenes",))) == everything
+    assert left(Filters(domains=("probes",))) == 0
+    with pytest.raises(BadQuery, match="No picture is of the domain 'flat'. Domains here: probes, scenes."):
+        left(Filters(domains=("scenes", "flat")))
     assert left(Filters(since=TODAY - timedelta(1), until=TODAY + timedelta(1))) == everything
     assert left(Filters(since=TODAY + timedelta(1))) == 0
     assert left(Filters(until=TODAY - timedelta(1))) == 0

@@ -42,7 +42,9 @@ def test_another_release_can_be_asked_by_its_number(client: httpx.Client) -> Non
 
 def test_filters_keep_only_what_fits(client: httpx.Client) -> None:
     assert len(search(client, k=100, domains=["scenes"])["hits"]) == PICTURES
-    assert search(client, domains=["photo"])["hits"] == []
+    unknown = client.post("/v1/search", json={"text": "boat", "domains": ["scenes", "photo"]})
+    assert refusal(unknown) == (400, "bad_query")
+    assert "Domains here: scenes." in unknown.json()["error"]
     assert len(search(client, k=100, languages=["de"])["hits"]) == PICTURES
     assert search(client, languages=["ja"])["hits"] == []
 
