@@ -12,6 +12,7 @@ from app.ui import report_words, update_words, wording
 from app.ui.access import Access, base_of
 from app.ui.held import HeldPairs
 from app.ui.word import PersonsWord
+from app.ui.words import Words, words_of
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
 
@@ -73,49 +74,54 @@ class CheckStep:
         """
 
         def shown(record: ChunkRecord, request: gr.Request) -> Outputs:
-            return self._about(record, wording.base_address(*base_of(request)), None)
+            return self._about(record, request, None)
 
         def facts(record: ChunkRecord, request: gr.Request) -> Outputs:
-            return self._facts_of(record, wording.base_address(*base_of(request)), None)
+            return self._facts_of(record, request, None)
 
         self.word.connect(chunk, self._around_word, shown, private)
         self.held.connect(chunk, self._facts, facts, private)
 
-    def shown(self, chunk: ChunkRecord, base: str, *, embedded: int | None = None) -> Outputs:
+    def shown(self, chunk: ChunkRecord, request: gr.Request, *, embedded: int | None = None) -> Outputs:
         """Returns what the step shows of a chunk.
 
         Args:
             chunk: as the catalog has it now.
-            base: address that the browser reached us by.
+            request: of the browser.
             embedded: how many pictures were embedded when it was taken in, if that was just now.
         """
-        return *self._about(chunk, base, embedded), *self.word.shown(chunk)
+        return *self._about(chunk, request, embedded), *self.word.shown(chunk)
 
-    def _about(self, chunk: ChunkRecord, base: str, embedded: int | None) -> Outputs:
-        return *self._facts_of(chunk, base, embedded), *self.held.shown(chunk, base)
+    def _about(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
+        base = wording.base_address(*base_of(request))
+        return *self._facts_of(chunk, request, embedded), *self.held.shown(chunk, base)
 
-    def _facts_of(self, chunk: ChunkRecord, base: str, embedded: int | None) -> Outputs:
+    def _facts_of(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
+        say, base = words_of(request), wording.base_address(*base_of(request))
         text, rows = update_words.intake_view(chunk.report, embedded)
         return (
-            f"## Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}",
-            *_cards(chunk, base),
+            say.said(f"## Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}"),
+            *_cards(chunk, base, say),
             gr.Dataframe(value=rows, visible=bool(rows)),
             gr.Button(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
             gr.Button(interactive=chunk.standing in _TEACHABLE),
         )
 
 
-def _cards(chunk: ChunkRecord, base: str) -> list[gr.Markdown]:
+def _cards(chunk: ChunkRecord, base: str, say: Words) -> list[gr.Markdown]:
     """A card for each finding that says or shows something, and one for all the others; the rest stay hidden."""
     quiet: list[Finding] = []
     telling: list[Finding] = []
     for finding in findings_of(chunk):
         is_quiet = finding.outcome is Outcome.ACCEPT and not finding.examples
         (quiet if is_quiet else telling).append(finding)
-    cards = [_card(report_words.finding_view(one, base), one.outcome) for one in telling[: MOST_CARDS - 1]]
+    cards = [
+        _card(say.said(report_words.finding_view(one, base)), one.outcome)
+        for one in telling[: MOST_CARDS - 1]
+    ]
     rest = [*telling[MOST_CARDS - 1 :], *quiet]
     if rest:
-        cards.append(_card(report_words.quiet_view(rest), rest[0].outcome))
+        cards.append(_card(say.said(report_words.quiet_view(rest)), rest[0].outcome))
     return [*cards, *[gr.Markdown("", visible=False)] * (MOST_CARDS - len(cards))]
 
 

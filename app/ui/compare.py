@@ -18,7 +18,9 @@ from app.ui.compare_many import ManyQueries
 from app.ui.drawn import Markup, drawing, drawn, tag
 from app.ui.drift import Drift
 from app.ui.grid import picture_grid, shown
+from app.ui.search_words import language_choices
 from app.ui.shadow_plot import shadow_view
+from app.ui.words import words_of
 
 _SHOWN = 12
 Outputs = tuple[Any, ...]
@@ -132,7 +134,8 @@ class _CompareTab:
         menus = [self.left, self.right, self.language]
         tab.select(self._menus, None, menus, api_visibility="private", show_progress="hidden")
 
-    def _menus(self) -> Outputs:
+    def _menus(self, request: gr.Request) -> Outputs:
+        say = words_of(request)
         live = self.serving.live_id()
         records = self.serving.releases()
         choices = [(wording.release_label(record, live), record.id) for record in records]
@@ -140,7 +143,7 @@ class _CompareTab:
         others = [record for record in records if current and record.version != current.version] or records
         other = next((record.id for record in others if record.id != live), live)
         spoken = current.manifest.languages if current else ()
-        languages = wording.language_choices(current, spoken) if current else [("Any language", AUTO)]
+        languages = language_choices(current, spoken, say) if current else [(say("any_language"), AUTO)]
         return (
             gr.Dropdown(choices=choices, value=other),
             gr.Dropdown(choices=choices, value=live),
@@ -148,15 +151,16 @@ class _CompareTab:
         )
 
     def _ask(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         if not (a and b):
-            return _only(words.CHOOSE)
+            return _only(say.said(words.CHOOSE))
         if not text.strip():
-            return _only(words.HINT)
+            return _only(say.said(words.HINT))
         try:
             compared = self.serving.compare(text, a, b, language=spoken, k=_SHOWN)
-            return self._named(compared, words.status_line(compared), request)
+            return self._named(compared, say.said(words.status_line(compared)), request)
         except OWN_ERRORS as error:
-            return _only(f"**{wording.escaped(error)}**")
+            return _only(say.said(f"**{wording.escaped(error)}**"))
 
     def _again(
         self, rows: list[list[str]], a: str, b: str, spoken: str, request: gr.Request, event: gr.SelectData
@@ -166,22 +170,23 @@ class _CompareTab:
         return query, *self._ask(a, b, query, spoken, request)
 
     def _ask_blind(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         if not (a and b):
-            return _only(words.CHOOSE)
+            return _only(say.said(words.CHOOSE))
         if not text.strip():
-            return _only(words.HINT)
+            return _only(say.said(words.HINT))
         sides = [a, b]
         random.shuffle(sides)
         try:
             compared = self.serving.compare(text, *sides, language=spoken, k=_SHOWN)
         except OWN_ERRORS as error:
-            return _only(f"**{wording.escaped(error)}**")
+            return _only(say.said(f"**{wording.escaped(error)}**"))
         if compared.a.release == compared.b.release:
-            return _only(words.SAME)
+            return _only(say.said(words.SAME))
         said, base = self._captions(compared), wording.base_address(*base_of(request))
         one, two = (words.blind_pictures(answer, said, base) for answer in (compared.a, compared.b))
         return (
-            gr.Markdown(words.BLIND, elem_classes="status"),
+            gr.Markdown(say.said(words.BLIND), elem_classes="status"),
             gr.Row(visible=True),
             words.side_title("A"),
             shown(one),
@@ -201,8 +206,9 @@ class _CompareTab:
         return vote
 
     def _vote(self, choice: str, asked: _Round | None, request: gr.Request) -> Outputs:
+        say = words_of(request)
         if asked is None:
-            return _only(words.NO_ROUND)
+            return _only(say.said(words.NO_ROUND))
         compared, workspace = asked.compared, self.serving.workspace
         a, b = compared.a.release, compared.b.release
         try:
@@ -217,10 +223,10 @@ class _CompareTab:
             )
             counted = feedback.votes_between(workspace, a, b)
             line = f"{words.voted_line(choice, a, b)}  \n{words.status_line(compared)}"
-            outputs = self._named(compared, line, request)
+            outputs = self._named(compared, say.said(line), request)
         except OWN_ERRORS as error:
-            return _only(f"**{wording.escaped(error)}**")
-        return *outputs[:-2], drawn(words.votes_view(counted)), None
+            return _only(say.said(f"**{wording.escaped(error)}**"))
+        return *outputs[:-2], drawn(words.votes_view(counted, say)), None
 
     def _named(self, compared: CompareAnswer, line: str, request: gr.Request) -> Outputs:
         """The outputs with the releases' names, moves and slices."""

@@ -12,6 +12,7 @@ from app.server.comparing import changed_most, compare_all
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
 from app.ui.wording import escaped
+from app.ui.words import Words, words_of
 
 _LONGEST = 20_000  # characters of all queries together
 Outputs = tuple[Any, ...]
@@ -62,31 +63,33 @@ class ManyQueries:
         self.ask.click(self._all, [self.queries, *asked], [self.said, self.table], **busy)
         self.known.click(self._changed, asked, [self.said, self.table], **busy)
 
-    def _all(self, text: str, a: str, b: str, language: str) -> Outputs:
+    def _all(self, text: str, a: str, b: str, language: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         queries = [line for line in text.splitlines() if line.strip()]
         if not queries:
-            return words.MANY_HINT, gr.Dataframe(visible=False)
+            return say.said(words.MANY_HINT), gr.Dataframe(visible=False)
         if len(queries) > MOST_QUERIES:
             said = (
                 f"There are {len(queries)} queries; at most {MOST_QUERIES} are asked at once. Leave some out."
             )
-            return f"**{said}**", gr.Dataframe(visible=False)
-        return self._shown(a, b, lambda: compare_all(self.serving, queries, a, b, language=language))
+            return say.said(f"**{said}**"), gr.Dataframe(visible=False)
+        return self._shown(a, b, lambda: compare_all(self.serving, queries, a, b, language=language), say)
 
-    def _changed(self, a: str, b: str, language: str) -> Outputs:
-        return self._shown(
-            a, b, lambda: changed_most(self.serving, a, b, language=language), only_changed=True
-        )
+    def _changed(self, a: str, b: str, language: str, request: gr.Request) -> Outputs:
+        def changed() -> ManyCompared:
+            return changed_most(self.serving, a, b, language=language)
+
+        return self._shown(a, b, changed, words_of(request), only_changed=True)
 
     def _shown(
-        self, a: str, b: str, compare: Callable[[], ManyCompared], *, only_changed: bool = False
+        self, a: str, b: str, compare: Callable[[], ManyCompared], say: Words, *, only_changed: bool = False
     ) -> Outputs:
         if not (a and b):
-            return words.CHOOSE, gr.Dataframe(visible=False)
+            return say.said(words.CHOOSE), gr.Dataframe(visible=False)
         try:
             compared = compare()
         except OWN_ERRORS as error:
-            return f"**{escaped(error)}**", gr.Dataframe(visible=False)
-        line = words.many_line(compared, only_changed=only_changed)
+            return say.said(f"**{escaped(error)}**"), gr.Dataframe(visible=False)
+        line = say.said(words.many_line(compared, only_changed=only_changed))
         rows = words.many_rows(compared)
         return line, gr.Dataframe(value=rows, visible=bool(rows))

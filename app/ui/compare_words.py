@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.comparison import ManyCompared
 from app.feedback import Votes
 from app.search import Answer, CompareAnswer
+from app.ui import words
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.wording import Words, escaped, overlap_line, thumbnail_url
@@ -84,16 +85,16 @@ def votes_line(counted: Votes) -> str:
     )
 
 
-def votes_view(counted: Votes) -> Markup:
+def votes_view(counted: Votes, say: words.Words = words.ENGLISH) -> Markup:
     """Returns the sentence with the interval drawn above it."""
-    return tag("div", interval_plot(counted) or [], tag("p", votes_line(counted)))
+    return tag("div", interval_plot(counted, say) or [], tag("p", say.said(votes_line(counted))))
 
 
-def interval_plot(counted: Votes) -> Markup | None:
+def interval_plot(counted: Votes, say: words.Words = words.ENGLISH) -> Markup | None:
     """Draws the share for the later release on a scale from 0 to 100 %; None when nobody preferred one."""
     if counted.share_b is None or counted.low is None or counted.high is None:
         return None
-    return _interval(counted.share_b, counted.low, counted.high, votes_line(counted))
+    return _interval(counted.share_b, counted.low, counted.high, say.said(votes_line(counted)))
 
 
 def many_rows(compared: ManyCompared) -> list[list[str]]:

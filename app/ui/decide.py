@@ -16,6 +16,7 @@ from app.ui import update_words, wording
 from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
 from app.ui.release_said import release_word_line
+from app.ui.words import words_of
 from ingest.records import JobRecord
 
 DECIDE = 3
@@ -86,14 +87,15 @@ class DecideStep:
         known = judged.release and self.serving.workspace.releases.readable(judged.release)
         waits = bool(known) and job.result.get("commit") is None and judged.release != self.serving.live_id()
         label = "Promote" if job.result.get("verdict") == "promote" else "Promote in spite of this"
+        say = words_of(request)
         return (
-            *self.report.shown(judged, wording.base_address(*base_of(request))),
+            *self.report.shown(judged, wording.base_address(*base_of(request)), say),
             gr.Textbox(value="", visible=waits),
-            gr.Button(label, visible=waits),
+            gr.Button(say.said(label), visible=waits),
             gr.Button(visible=waits),
             gr.Button(visible=waits),
             judged.release or "",
-            self._outcome(job, judged.release),
+            say.said(self._outcome(job, judged.release)),
         )
 
     def past(self) -> gr.Dropdown:
@@ -104,12 +106,12 @@ class DecideStep:
     def _read_past(self, job_id: str | None, request: gr.Request) -> Outputs:
         nothing: Sequence[Any] = [gr.skip()] * (1 + len(self.components))
         if not job_id:
-            return "Choose an update first.", *nothing
+            return words_of(request).said("Choose an update first."), *nothing
         try:
             self.access.admin(request)
             shown = self.shown(self.serving.workspace.catalog.job(job_id), request)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", *nothing
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *nothing
         return "", gr.Walkthrough(selected=DECIDE), *shown
 
     def _outcome(self, job: JobRecord, release: str | None) -> str:
@@ -142,8 +144,9 @@ class DecideStep:
         return self._decide(reject, request)
 
     def _decide(self, decide: Callable[[str], str], request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
-            said = decide(self.access.admin(request).name)
+            said = say.said(decide(self.access.admin(request).name))
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", *([gr.skip()] * len(self._choices))
+            return say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * len(self._choices))
         return said, gr.Textbox(visible=False), *([gr.Button(visible=False)] * 3)

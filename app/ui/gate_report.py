@@ -9,6 +9,7 @@ import gradio as gr
 from app.learning.judged import Judged
 from app.ui import report_words
 from app.ui.forest import forest_view
+from app.ui.words import ENGLISH, Words
 
 Outputs = tuple[Any, ...]
 
@@ -36,27 +37,28 @@ class GateReportView:
         """What `shown` fills, in its order."""
         return [self.verdict, self.steps, self.forest, self.slices, self.moved, self.all, self.reasons]
 
-    def shown(self, judged: Judged, base: str) -> Outputs:
+    def shown(self, judged: Judged, base: str, say: Words = ENGLISH) -> Outputs:
         """Returns what the components show of a verdict.
 
         Args:
             judged: what the gate said, and of what.
             base: address that the browser reached us by.
+            say: the words.
         """
-        verdict, report = report_words.verdict_view(judged), judged.report
+        verdict, report = say.said(report_words.verdict_view(judged)), judged.report
         if report is None:
             return (verdict, *([gr.Markdown(visible=False)] * 4), gr.Accordion(visible=False), "")
         parts = (
-            report_words.steps_view(report),
-            forest_view(report),
-            report_words.slices_view(report),
-            report_words.moved_view(report, base),
+            say.said(report_words.steps_view(report)),
+            say.said(forest_view(report)),
+            say.said(report_words.slices_view(report)),
+            say.said(report_words.moved_view(report, base)),
         )
         return (
             verdict,
             *(gr.Markdown(part, visible=bool(part)) for part in parts),
             gr.Accordion(visible=True),
-            report_words.reasons_view(report),
+            say.said(report_words.reasons_view(report)),
         )
 
 

@@ -20,6 +20,7 @@ from app.ui.release_said import release_word_line
 from app.ui.shadow import ShadowPart
 from app.ui.travelling import Travelling
 from app.ui.two_releases import TwoReleases
+from app.ui.words import words_of
 from ingest.release_words import ReleaseWord
 
 _ID_COLUMN = 1
@@ -177,7 +178,7 @@ class _ReleasesTab:
             gr.Button(interactive=not is_live),
             gr.Button(interactive=True),
             gr.Column(visible=True),
-            *self.judged.shown(judged, wording.base_address(*base_of(request))),
+            *self.judged.shown(judged, wording.base_address(*base_of(request)), words_of(request)),
             *self.shadow.shown(record.id),
         )
 

@@ -14,6 +14,7 @@ from app.ui import update_words
 from app.ui.access import Access
 from app.ui.curves import curves_view
 from app.ui.wording import escaped
+from app.ui.words import words_of
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.5
@@ -59,7 +60,7 @@ class RunView:
         self.stop.click(self._stop, [self.job], after, **private)
         self.go_on.click(self._go_on, [self.job], after, **private)
 
-    def shown(self, job: JobRecord) -> Outputs:
+    def shown(self, job: JobRecord, request: gr.Request) -> Outputs:
         """Returns what the components show of a job."""
         curves = curves_view(job.progress)
         return (
@@ -67,7 +68,7 @@ class RunView:
             gr.Timer(active=not is_over(job)),
             gr.Button(visible=not is_over(job)),
             gr.Button(visible=job.state in _STOPPED),
-            gr.Markdown(update_words.run_view(job), visible=True),
+            gr.Markdown(words_of(request).said(update_words.run_view(job)), visible=True),
             gr.Markdown(curves, visible=bool(curves)),
         )
 
@@ -75,9 +76,9 @@ class RunView:
         """Returns what they show when no update is at work."""
         return "", gr.Timer(active=False), *([gr.skip()] * 4)
 
-    def refused(self, sentence: str) -> Outputs:
+    def refused(self, sentence: str, request: gr.Request) -> Outputs:
         """Returns what they show instead of an update that could not be started."""
-        line = gr.Markdown(f"**{escaped(sentence)}**", visible=True)
+        line = gr.Markdown(words_of(request).said(f"**{escaped(sentence)}**"), visible=True)
         return "", gr.Timer(active=False), gr.skip(), gr.skip(), line, gr.Markdown(visible=False)
 
     def open_job(self) -> JobRecord | None:
@@ -95,16 +96,16 @@ class RunView:
             self.access.admin(request)
             job = self.serving.work.cancel(job_id)
         except OWN_ERRORS as error:
-            return *self.refused(str(error)), gr.Button(interactive=True)
-        return *self.shown(job), gr.Button(interactive=True)
+            return *self.refused(str(error), request), gr.Button(interactive=True)
+        return *self.shown(job, request), gr.Button(interactive=True)
 
     def _go_on(self, job_id: str, request: gr.Request) -> Outputs:
         try:
             self.access.admin(request)
             job = self.serving.work.resume(job_id)
         except OWN_ERRORS as error:
-            return *self.refused(str(error)), gr.Button(interactive=True)
-        return *self.shown(job), gr.Button(interactive=False)
+            return *self.refused(str(error), request), gr.Button(interactive=True)
+        return *self.shown(job, request), gr.Button(interactive=False)
 
 
 def _text(elem_id: str, kind: str, *, container: bool = False) -> gr.Markdown:

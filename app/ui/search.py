@@ -148,7 +148,7 @@ class _SearchTab:
         try:
             snapshot = self.serving.snapshot()
         except NoRelease as error:
-            hint = f"{say('not_live')}\n\n{wording.escaped(error)}"
+            hint = f"{say('not_live')}\n\n{say.said(wording.escaped(error))}"
             return *([gr.skip()] * (1 + len(self.filters.parts))), *_nothing("", hint)
         asked, missing = self.filters.known(asked_of(address), snapshot)
         if asked.is_empty:
@@ -207,7 +207,7 @@ class _SearchTab:
             answer, note = self._find(asked, before.next if before else "", release)
             record = self.serving.workspace.releases.release(answer.release)
         except OWN_ERRORS as error:
-            return _nothing(f"**{wording.escaped(error)}**", say("nothing_yet"))
+            return _nothing(say.said(f"**{wording.escaped(error)}**"), say("nothing_yet"))
         kept = before.found if before else ()
         found = (*kept, *((hit.image_id, hit.score) for hit in answer.hits))
         screen = Screen(asked, found, answer.next, answer.release, answer.query)
@@ -216,7 +216,7 @@ class _SearchTab:
             f"{line} · {search_words.links(asked, say)}",
             said,
             search_words.notes(answer, say),
-            wording.escaped(note),
+            say.said(wording.escaped(note)),
         ]
         status = "  \n".join(one for one in lines if one)
         if not found:

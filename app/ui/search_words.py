@@ -72,7 +72,7 @@ def links(asked: Asked, say: Words) -> str:
 def notes(answer: QueryAnswer, say: Words) -> str:
     """Returns what has to be said about how words were read; for those in no learned language, what helps."""
     if not answer.unlearned:
-        return escaped(answer.note)
+        return say.said(escaped(answer.note))
     unknown = answer.unlearned == UNDETERMINED
     name = _name(answer.unlearned, say)
     first = say("unlearned_unknown") if unknown else say("unlearned", language=f"**{escaped(name)}**")

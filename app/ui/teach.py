@@ -13,6 +13,7 @@ from app.learning.outcomes import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.wording import escaped
+from app.ui.words import Words, words_of
 from ingest.records import JobRecord
 from model_updates.strategies import STRATEGIES, strategy_named
 
@@ -79,12 +80,17 @@ class TeachStep:
             **private,
         )
 
-    def chosen(self, chunk_id: str) -> Outputs:
+    def chosen(self, chunk_id: str, say: Words) -> Outputs:
         """Returns what the step shows of a chunk: the recommended strategy, explained."""
         name, _ = self.serving.recommended(chunk_id)
         choices = strategy_words.menu(STRATEGIES, recommended=name)
         explained, options = self._describe(chunk_id, name)
-        return gr.Dropdown(choices=choices, value=name), explained, options, gr.Button(interactive=True)
+        return (
+            gr.Dropdown(choices=choices, value=name),
+            say.said(explained),
+            options,
+            gr.Button(interactive=True),
+        )
 
     def start(
         self,
@@ -107,9 +113,10 @@ class TeachStep:
     def _explain(self, chunk_id: str, name: str, request: gr.Request) -> Outputs:
         try:
             self.access.admin(request)
-            return self._describe(chunk_id, name)
+            explained, options = self._describe(chunk_id, name)
         except OWN_ERRORS as error:
-            return escaped(error), []
+            return words_of(request).said(escaped(error)), []
+        return words_of(request).said(explained), options
 
     def _forecast(self, chunk_id: str, name: str) -> str:
         try:

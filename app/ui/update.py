@@ -11,12 +11,13 @@ import gradio as gr
 
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import update_words, wording
-from app.ui.access import Access, base_of
+from app.ui.access import Access
 from app.ui.check import CheckStep
 from app.ui.decide import DECIDE, DecideStep
 from app.ui.running import RunView, is_over
 from app.ui.teach import TeachStep
 from app.ui.upload import UploadStep
+from app.ui.words import words_of
 
 UPLOAD, CHECK, TEACH = range(DECIDE)
 Outputs = tuple[Any, ...]
@@ -96,18 +97,19 @@ class _UpdateTab:
 
     def _use_known(self, chunk_id: str | None, request: gr.Request) -> Outputs:
         if not chunk_id:
-            return self._not_chosen("Choose a chunk first.")
+            return self._not_chosen(words_of(request).said("Choose a chunk first."))
         try:
             self.access.admin(request)
             record = self.serving.workspace.catalog.chunk(chunk_id)
             return self._chosen(record.id, None, request)
         except OWN_ERRORS as error:
-            return self._not_chosen(f"**{wording.escaped(error)}**")
+            return self._not_chosen(words_of(request).said(f"**{wording.escaped(error)}**"))
 
     def _chosen(self, chunk_id: str, embedded: int | None, request: gr.Request) -> Outputs:
-        base = wording.base_address(*base_of(request))
-        shown = self.check.shown(self.serving.workspace.catalog.chunk(chunk_id), base, embedded=embedded)
-        return "", chunk_id, gr.Walkthrough(selected=CHECK), *shown, *self.teach.chosen(chunk_id)
+        chunk = self.serving.workspace.catalog.chunk(chunk_id)
+        shown = self.check.shown(chunk, request, embedded=embedded)
+        chosen = self.teach.chosen(chunk_id, words_of(request))
+        return "", chunk_id, gr.Walkthrough(selected=CHECK), *shown, *chosen
 
     def _not_chosen(self, line: str) -> Outputs:
         rest = len(self.check.components) + len(self.teach.components) + 1
@@ -127,8 +129,8 @@ class _UpdateTab:
             by = self.access.admin(request).name
             job = self.teach.start(chunk_id, name, options, seed, at_once, why, by=by)
         except OWN_ERRORS as error:
-            return *self.run.refused(str(error)), gr.Button()
-        return *self.run.shown(job), gr.Button(interactive=False)
+            return *self.run.refused(str(error), request), gr.Button()
+        return *self.run.shown(job, request), gr.Button(interactive=False)
 
     def _watch(self, job_id: str, request: gr.Request) -> Outputs:
         nothing = [gr.skip()] * (2 + len(self.decide.components))
@@ -136,8 +138,8 @@ class _UpdateTab:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
-            return *self.run.refused(str(error)), gr.Button(interactive=True), *nothing
-        shown = *self.run.shown(job), gr.Button(interactive=True) if is_over(job) else gr.skip()
+            return *self.run.refused(str(error), request), gr.Button(interactive=True), *nothing
+        shown = *self.run.shown(job, request), gr.Button(interactive=True) if is_over(job) else gr.skip()
         if not is_over(job) or not job.result.get("verdict"):
             return *shown, *nothing
         self.serving.refresh()
@@ -159,4 +161,4 @@ class _UpdateTab:
         if job is None:
             return *menus, *self.run.nothing(), gr.skip(), gr.skip()
         begin = gr.skip() if is_over(job) else gr.Button(interactive=False)
-        return *menus, *self.run.shown(job), begin, gr.Walkthrough(selected=TEACH)
+        return *menus, *self.run.shown(job, request), begin, gr.Walkthrough(selected=TEACH)

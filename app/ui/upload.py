@@ -15,6 +15,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.server.uploads import column_names, receive
 from app.ui import update_words, wording
 from app.ui.access import Access
+from app.ui.words import Words, words_of
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES, JobRecord
 
@@ -96,8 +97,9 @@ class UploadStep:
     def _take_in(
         self, file: str | None, language: str, domain: str, mapping: str, request: gr.Request
     ) -> Outputs:
+        say = words_of(request)
         if not file:
-            return ("Choose a file first.", *([gr.skip()] * 4))
+            return (say.said("Choose a file first."), *([gr.skip()] * 4))
         try:
             account = self.access.admin(request)
             names = column_names([part for part in mapping.split(",") if part.strip()])
@@ -109,12 +111,12 @@ class UploadStep:
                 received = receive(upload, name, self.serving.workspace.home.inbox)
             job = self.serving.work.take_in(received, options, name=name, by=account.name)
         except OWN_ERRORS as error:
-            return (f"**{wording.escaped(error)}**", *([gr.skip()] * 4))
-        return self._uploading(job)
+            return (say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 4))
+        return self._uploading(job, say)
 
-    def _uploading(self, job: JobRecord) -> Outputs:
+    def _uploading(self, job: JobRecord, say: Words) -> Outputs:
         return (
-            update_words.progress_view(job.state, job.progress),
+            say.said(update_words.progress_view(job.state, job.progress)),
             job.id,
             gr.Timer(active=True),
             gr.Button(interactive=False),
@@ -126,22 +128,23 @@ class UploadStep:
             self.access.admin(request)
             self.serving.work.cancel(job_id)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**"
-        return "Stopping …"
+            return words_of(request).said(f"**{wording.escaped(error)}**")
+        return words_of(request).said("Stopping …")
 
     def _watch(self, job_id: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         over = gr.Timer(active=False), gr.Button(interactive=True), gr.Button(visible=False)
         try:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
-            return *over, *self._not_chosen(f"**{wording.escaped(error)}**")
+            return *over, *self._not_chosen(say.said(f"**{wording.escaped(error)}**"))
         if job.state not in FINAL_STATES:
-            said = update_words.progress_view(job.state, job.progress)
+            said = say.said(update_words.progress_view(job.state, job.progress))
             return (*([gr.skip()] * 3), said, *([gr.skip()] * self._rest))
         if job.state != "succeeded":
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
-            return *over, *self._not_chosen(f"**{wording.escaped(line)}**")
+            return *over, *self._not_chosen(say.said(f"**{wording.escaped(line)}**"))
         self.serving.refresh()
         chunk = job.result["report"]["chunk_id"]
         return *over, *self._on_chosen(chunk, job.result["images_embedded"], request)
@@ -153,4 +156,6 @@ class UploadStep:
             job = self.serving.work.unfinished("ingest")
         except OWN_ERRORS:
             job = None
-        return ("", "", gr.Timer(active=False), gr.skip(), gr.skip()) if job is None else self._uploading(job)
+        if job is None:
+            return "", "", gr.Timer(active=False), gr.skip(), gr.skip()
+        return self._uploading(job, words_of(request))

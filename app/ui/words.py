@@ -2,20 +2,24 @@
 
 What stands on a page from the start (labels, buttons, hints) is translated in the browser, through Gradio's I18n; what
 a function says is translated here, by the languages that the browser states. A table has *words* by key, which the
-Search tab and the frame of the pages ask for, and *labels* by the English ones that the other tabs carry. What it
-lacks is said in English, and so are the engine's own sentences: notes, errors and reports.
+Search tab and the frame of the pages ask for, *labels* by the English ones that the other tabs carry, and *sentences*
+by what the engine says: notes, errors and reports (`sentences.py`). What it lacks is said in English.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
+from app.ui.sentences import Sentences
+
 BASE = "en"
+RIGHT_TO_LEFT = {"ar"}
 _FOLDER = Path(__file__).with_name("languages")
 _TRANSLATED = ("label", "info", "placeholder")
 _SAID = (gr.Button, gr.Markdown)
@@ -41,6 +45,7 @@ def _key(english: str) -> str:
 
 TABLES = _tables("words")
 LABELS = _tables("labels")
+SENTENCES = _tables("sentences")
 _ENGLISH_LABELS = {english: english for labels in LABELS.values() for english in labels}
 
 
@@ -62,6 +67,17 @@ class Words:
     def __call__(self, key: str, **values: Any) -> str:
         """Returns the words of a key with values put in their places."""
         return self._table.get(key, TABLES[BASE][key]).format(**values)
+
+    def said(self, english: str) -> str:
+        """Returns what the engine or a screen says in English, of which one sentence may be known and another not."""
+        if self.language == BASE:
+            return english
+        return LABELS[self.language].get(english) or _sentences(self.language).said(english)
+
+
+@cache
+def _sentences(language: str) -> Sentences:
+    return Sentences(SENTENCES[language], right_to_left=language in RIGHT_TO_LEFT)
 
 
 ENGLISH = Words()

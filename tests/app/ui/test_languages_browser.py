@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.ui.words import LABELS, TABLES
+from app.ui import compare_words
+from app.ui.words import LABELS, TABLES, Words
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, WAIT_MS, ask, does_not_overflow
+from tests.app.ui.axe import broken_rules
+from tests.app.ui.browsing import IN_A_BROWSER, WAIT_MS, ask, choose, does_not_overflow, open_page
 
 pytestmark = IN_A_BROWSER
 HITS = "#results .thumbnail-item"
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(params=[("de-AT", 1440), ("ar", 1440), ("ar", 390)], ids=lambda one: f"{one[0]}-{one[1]}")
@@ -42,9 +43,7 @@ def test_a_person_searches_in_their_own_language(server: Served, abroad: tuple[s
     expect(page.locator("#thumb-up")).to_have_text(words["fits"])
     assert page.evaluate("document.documentElement.lang") == language
     does_not_overflow(page)
-    page.evaluate(AXE)
-    broken: list[dict[str, Any]] = page.evaluate("async () => (await axe.run(document)).violations")
-    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in broken] == []
+    assert broken_rules(page) == []
 
 
 def test_a_page_runs_from_right_to_left_where_its_language_does(
@@ -70,4 +69,33 @@ def test_the_pages_for_admins_speak_it_too(server: Served, abroad: tuple[str, Pa
     page.goto(f"{server.url}/admin/")
     expect(page.get_by_role("tab").first).to_have_text(TABLES[language]["tab_update"])
     expect(page.get_by_text(LABELS[language]["Take it in and check it"])).to_be_visible()
+    does_not_overflow(page)
+
+
+def test_compare_and_its_answers_speak_it(server: Served, abroad: tuple[str, Page]) -> None:
+    language, page = abroad
+    open_page(page, server.url)
+    page.get_by_role("tab", name=TABLES[language]["tab_compare"]).click()
+    heading = LABELS[language][compare_words.HINT].splitlines()[0].lstrip("# ")
+    expect(page.locator("#compare-status h2")).to_have_text(heading)
+    does_not_overflow(page)
+    ask(page, "#compare-query", "a red boat on the beach")
+    expect(page.locator("#compare-b .thumbnail-item")).to_have_count(10)
+    overlap = page.locator("#compare-status strong").first
+    expect(overlap).to_have_text(re.compile({"de": r"\d+ % gemeinsam", "ar": r"\d+\W % مشترك"}[language]))
+    does_not_overflow(page)
+
+
+def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tuple[str, Page]) -> None:
+    language, page = abroad
+    say = Words(language).said
+    open_page(page, f"{judged.url}/admin/")
+    expect(page.get_by_text(LABELS[language]["Take it in and check it"])).to_be_visible()
+    page.click("#check")
+    expect(page.locator("#upload-said")).to_have_text(say("Choose a file first."))
+    choose(page, "#known", "held")
+    page.click("#use-known")
+    standing = say("Standing: held (it teaches nothing until a person accepts it).")
+    expect(page.locator("#report-summary")).to_contain_text(standing)
+    assert standing.startswith({"de": "Stand", "ar": "الحالة"}[language])
     does_not_overflow(page)
