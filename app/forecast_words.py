@@ -15,8 +15,10 @@ def forecast_sentences(found: Forecast) -> list[str]:
         for stage, seconds in found.seconds.items()
         if seconds
     )
+    whole = duration(found.total_seconds)
+    about = whole.capitalize() if found.total_seconds < 1 else f"About {whole}"
     return [
-        f"About {duration(found.total_seconds)}{f' ({parts})' if parts else ''} for {found.pairs} pairs in "
+        f"{about}{f' ({parts})' if parts else ''} for {found.pairs} pairs in "
         f"{found.epochs} epochs; {size(found.peak_bytes)} of memory, {size(found.disk_bytes)} on disk.",
         found.based_on,
     ]

@@ -26,6 +26,14 @@ class Judging(Connection):
         """Makes a thumb up a canary: updates must keep its picture as the first answer."""
         return self.post(f"/v1/feedback/{feedback}/pin", {})
 
+    def canaries(self) -> list[dict[str, Any]]:
+        """Returns the queries whose first answer updates must keep."""
+        return list(self.get("/v1/canaries")["canaries"])
+
+    def remove_canary(self, query: str, *, language: str = "") -> dict[str, Any]:
+        """Takes a canary away; its language is needed where it is pinned in several."""
+        return self.post("/v1/canaries/remove", {"query": query, "language": language})
+
     def feedback(self, *, limit: int = 1000) -> dict[str, Any]:
         """Returns the newest `feedback`, and all `votes` counted by pair of releases."""
         return self.get("/v1/feedback", limit=limit)

@@ -137,9 +137,11 @@ def proposal_line(found: Proposal) -> str:
         return f"{NO_PAIRS}{rest}"
     tests = sum(pair.split == "test" for pair in found.pairs)
     shown = f" The first {MOST_PAIRS} are shown." if len(found.pairs) > MOST_PAIRS else ""
+    count = "1 pair" if len(found.pairs) == 1 else f"{len(found.pairs)} pairs"
+    held_out = f"; {tests} with a held-out picture would measure, not teach" if tests else ""
     return (
-        f"**{len(found.pairs)} pairs of a query and the picture that people found right for it**; {tests} of them "
-        f"have a held-out picture and would measure, not teach. Leave out what is wrong.{shown}{rest}"
+        f"**{count} of a query and the picture that people found right for it**{held_out}. Leave out what is wrong."
+        f"{shown}{rest}"
     )
 
 

@@ -18,7 +18,7 @@ def canaries(
     """List the canaries: queries whose first answer updates must keep. Or take one away."""
     with connected(context) as client:
         if remove is None:
-            show_canaries(client.get("/v1/canaries")["canaries"], is_json=is_json)
+            show_canaries(client.canaries(), is_json=is_json)
             return
-        gone = client.post("/v1/canaries/remove", {"query": remove, "language": language})
+        gone = client.remove_canary(remove, language=language)
     show_removed(gone, is_json=is_json)
