@@ -327,11 +327,14 @@ def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]
 
 
 def _fuse(scores: Vectors, ids: Sequence[Sequence[str]], k: int) -> tuple[Hit, ...]:
-    best: dict[str, float] = {}
-    for row, found in enumerate(ids):
-        for column, image_id in enumerate(found):
-            score = float(scores[row, column])
-            if score > best.get(image_id, -2.0):
-                best[image_id] = score
-    ordered = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
+    rows = [zip(found, row.tolist(), strict=False) for found, row in zip(ids, scores, strict=True)]
+    if len(rows) == 1:  # in order already
+        ordered = list(rows[0])[:k]
+    else:
+        best: dict[str, float] = {}
+        for row in rows:
+            for image_id, score in row:
+                if score > best.get(image_id, -2.0):
+                    best[image_id] = score
+        ordered = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
     return tuple(Hit(image_id, score, rank) for rank, (image_id, score) in enumerate(ordered, start=1))

@@ -197,11 +197,8 @@ class Generation:
         ordered_scores = np.full((len(scores), wanted), -np.inf, dtype=np.float32)
         ordered_ids: list[list[str]] = []
         for row, (row_scores, row_positions) in enumerate(zip(scores, positions, strict=True)):
-            found = [
-                (-float(score), self.ids[position])
-                for score, position in zip(row_scores, row_positions, strict=True)
-                if position >= 0
-            ]
+            places = zip(row_scores.tolist(), row_positions.tolist(), strict=True)
+            found = [(-score, self.ids[position]) for score, position in places if position >= 0]
             found.sort()
             best = found[:wanted]
             ordered_scores[row, : len(best)] = [-score for score, _ in best]

@@ -15,7 +15,7 @@ from app.query.grammar import Kind, written
 from app.query.pages import FURTHEST, Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Mode, QueryAnswer, Question
-from app.query.relevance import FEWEST, Calibration, Levels, Relevance
+from app.query.relevance import FEWEST, Calibration, Levels
 from app.query.translation import Eta, Etas, fused
 from app.reranking import FIRST
 from app.search import MOST_RESULTS, Hit, Snapshot, ranked, reranked
@@ -67,7 +67,7 @@ class Finder:
         levels = self._levels(snapshot, question, encoded, eta)
         search = _Search(self._catalog, snapshot, question, encoded, allowed, levels)
         hits = search.first(offset + k + 1)
-        page = hits[offset : offset + k]
+        page = search.told(hits[offset : offset + k])
         if question.explain:
             page = search.explained(page)
         goes_on = len(hits) > offset + k and offset + k < FURTHEST
@@ -91,7 +91,7 @@ class Finder:
             searched=search.available,
             first=offset,
             next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
-            relevance=_best(hits),
+            relevance=search.best(hits),
             captions=self._nearest_captions(snapshot, question, encoded),
             eta=None if eta is None else eta.value,
         )
@@ -177,9 +177,12 @@ class _Search:
         # Left out here and not by what is allowed: that would be a list of the whole gallery but a few.
         deeper = depth + len(self._own)
         hits = ranked(self._snapshot, encoded.vectors, encoded.readings, deeper, self._allowed)
-        hits = tuple(hit for hit in hits if hit.image_id not in self._own)[:depth]
+        if self._own:
+            hits = tuple(hit for hit in hits if hit.image_id not in self._own)
+        hits = hits[:depth]
         scale = encoded.scale
-        hits = tuple(replace(hit, by=(VECTORS,), score=scale * hit.score) for hit in hits)
+        if scale != 1.0:
+            hits = tuple(Hit(hit.image_id, scale * hit.score, hit.rank) for hit in hits)
         return list(self._reranked(hits))
 
     def _by_words(self) -> list[Hit]:
@@ -205,12 +208,26 @@ class _Search:
         ]
 
     def _relevant(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Returns hits with what they are worth, without those that are worth less than was asked for."""
+        """Returns hits without those that are worth less than was asked for."""
         levels, least = self._levels, self._question.least
-        if levels is None:
+        if levels is None or least is None:
             return list(hits)
-        floor = -2.0 if least is None else levels.least(least)
-        return [replace(hit, relevance=levels.of(hit.score)) for hit in hits if hit.score >= floor]
+        floor = levels.least(least)
+        return [hit for hit in hits if hit.score >= floor]
+
+    def told(self, page: Sequence[Hit]) -> list[Hit]:
+        """Returns the hits of a page with what they are worth and what found them.
+
+        Of a page alone: a deep one has thousands of hits before it, which nobody is told about.
+        """
+        return [replace(hit, by=hit.by or (VECTORS,), relevance=self._worth(hit.score)) for hit in page]
+
+    def best(self, hits: Sequence[Hit]) -> str:
+        """Returns what the best of all hits is worth; "" where nobody can say."""
+        return self._worth(max(hit.score for hit in hits)) if hits else ""
+
+    def _worth(self, score: float) -> str:
+        return "" if self._levels is None else self._levels.of(score)
 
     def _scores(self, image_ids: Sequence[str]) -> list[float]:
         """Returns the cosines of pictures and the query as its likeliest reading has it."""
@@ -259,9 +276,3 @@ def _unlearned(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:
     if not encoded.guesses or question.translation or encoded.guesses[0][0] in snapshot.languages:
         return ""
     return encoded.guesses[0][0]
-
-
-def _best(hits: Sequence[Hit]) -> str:
-    order = [*Relevance]
-    known = [Relevance(hit.relevance) for hit in hits if hit.relevance]
-    return min(known, key=order.index, default="")

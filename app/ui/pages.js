@@ -29,6 +29,12 @@
       svg.setAttribute("aria-label", svg.querySelector("title")?.textContent ?? "");
     });
 
+  // Gradio names the lock above a column that cannot be changed, and does not say that it is a picture.
+  const nameLocks = () =>
+    document
+      .querySelectorAll(":is([role=columnheader], th) div[aria-label]:not([role])")
+      .forEach((lock) => lock.setAttribute("role", "img"));
+
   // Words are read in the direction of their own script, whatever that of the page is.
   const direct = () =>
     document.querySelectorAll("textarea, input[type=text]").forEach((box) => {
@@ -101,6 +107,7 @@
     describeAll();
     reachTables();
     nameDrawings();
+    nameLocks();
     direct();
   };
   new MutationObserver(look).observe(document.documentElement, { childList: true, subtree: true, characterData: true });

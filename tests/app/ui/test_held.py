@@ -13,6 +13,7 @@ from ingest.findings import Example, Finding, Outcome
 from tests.app.gate_reports import HOSTILE
 from tests.app.held_upload import put_in
 from tests.app.server.served import Served, make_home, served
+from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import (
     CHROMIUM,
     IN_A_BROWSER,
@@ -22,10 +23,8 @@ from tests.app.ui.browsing import (
     open_page,
     settle,
 )
-from tests.app.ui.test_accessibility import AXE
 
 pytestmark = IN_A_BROWSER
-VIOLATIONS = "async () => (await axe.run(document)).violations.map(one => one.id + one.nodes[0].html)"
 MARKUP = "**2** <3> [4](5) `6`"  # without letters, or its language would be told
 SILENT = (MARKUP, *(str(1000 + n) for n in range(1, 14)))
 
@@ -82,8 +81,7 @@ def test_the_check_report_shows_the_pictures_of_held_and_rejected_pairs(
     expect(page.locator("#aside-accept")).to_be_hidden()
     settle(page)
     does_not_overflow(page)
-    page.evaluate(AXE)
-    assert page.evaluate(VIOLATIONS) == []
+    assert broken_rules(page) == []
 
 
 def test_a_person_accepts_and_leaves_out_single_pairs(held: Served, page: Page) -> None:
