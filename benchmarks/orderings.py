@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from evergreen_bars import bars
 from orderings_claims import CONTRADICTS, Claim, Judged, Side, judge, read_claims, tally
 from protocols import CELLS, SEQUENCES
 
@@ -27,7 +28,15 @@ from app.bench.tables import change, explained, figure, notes_of, tables_of
 CLAIMS = Path(__file__).parent / "orderings.toml"
 REPORT = CELLS.parent / "strategies.md"
 PROTOCOLS: Mapping[str, Sequence[str]] = {
-    "1. Languages": ("languages", "languages-towers", "languages-36", "languages-parts", "photographs"),
+    "1. Languages": (
+        "languages",
+        "languages-towers",
+        "languages-36",
+        "languages-36-together",
+        "languages-36-joint",
+        "languages-parts",
+        "photographs",
+    ),
     "2. Domains": ("domains",),
     "3. Stream": ("stream-4-classes", "stream-4-random", "stream-8-classes", "stream-8-random"),
     "4. Growing gallery": ("growing", "growing-memory"),
@@ -110,7 +119,7 @@ def page(found: Mapping[str, Findings], judged: Sequence[Judged]) -> str:
     for title, names in PROTOCOLS.items():
         parts.append(f"## {title}\n")
         parts += [_protocol(name, found.get(name)) for name in names]
-    return "\n".join([*parts, _orderings(judged), COMMANDS])
+    return "\n".join([*parts, bars(found), _orderings(judged), COMMANDS])
 
 
 def _claims_in_short(judged: Sequence[Judged]) -> str:

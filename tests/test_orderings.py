@@ -10,7 +10,7 @@ import pytest
 
 from app.bench.results import cell_path, write_cell
 from app.bench.sequence import read_sequence
-from tests.app.bench.cells import cell_for, slice_run
+from tests.app.bench.cells import cell, cell_for, slice_run, step
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 TO_COME: set[str] = set()
@@ -146,3 +146,42 @@ def test_every_claim_is_measured_by_something_with_a_name(module: Any) -> None:
     assert {claim.confidence for claim in found} <= {
         "high", "medium to high", "medium", "low to medium", "low", "not promised"
     }  # fmt: skip
+
+
+def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(module: Any) -> None:
+    bars, findings = module("evergreen_bars"), module("app.bench.findings")
+
+    def ran(sequence: str, strategy: str, right: int, recalls: list[float], **said: Any) -> list[Any]:
+        bits = [1] * right + [0] * (40 - right)
+        slices = [
+            slice_run(recalls, kind=kind, since=1, last=bits, digest=f"{sequence[:9]}:{kind}")
+            for kind in ("trained", "held-out")
+        ]
+        steps = [step(str(n), **said) for n in range(len(recalls) - 1)]
+        return [
+            cell(slices, strategy=strategy, seed=seed, steps=steps, sequence=sequence) for seed in range(3)
+        ]
+
+    def found(lost: float, joint: int, angle: float) -> str:
+        cells = {
+            "languages-36": ran("languages-36", "evergreen", 30, [0, 75, 75 - lost], cpu_seconds=2.0),
+            "languages-36-together": ran("languages-36-together", "cll-clip+joint", joint, [0, 70]),
+            "domains": [
+                *ran("domains", "evergreen", 20, [0, 50], drift={"ram_pictures": angle}),
+                *ran("domains", "ewc", 4, [0, 10]),
+                *ran("domains", "finetune+er", 36, [0, 90]),
+            ],
+        }
+        return str(bars.bars({name: findings.findings_of(name, own) for name, own in cells.items()}))
+
+    kept, broken = found(0.2, 10, 0.0), found(2.0, 36, 3.0)
+    assert "- holds: 36 languages, trained names, not told: R@1 at the end no lower than joint" in kept
+    assert "- holds: 36 languages, not told: forgets at most 0.5 points" in kept
+    assert "- not run: 36 languages: at most a fifth" in kept
+    assert (
+        "- holds: domains, trained names, own gallery: best of those without replay of pictures: 50.0, next ewc"
+        in kept
+    )
+    assert "- holds: domains: no vector of a picture of another domain moves" in kept
+    assert "does not hold" not in kept
+    assert broken.count("**does not hold**") == 4

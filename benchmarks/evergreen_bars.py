@@ -1,0 +1,140 @@
+"""What the default strategy was promised to do, held against the cells; lines of docs/results/strategies.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from app.bench.comparison import FEWEST_SEEDS, Measure, difference, student
+from app.bench.figures import Spread
+from app.bench.findings import DEFAULT, Findings
+from app.bench.results import Cell
+
+ALL, TOGETHER, AGAIN, DOMAINS = "languages-36", "languages-36-together", "languages-36-joint", "domains"
+JOINT = "cll-clip+joint"
+MOST_FORGOTTEN, UPPER, SHARE = 0.5, 1.0, 0.2
+# Strategies of `domains` that train again on old pictures, and references that learn nothing.
+REPLAYING = ("joint", "finetune+er", "tic", "zero-shot")
+NOT_RUN = "not run"
+
+
+def bars(found: Mapping[str, Findings]) -> str:
+    """Returns the section: each promise, whether it holds, and by how much."""
+    lines = [*_recalls(found), _forgetting(found), _cost(found), *_domains(found), _still(found)]
+    said = "\n".join(f"- {line}" for line in lines)
+    return (
+        f"## What {DEFAULT} was promised to do\n\n"
+        "36 languages one after another, the language *not* told, against joint training; domains against every\n"
+        f"strategy that does not train on old pictures again. Differences as in the tables above.\n\n{said}\n"
+    )
+
+
+def _recalls(found: Mapping[str, Findings]) -> list[str]:
+    lines = []
+    for kind in ("trained", "held-out"):
+        what = f"36 languages, {kind} names, not told: R@1 at the end no lower than joint training's"
+        ours, joint = _cells(found, ALL, DEFAULT), _cells(found, TOGETHER, JOINT)
+        gained = difference(ours, joint, Measure(kind, "searched", "r1")) if ours and joint else None
+        if gained is None:
+            lines.append(_line(NOT_RUN, what, ""))
+            continue
+        # Surely lower would break the promise; where the interval spans zero it is said so.
+        verdict = (
+            "holds" if gained.low >= 0 else "does not hold" if gained.high < 0 else "not distinguishable"
+        )
+        said = f"{gained.mean:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}], {_seeds(len(gained.seeds))}"
+        lines.append(_line(verdict, what, said))
+    return lines
+
+
+def _forgetting(found: Mapping[str, Findings]) -> str:
+    what = f"36 languages, not told: forgets at most {MOST_FORGOTTEN} points, at most {UPPER:.0f} at the upper bound"
+    spread = _figure(found, ALL, DEFAULT, "trained/searched/forgetting")
+    if spread is None:
+        return _line(NOT_RUN, what, "")
+    upper = _upper(spread)
+    holds = spread.mean <= MOST_FORGOTTEN and upper <= UPPER
+    bound = f"{upper:.2f}" if math.isfinite(upper) else f"none below {FEWEST_SEEDS} seeds"
+    said = f"{spread.mean:.2f}, upper bound over seeds {bound}, {_seeds(len(spread.by_seed))}"
+    return _line("holds" if holds else "does not hold", what, said)
+
+
+def _upper(spread: Spread) -> float:
+    values = np.asarray(list(spread.by_seed.values()))
+    if len(values) < FEWEST_SEEDS:
+        return math.inf
+    return float(values.mean() + student(len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def _cost(found: Mapping[str, Findings]) -> str:
+    what = "36 languages: at most a fifth of joint training's processor time, which trains again for each language"
+    ours = _figure(found, ALL, DEFAULT, "cpu_seconds")
+    again = _figure(found, AGAIN, JOINT, "cpu_seconds")
+    once = _figure(found, TOGETHER, JOINT, "cpu_seconds")
+    if ours is None or again is None:
+        return _line(NOT_RUN, what, "")
+    said = f"{ours.mean:.0f} s against {again.mean:.0f} s"
+    said += f" (once, at the end: {once.mean:.0f} s)" if once is not None else ""
+    return _line("holds" if ours.mean <= SHARE * again.mean else "does not hold", what, said)
+
+
+def _domains(found: Mapping[str, Findings]) -> list[str]:
+    lines = []
+    for view, where in (("told", "own"), ("searched", "mixed")):
+        for kind in ("trained", "held-out"):
+            what = f"domains, {kind} names, {where} gallery: best of those without replay of pictures"
+            figures = _of_all(found, f"{kind}/{view}/r1")
+            if DEFAULT not in figures or len(figures) < 2:
+                lines.append(_line(NOT_RUN, what, ""))
+                continue
+            rival = max((label for label in figures if label != DEFAULT), key=lambda label: figures[label])
+            said = f"{figures[DEFAULT]:.1f}, next {rival} {figures[rival]:.1f}"
+            cells = _cells(found, DOMAINS, DEFAULT), _cells(found, DOMAINS, rival)
+            gained = difference(*cells, Measure(kind, view, "r1"))
+            verdict = "holds" if figures[DEFAULT] > figures[rival] else "does not hold"
+            if gained is not None:
+                said += f", {gained.mean:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}], {_seeds(len(gained.seeds))}"
+                verdict = verdict if gained.is_clear else "not distinguishable"
+            lines.append(_line(verdict, what, said))
+    return lines
+
+
+def _still(found: Mapping[str, Findings]) -> str:
+    what = "domains: no vector of a picture of another domain moves"
+    cells = _cells(found, DOMAINS, DEFAULT)
+    if not cells:
+        return _line(NOT_RUN, what, "")
+    drift = [step.get("drift", {}).get("ram_pictures", 0.0) for cell in cells for step in cell.steps]
+    most = max(drift, default=0.0)
+    return _line(
+        "holds" if most == 0 else "does not hold", what, f"largest mean angle of a step {most:.3f} degrees"
+    )
+
+
+def _of_all(found: Mapping[str, Findings], name: str) -> dict[str, float]:
+    if DOMAINS not in found:
+        return {}
+    return {
+        label: spreads[name].mean
+        for label, spreads in found[DOMAINS].figures.items()
+        if name in spreads and label.split(",")[0] not in REPLAYING
+    }
+
+
+def _cells(found: Mapping[str, Findings], sequence: str, label: str) -> Sequence[Cell]:
+    return found[sequence].cells.get(label, ()) if sequence in found else ()
+
+
+def _figure(found: Mapping[str, Findings], sequence: str, label: str, name: str) -> Spread | None:
+    return found[sequence].figures.get(label, {}).get(name) if sequence in found else None
+
+
+def _line(verdict: str, what: str, said: str) -> str:
+    mark = f"**{verdict}**" if verdict == "does not hold" else verdict
+    return f"{mark}: {what}" + (f": {said}." if said else ".")
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' * (count > 1)}"
