@@ -135,6 +135,16 @@ def put_in_place(connection: Connection, chunk_seq: int, pairs: Sequence[NewAsid
     return ids
 
 
+def taken_out(
+    connection: Connection, chunk_seq: int, *, but: Collection[int] = ()
+) -> set[tuple[ImageId, str, str]]:
+    """Returns (picture, language, text) of the pairs that a person left out of a chunk, save those numbered `but`."""
+    query = select(aside.c.image_id, aside.c.language, aside.c.text).where(
+        aside.c.chunk == chunk_seq, aside.c.decided == "left_out", aside.c.seq.not_in(list(but))
+    )
+    return {(str(image_id), language, text) for image_id, language, text in connection.execute(query)}
+
+
 def decide(
     connection: Connection, ids: Collection[int], decision: str, *, by: str, why: str, is_final: bool = False
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, Row, insert, select, update
+from sqlalchemy import Connection, Engine, Row, insert, select, update
 
 from ingest.errors import BadOption, UnknownJob
 from ingest.records import FINAL_STATES, JOB_STATES, JobRecord
@@ -85,6 +85,17 @@ class JobTable:
         if not changed and only_from is None:
             raise _unknown(job_id)
         return bool(changed)
+
+
+def teaching_job(connection: Connection, chunk_id: str) -> str | None:
+    """Returns the id of a job that learns from a chunk, or is to; None when there is none."""
+    waiting = select(jobs.c.seq, jobs.c.arguments).where(
+        jobs.c.kind == "update", jobs.c.state.not_in(FINAL_STATES)
+    )
+    for seq, arguments in connection.execute(waiting):
+        if arguments.get("chunk") == chunk_id:
+            return f"j{seq}"
+    return None
 
 
 def _seq(job_id: str) -> int:

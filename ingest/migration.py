@@ -49,7 +49,8 @@ STEPS: dict[int, tuple[str, ...]] = {
         "seconds FLOAT NOT NULL, seconds_live FLOAT NOT NULL, PRIMARY KEY (release, against, language))",
     ),
     6: (
-        "CREATE TABLE aside (seq INTEGER NOT NULL PRIMARY KEY, chunk INTEGER NOT NULL REFERENCES chunks (seq), "
+        "CREATE TABLE aside (seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "
+        "chunk INTEGER NOT NULL REFERENCES chunks (seq), "
         "place TEXT NOT NULL, outcome VARCHAR(10) NOT NULL, code VARCHAR(40) NOT NULL, sentence TEXT NOT NULL, "
         "image_id VARCHAR(64) NOT NULL, language VARCHAR(80) NOT NULL, text TEXT NOT NULL, domain TEXT NOT NULL, "
         "split TEXT NOT NULL, \"group\" TEXT NOT NULL, decided VARCHAR(10) NOT NULL DEFAULT '', "

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from ingest.aside import TAKEN_OUT, decide, put_aside, put_in_place
+from ingest.aside import TAKEN_OUT, decide, put_aside, put_in_place, taken_out
 from ingest.errors import BadOption
 from ingest.grouping import cluster_of
-from ingest.jobs import now
+from ingest.jobs import now, teaching_job
 from ingest.pair import ImageId
 from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
@@ -30,16 +30,23 @@ def grouped(values: Iterable[T]) -> Iterator[list[T]]:
 
 
 def record_chunk(
-    connection: Connection, chunk: NewChunk, report_of: Callable[[Recorded], dict[str, Any]] | None
+    connection: Connection,
+    chunk: NewChunk,
+    report_of: Callable[[Recorded], dict[str, Any]] | None,
+    accepted: Collection[int] = (),
 ) -> Recorded:
-    """Records a chunk inside a write transaction; see `Catalog.record_chunk`."""
+    """Records a chunk inside a write transaction; see `Catalog.record_chunk`.
+
+    What a person took out of a known chunk stays out of it when the same upload comes again.
+    """
     found = connection.execute(select(chunks.c.seq, chunks.c.standing).where(chunks.c.id == chunk.id))
     present = found.one_or_none()
     returned = present is not None and present.standing == WITHDRAWN
     images_before, pairs_before = _counts(connection)
     seq = int(present.seq) if present is not None else _insert_chunk(connection, chunk)
     seqs = _record_images(connection, chunk, seq)
-    _record_captions(connection, chunk, seq, seqs)
+    out = taken_out(connection, seq, but=accepted) if present is not None else set()
+    _record_captions(connection, chunk, seq, seqs, out)
     if returned:  # after its images: while they are withdrawn they are settled anew
         set_standing(connection, chunk.id, "new", by="intake", why="taken in again")
     else:
@@ -68,7 +75,8 @@ def accept_aside(
     query = select(chunks.c.standing).where(chunks.c.id == chunk.id)
     if connection.execute(query).scalar_one() == WITHDRAWN:
         raise BadOption(f"Chunk {chunk.id} is withdrawn; take it in again first.")
-    recorded = record_chunk(connection, chunk, None)
+    _require_no_teaching(connection, chunk.id)
+    recorded = record_chunk(connection, chunk, None, accepted=ids)
     counted = {
         "new_pairs": chunks.c.new_pairs + recorded.new_pairs,
         "new_images": chunks.c.new_images + recorded.new_images,
@@ -87,6 +95,7 @@ def take_out(
     ).one()
     if standing == WITHDRAWN:
         raise BadOption(f"Chunk {chunk_id} is withdrawn: nothing of it counts.")
+    _require_no_teaching(connection, chunk_id)
     of_chunk = select(chunk_captions.c.caption).where(chunk_captions.c.chunk == seq)
     query = (
         select(captions.c.seq, captions.c.language, captions.c.text, images.c.id, images.c.domain)
@@ -109,8 +118,19 @@ def take_out(
     connection.execute(
         delete(chunk_captions).where(chunk_captions.c.chunk == seq, chunk_captions.c.caption.in_(gone))
     )
+    _, pairs_before = _counts(connection)
     settle_captions(connection, gone)
+    _, pairs_after = _counts(connection)
+    fewer = chunks.c.new_pairs + pairs_after - pairs_before
+    connection.execute(update(chunks).where(chunks.c.seq == seq).values(new_pairs=func.max(fewer, 0)))
     return ids
+
+
+def _require_no_teaching(connection: Connection, chunk_id: str) -> None:
+    """Refuses to change the pairs of a chunk that an update is to learn or is learning."""
+    job = teaching_job(connection, chunk_id)
+    if job is not None:
+        raise BadOption(f"Job {job} is learning from chunk {chunk_id}. Decide when it has ended.")
 
 
 def _counts(connection: Connection) -> tuple[int, int]:
@@ -178,14 +198,19 @@ def _show(connection: Connection, chunk: NewChunk) -> None:
 
 
 def _record_captions(
-    connection: Connection, chunk: NewChunk, seq: int, image_seqs: dict[ImageId, int]
+    connection: Connection,
+    chunk: NewChunk,
+    seq: int,
+    image_seqs: dict[ImageId, int],
+    out: Collection[tuple[ImageId, str, str]],
 ) -> None:
-    if not chunk.captions:
-        return
     rows = [
         {"image": image_seqs[image_id], "language": language, "text": text}
         for image_id, language, text in chunk.captions
+        if (image_id, language, text) not in out
     ]
+    if not rows:
+        return
     connection.execute(upsert(captions).on_conflict_do_nothing(), rows)
     wanted = {(row["image"], row["language"], row["text"]) for row in rows}
     links = []

@@ -228,6 +228,8 @@ aside = Table(
     Column("decided_at", String(32), nullable=False, server_default=""),
     Index("aside_by_chunk", "chunk"),
     Index("aside_by_image", "image_id"),
+    # A number is never another pair's: its picture may be kept by a browser, and its note may name it.
+    sqlite_autoincrement=True,
 )
 
 _FULL_TEXT = (

@@ -108,6 +108,9 @@ class Releasing(Connection):
             UsageProblem: the file is there already, or its folder is not.
         """
         name = str(self.get(f"/v1/releases/{address_part(release)}")["id"])
+        # It becomes a file's name, and another server may say anything.
+        if address_part(name) != name:
+            raise ServerAway(f"The server calls a release {name!r}, which is no name of one.")
         to = to / f"{name}{SUFFIX}" if to.is_dir() else to
         if to.exists() or not to.absolute().parent.is_dir():
             what = "is there already" if to.exists() else "lies in no folder that exists"

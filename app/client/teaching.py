@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from app.client.connection import Connection, address_part, given, record_of
+from app.client.connection import Connection, address_part, given, record_of, typed
 from app.client.errors import ServerAway
 from ingest.records import FINAL_STATES, AsidePair, ChunkRecord, JobRecord, QuestionedPair
 
@@ -90,11 +90,7 @@ class Teaching(Connection):
         from app.inventory import HeldRow
 
         answer = self.get("/v1/held", limit=limit)
-        rows = [
-            row | {"pair": record_of(AsidePair, row["pair"]) if row["pair"] else None}
-            for row in answer["rows"]
-        ]
-        return int(answer["total"]), [HeldRow(**row) for row in rows]
+        return int(answer["total"]), [typed(HeldRow, row) for row in answer["rows"]]
 
     def put_aside(self, chunk: str) -> PutAside:
         """Returns what may be decided of a chunk, pair by pair."""

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import UsageProblem
+from app.learning.probes import is_probes
 from app.workspace import Workspace
 from ingest.deciding import accept_pairs
-from ingest.records import FINAL_STATES, AsidePair, ChunkRecord
+from ingest.records import AsidePair, ChunkRecord
 from ingest.standing import WITHDRAWN
 
 MOST_AT_ONCE = 500
@@ -73,12 +74,12 @@ def decide(
     new_pictures = 0
     if accepted or take_out:
         require_untaught(workspace, record)
+    before = len(workspace.catalog.gallery_ids()) if accepted else 0
     out = workspace.catalog.take_out(record.id, take_out, by=by, why=why) if take_out else []
     if accepted:
-        brought = accept_pairs(
-            workspace.catalog, workspace.blobs, record, accepted, language=language, by=by, why=why
-        )
-        new_pictures = brought.new_images if record.in_gallery else 0
+        accept_pairs(workspace.catalog, workspace.blobs, record, accepted, language=language, by=by, why=why)
+        # A picture may be known to the home and new to the gallery.
+        new_pictures = len(workspace.catalog.gallery_ids()) - before
     if left:
         workspace.catalog.aside.decide([pair.id for pair in left], "left_out", by=by, why=why)
     now = workspace.catalog.aside.named([*(pair.id for pair in wanted), *out])
@@ -94,15 +95,22 @@ def require_untaught(workspace: Workspace, chunk: ChunkRecord) -> None:
     Raises:
         UsageProblem: it has.
     """
+    if is_probes(chunk):
+        raise UsageProblem(
+            f"Chunk {chunk.id} holds the probes that every update is measured by; its pairs stay what they were."
+        )
     learned = [one.id for one in workspace.releases.releases() if chunk.id in one.manifest.chunks]
     if learned:
         raise UsageProblem(
             f"{', '.join(learned)} learned from chunk {chunk.id}, so its pairs stay what they were. Upload these as a "
             "chunk of their own."
         )
-    for job in workspace.catalog.jobs(limit=50):
-        if job.kind == "update" and job.arguments.get("chunk") == chunk.id and job.state not in FINAL_STATES:
-            raise UsageProblem(f"Job {job.id} is learning from chunk {chunk.id}. Decide when it has ended.")
+    for state in ("queued", "running"):
+        for job in workspace.catalog.jobs(state=state):
+            if job.kind == "update" and job.arguments.get("chunk") == chunk.id:
+                raise UsageProblem(
+                    f"Job {job.id} is learning from chunk {chunk.id}. Decide when it has ended."
+                )
 
 
 def _wanted(

@@ -326,6 +326,19 @@ class Serving:
             self.work.follow(job)
         return gone, job
 
+    @contextmanager
+    def _turn(self, *, is_needed: bool) -> Iterator[None]:
+        """Waits until no upload is being taken in: accepted pairs get splits and groups as theirs do, one by one."""
+        if not is_needed:
+            yield
+            return
+        if not self.work.turn.acquire(timeout=_PATIENCE_SECONDS):
+            raise TooBusy("An upload is being taken in; accept pairs when it has ended.")
+        try:
+            yield
+        finally:
+            self.work.turn.release()
+
     def decide(
         self,
         chunk: str,
@@ -338,16 +351,17 @@ class Serving:
         why: str = "",
     ) -> tuple[Decided, JobRecord | None]:
         """Decides on single pairs (`app.learning.held_pairs.decide`); the job makes new pictures searchable."""
-        decided = held_pairs.decide(
-            self.workspace,
-            chunk,
-            by=by,
-            accept=accept,
-            leave_out=leave_out,
-            take_out=take_out,
-            language=language,
-            why=why,
-        )
+        with self._turn(is_needed=bool(accept)):
+            decided = held_pairs.decide(
+                self.workspace,
+                chunk,
+                by=by,
+                accept=accept,
+                leave_out=leave_out,
+                take_out=take_out,
+                language=language,
+                why=why,
+            )
         job = requests.decision_job(self.workspace, decided, by=by)
         if job is not None:
             self.work.follow(job)

@@ -166,16 +166,21 @@ class Shadowing:
         next_look = next_flush = 0.0
         while not self._stopping.is_set():
             now = time.monotonic()
-            if now >= next_look:
-                self._follow()
-                next_look = now + self._workspace.settings.poll_seconds
-            if now >= next_flush:
-                self.flush()
-                next_flush = now + _FLUSH_SECONDS
-            if not self._waiting:
-                self._something.wait(self._workspace.settings.poll_seconds)
-            self._something.clear()
-            self._ask_next()
+            try:
+                if now >= next_look:
+                    next_look = now + self._workspace.settings.poll_seconds
+                    self._follow()
+                if now >= next_flush:
+                    next_flush = now + _FLUSH_SECONDS
+                    self.flush()
+                if not self._waiting:
+                    self._something.wait(self._workspace.settings.poll_seconds)
+                self._something.clear()
+                self._ask_next()
+            except (
+                Exception
+            ):  # a thread that died would hold the candidate and drop every query, and nobody would know
+                logger.exception("the shadow goes on after a fault")
         self._let_go()
 
     def _follow(self) -> None:

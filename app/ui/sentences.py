@@ -15,6 +15,10 @@ _BETWEEN = (re.compile(r"((?<=[.!?]) +)"), re.compile(r"(\\?; | · )"))  # sente
 _LONGEST = 1_000  # characters that are looked for in the table; a template takes long over a long text
 # What stands before a sentence: the marks of a heading or a list, and the name of a rule or check.
 _MARKS = re.compile(r"(?:#+|[-✓✗?]) +|\*\*(?P<name>[^*]+)\*\*: +")
+_MOST_MARKS = 4  # before one sentence
+_DEEPEST = 4  # sentences in the places of sentences
+_COUNT = re.compile(r"[\d,.\\]+")
+_APART = ("; ", " · ")
 _CELLS = re.compile(r"( ?\| ?|<br>)")
 _BOLD = "**"
 # Around a value in a language from right to left: it keeps its own direction, and the words around it theirs.
@@ -34,7 +38,7 @@ class Sentences:
         self._exact = {english: text for english, text in table.items() if not _PLACE.search(english)}
         # Those that say most come first: a general template must not swallow what a particular one says better.
         placed = sorted(table.keys() - self._exact.keys(), key=lambda english: -len(_PLACE.sub("", english)))
-        self._templates = [(_pattern(english), table[english]) for english in placed]
+        self._templates = [_Template(english, table[english]) for english in placed]
 
     def said(self, text: str) -> str:
         """Returns a text of one or more lines, Markdown or plain; in a Markdown table only whole cells are known."""
@@ -47,58 +51,100 @@ class Sentences:
     def _row(self, line: str) -> str:
         return "".join(self._exact.get(cell, cell) for cell in _CELLS.split(line))
 
-    def _line(self, line: str) -> str:
-        mark = _MARKS.match(line)
-        if mark:
-            name = mark["name"]
-            said = mark[0].replace(name, self._exact.get(name, name)) if name else mark[0]
-            return said + self._line(line[mark.end() :])
-        found = self._whole(line)
-        if found is not None:
-            return found
+    def _line(self, line: str, depth: int = 0) -> str:
+        before = ""
+        for _ in range(_MOST_MARKS):
+            if mark := _MARKS.match(line):
+                name = mark["name"]
+                before += mark[0].replace(name, self._exact.get(name, name)) if name else mark[0]
+                line = line[mark.end() :]
+        return before + self._unmarked(line, depth)
+
+    def _unmarked(self, line: str, depth: int) -> str:
+        found = self._whole(line, depth)
+        if found is not None or depth >= _DEEPEST:
+            return line if found is None else found
         if line.count(_BOLD) == 2 and line.startswith(_BOLD) and line.endswith(_BOLD):
-            return f"{_BOLD}{self._line(line[2:-2])}{_BOLD}"
+            return f"{_BOLD}{self._line(line[2:-2], depth + 1)}{_BOLD}"
         for between in _BETWEEN:
             pieces = between.split(line)
             if len(pieces) > 1:
-                return "".join(piece if n % 2 else self._line(piece) for n, piece in enumerate(pieces))
+                said = (piece if n % 2 else self._line(piece, depth + 1) for n, piece in enumerate(pieces))
+                return "".join(said)
         return line
 
-    def _whole(self, text: str) -> str | None:
+    def _whole(self, text: str, depth: int) -> str | None:
         """Returns a text that is one of the table's; the values in it may be sentences themselves."""
         if len(text) > _LONGEST:
             return None
         bare = text.replace("\\", "")
         if bare in self._exact:
             return self._exact[bare]
-        for pattern, translated in self._templates:
-            if match := pattern.fullmatch(text):
-                return self._filled(translated, match.groupdict())
+        for template in self._templates:
+            if values := template.values(text):
+                return self._filled(template.translated, values, depth)
         return None
 
-    def _filled(self, translated: str, values: Mapping[str, str]) -> str:
+    def _filled(self, translated: str, values: Mapping[str, str], depth: int) -> str:
         before, after = self._around
 
         def value(place: re.Match[str]) -> str:
             is_code = translated[place.start() - 1 : place.start()] == "`"
-            said = self._line(values[place[1]])
+            said = self._line(values[place[1]], depth + 1) if depth < _DEEPEST else values[place[1]]
             return said if is_code or place[1] == "why" else f"{before}{said}{after}"
 
         return _PLACE.sub(value, translated)
 
 
-def _pattern(english: str) -> re.Pattern[str]:
-    """Compiles a template; its own words may come escaped, as `wording.escaped` does it for Markdown."""
-    pieces = _PLACE.split(english)
-    return re.compile(
-        "".join(_place(piece) if n % 2 else _either_way(piece) for n, piece in enumerate(pieces))
-    )
+class _Template:
+    """An English sentence with places; its own words may come escaped, as `wording.escaped` does it for Markdown.
+
+    Words are looked for from left to right, each once, the first time it comes. A regular expression that tries
+    every way to share a text among places takes minutes over a text made for it, and captions come from anybody.
+    """
+
+    def __init__(self, english: str, translated: str) -> None:
+        pieces = _PLACE.split(english)
+        self.translated = translated
+        self._names = pieces[1::2]
+        self._words = [re.compile(_either_way(words)) for words in pieces[::2]]
+
+    def values(self, text: str) -> dict[str, str] | None:
+        """Returns what stands in the places of a text, or None where it is not of this template."""
+        first, *between = self._words
+        start = first.match(text)
+        if start is None:
+            return None
+        found: dict[str, str] = {}
+        place = start.end()
+        for name, words, is_last in zip(
+            self._names, between, [*[False] * (len(between) - 1), True], strict=True
+        ):
+            after = _ending(words, text, place + 1) if is_last else words.search(text, place + 1)
+            if after is None or not _may_stand(name, text[place : after.start()]):
+                return None
+            if found.setdefault(name, text[place : after.start()]) != text[place : after.start()]:
+                return None
+            place = after.end()
+        return found
 
 
-def _place(name: str) -> str:
-    """What may stand in a place: a `count` is a number, `why` any sentences, and all else ends with its piece."""
-    value = {"count": r"[\d,.\\]+?", "why": ".+?"}.get(name, r"(?:(?!; | · ).)+?")
-    return f"(?P<{name}>{value})"
+def _ending(words: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
+    """Returns the words where they end the text, no earlier than `start`."""
+    if not words.pattern:
+        return words.match(text, len(text)) if start <= len(text) else None
+    for place in range(max(start, len(text) - 2 * len(words.pattern)), len(text)):
+        found = words.match(text, place)
+        if found is not None and found.end() == len(text):
+            return found
+    return None
+
+
+def _may_stand(name: str, value: str) -> bool:
+    """Says what may stand in a place: a `count` is a number, `why` any sentences, and all else ends with its piece."""
+    if name == "count":
+        return _COUNT.fullmatch(value) is not None
+    return bool(value) and (name == "why" or not any(mark in value for mark in _APART))
 
 
 def _either_way(words: str) -> str:

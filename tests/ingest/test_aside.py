@@ -281,3 +281,36 @@ def test_a_pair_that_another_chunk_has_too_counts_on(
     assert "a red boat" in {pair.text for pair in place.catalog.pairs()}
     assert "a red boat" in {pair.text for pair in place.catalog.pairs(chunk=other.id)}
     assert "a red boat" not in {pair.text for pair in place.catalog.pairs(chunk=chunk.id)}
+
+
+def test_what_was_taken_out_stays_out_when_the_same_upload_comes_again(
+    place: Place, chunk: ChunkRecord, tmp_path: Path
+) -> None:
+    (number,) = place.catalog.pair_numbers(chunk.id, [image_id_of(picture(1))]).values()
+    place.catalog.take_out(chunk.id, [number], by="ada", why="a ship")
+    assert (place.catalog.chunk(chunk.id).new_pairs, place.catalog.chunk(chunk.id).pairs) == (1, 1)
+    taken_in(place, tmp_path / "again.zip", FILES)
+    assert [pair.text for pair in place.catalog.pairs()] == ["a green house"]
+    place.catalog.set_standing(chunk.id, "withdrawn", by="ada", why="all of it")
+    taken_in(place, tmp_path / "once-more.zip", FILES)
+    assert [pair.text for pair in place.catalog.pairs()] == ["a green house"]
+
+
+def test_a_chunk_that_is_about_to_teach_is_not_changed(place: Place, chunk: ChunkRecord) -> None:
+    (number,) = place.catalog.pair_numbers(chunk.id, [image_id_of(picture(1))]).values()
+    job = place.catalog.add_job("update", {"chunk": chunk.id})
+    with pytest.raises(BadOption, match=f"Job {job.id} is learning from chunk {chunk.id}"):
+        place.catalog.take_out(chunk.id, [number], by="ada", why="a ship")
+    with pytest.raises(BadOption, match=f"Job {job.id} is learning"):
+        accept(place, chunk, held(place, "language_missing"), language="de")
+    assert len(place.catalog.pairs(chunk=chunk.id)) == 2
+
+
+def test_the_number_of_a_pair_is_never_another_pairs(
+    place: Place, chunk: ChunkRecord, tmp_path: Path
+) -> None:
+    before = {pair.id for pair in place.catalog.aside.pairs()}
+    place.catalog.aside.clear(chunk.id)
+    taken_in(place, tmp_path / "other.zip", {**FILES, "captions.csv": TABLE.replace("12345", "54321")})
+    assert before
+    assert not before & {pair.id for pair in place.catalog.aside.pairs()}

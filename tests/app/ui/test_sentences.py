@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+import time
 from collections.abc import Callable
 
 import pytest
@@ -133,3 +134,18 @@ def test_a_very_long_text_is_not_looked_for() -> None:
 def test_a_value_keeps_its_own_direction_among_words_from_right_to_left() -> None:
     said = Sentences({"Chunk `{chunk}` of {name}.": "من {name} الدفعة `{chunk}`."}, right_to_left=True).said
     assert said("Chunk `a1` of ada.") == "من \u2068ada\u2069 الدفعة `a1`."
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_text_made_to_be_slow_is_not(language: str) -> None:
+    said = Sentences(SENTENCES[language])
+    parts = 20
+    texts = [
+        "x! " + "a of " * parts + "b votes preferred " * parts + ": " + "e %, 95 % interval f to " * parts,
+        "A. " + "✓ " * 1_000,
+        *(re.sub(r"\{\w+\}", "1 ", english)[:-1] * 6 for english in SENTENCES[language] if "{" in english),
+    ]
+    started = time.process_time()
+    for text in texts:
+        said.said(text[:1_000])
+    assert time.process_time() - started < 0.05 * len(texts)
