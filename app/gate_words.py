@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from model_updates.gate.report import GateReport, GateRow, QueryChange, RuleResult, Verdict, points, worst
@@ -33,7 +33,7 @@ class SliceLine:
         things: different held-out things, of the own gallery where that was measured.
         views: the report's rows by view.
         verdict: the strictest of them.
-        note: why, of the rows that decided, with their views unless that is the own gallery alone.
+        notes: why, of the rows that decided: each with the views that matter for it, which may be none.
     """
 
     slice: str
@@ -41,7 +41,7 @@ class SliceLine:
     things: int
     views: Mapping[str, GateRow]
     verdict: Verdict
-    note: str
+    notes: tuple[tuple[str, tuple[str, ...]], ...]
 
     @property
     def is_unchanged(self) -> bool:
@@ -60,9 +60,16 @@ class SliceLine:
         found = [row for row in self.views.values() if row.water_difference is not None]
         return min(found, key=lambda row: row.water_difference or 0.0, default=None)
 
-    def said(self) -> str:
-        """Returns the verdict as a mark with its note: `? perhaps lost (mixed)`."""
-        return f"{MARKS[self.verdict]} {self.note or self.verdict}"
+    def said(self, say: Callable[[str], str] = str) -> str:
+        """Returns the verdict as a mark with its notes: `? perhaps lost (mixed)`.
+
+        Args:
+            say: puts a note, or the name of a view, into the reader's language.
+        """
+        notes = [
+            say(note) + (f" ({', '.join(map(say, views))})" if views else "") for note, views in self.notes
+        ]
+        return f"{MARKS[self.verdict]} {', '.join(notes) or say(self.verdict)}"
 
 
 def slice_lines(report: GateReport, role: str) -> list[SliceLine]:
@@ -84,11 +91,11 @@ def _line(name: str, role: str, rows: Iterable[GateRow]) -> SliceLine:
             notes.setdefault(row.note, []).append(row.view)
     # What passed is said once; of what did not, the view matters.
     said = [
-        note if verdict is Verdict.PROMOTE or seen == ["own"] else f"{note} ({', '.join(seen)})"
+        (note, () if verdict is Verdict.PROMOTE or seen == ["own"] else tuple(seen))
         for note, seen in notes.items()
         if verdict is not Verdict.PROMOTE or note != _UNCHANGED or len(notes) == 1
     ]
-    return SliceLine(name, role, next(iter(views.values())).images, views, verdict, ", ".join(said))
+    return SliceLine(name, role, next(iter(views.values())).images, views, verdict, tuple(said))
 
 
 def _place(view: str) -> int:

@@ -94,7 +94,7 @@ class CheckStep:
 
     def _about(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
         base = wording.base_address(*base_of(request))
-        return *self._facts_of(chunk, request, embedded), *self.held.shown(chunk, base)
+        return *self._facts_of(chunk, request, embedded), *self.held.shown(chunk, base, say=words_of(request))
 
     def _facts_of(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
         say, base = words_of(request), wording.base_address(*base_of(request))

@@ -20,7 +20,7 @@ from app.ui.drift import Drift
 from app.ui.grid import picture_grid, shown
 from app.ui.search_words import language_choices
 from app.ui.shadow_plot import shadow_view
-from app.ui.words import words_of
+from app.ui.words import Words, words_of
 
 _SHOWN = 12
 Outputs = tuple[Any, ...]
@@ -242,16 +242,16 @@ class _CompareTab:
             words.side_title("B", b),
             shown(two),
             gr.Dataframe(value=wording.compared_slices(*records), visible=True),
-            drawn(self._shadowed(a, b)),
+            drawn(self._shadowed(a, b, words_of(request))),
             gr.Row(visible=False),
             drawn(None),
             None,
         )
 
-    def _shadowed(self, a: str, b: str) -> Markup | None:
+    def _shadowed(self, a: str, b: str, say: Words) -> Markup | None:
         """What either release has shown in the shadow of the other."""
         found = shadow.reports_of_two(self.serving.workspace, a, b)
-        return tag("div", [shadow_view(told) for told in found]) if found else None
+        return tag("div", [shadow_view(told, say) for told in found]) if found else None
 
     def _captions(self, compared: CompareAnswer) -> dict[str, str]:
         ids = list(dict.fromkeys(hit.image_id for hit in (*compared.a.hits, *compared.b.hits)))

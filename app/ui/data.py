@@ -12,6 +12,7 @@ from app.ui import data_words, wording
 from app.ui.access import Access, base_of
 from app.ui.held import HeldPairs
 from app.ui.word import PersonsWord
+from app.ui.words import Words, words_of
 from ingest.records import FINAL_STATES, ChunkRecord
 
 _POLL_SECONDS = 1.5
@@ -112,16 +113,16 @@ class _DataTab:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", *([gr.skip()] * 8)
-        return *self._all(), *self._waiting(), *self._things(0, request)
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 8)
+        return *self._all(words_of(request)), *self._waiting(words_of(request)), *self._things(0, request)
 
-    def _waiting(self) -> Outputs:
+    def _waiting(self, say: Words) -> Outputs:
         """What is said of held rows, and their table."""
         total, rows = inventory.held_rows(self.serving.workspace, limit=_HELD_SHOWN)
-        table = gr.Dataframe(value=data_words.held_rows(rows), visible=bool(rows))
-        return data_words.held_line(total, len(rows)), table
+        table = gr.Dataframe(value=data_words.held_rows(rows, say), visible=bool(rows))
+        return say.said(data_words.held_line(total, len(rows))), table
 
-    def _all(self) -> Outputs:
+    def _all(self, say: Words) -> Outputs:
         """What is said of all chunks, and their table."""
         workspace = self.serving.workspace
         chunks = workspace.catalog.chunks()[::-1]
@@ -129,7 +130,7 @@ class _DataTab:
         said = data_words.overview(
             chunks, len(workspace.catalog.gallery_ids()), len(inventory.waiting(workspace)), total
         )
-        return said, data_words.chunk_rows(chunks, self._taught())
+        return say.said(said), data_words.chunk_rows(chunks, self._taught())
 
     def _taught(self) -> tuple[str, ...]:
         live = self.serving.live()
@@ -142,8 +143,13 @@ class _DataTab:
             record = self.serving.workspace.catalog.chunk(str(values[row][0]))
         except OWN_ERRORS as error:
             kept = [gr.skip()] * (len(self.pairs.components) + len(self.word.components))
-            return "", f"**{wording.escaped(error)}**", gr.Column(visible=False), *kept
-        pairs = self.pairs.shown(record, wording.base_address(*base_of(request)))
+            return (
+                "",
+                words_of(request).said(f"**{wording.escaped(error)}**"),
+                gr.Column(visible=False),
+                *kept,
+            )
+        pairs = self._pairs_of(record, request)
         return record.id, *self._chunk(record, request), *pairs, *self.word.shown(record)
 
     def _chunk(self, record: ChunkRecord, request: gr.Request) -> Outputs:
@@ -154,19 +160,22 @@ class _DataTab:
             learned,
             inventory.samples(workspace, record.id, _SAMPLES),
             wording.base_address(*base_of(request)),
+            words_of(request),
         )
         return view, gr.Column(visible=record.id in self._taught())
 
     def _after_word(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        said, rows = self._all()
+        said, rows = self._all(words_of(request))
         return *self._chunk(record, request), rows, said
 
     def _after_word_with_pairs(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        pairs = self.pairs.shown(record, wording.base_address(*base_of(request)))
-        return *self._after_word(record, request), *pairs
+        return *self._after_word(record, request), *self._pairs_of(record, request)
+
+    def _pairs_of(self, record: ChunkRecord, request: gr.Request) -> Outputs:
+        return self.pairs.shown(record, wording.base_address(*base_of(request)), say=words_of(request))
 
     def _after_decision(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        return *self._after_word(record, request), *self._waiting()
+        return *self._after_word(record, request), *self._waiting(words_of(request))
 
     # Removing
 
@@ -174,8 +183,14 @@ class _DataTab:
         try:
             job = self.serving.remove(chunk, why=why, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return "", gr.Timer(active=False), f"**{wording.escaped(error)}**", gr.skip(), gr.skip()
-        said = data_words.removal_view(job)
+            return (
+                "",
+                gr.Timer(active=False),
+                words_of(request).said(f"**{wording.escaped(error)}**"),
+                gr.skip(),
+                gr.skip(),
+            )
+        said = words_of(request).said(data_words.removal_view(job))
         return job.id, gr.Timer(active=True), said, gr.Button(interactive=False), ""
 
     def _watch(self, job_id: str, chunk: str, request: gr.Request) -> Outputs:
@@ -185,8 +200,8 @@ class _DataTab:
             job = self.serving.workspace.catalog.job(job_id)
             record = self.serving.workspace.catalog.chunk(chunk)
         except OWN_ERRORS as error:
-            return "", gr.Timer(active=False), f"**{wording.escaped(error)}**", *kept
-        said = data_words.removal_view(job)
+            return "", gr.Timer(active=False), words_of(request).said(f"**{wording.escaped(error)}**"), *kept
+        said = words_of(request).said(data_words.removal_view(job))
         if job.state not in FINAL_STATES:
             return job.id, gr.skip(), said, *kept
         self.serving.refresh()
@@ -205,11 +220,11 @@ class _DataTab:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return gr.skip(), f"**{wording.escaped(error)}**", *([gr.skip()] * 3)
+            return gr.skip(), words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 3)
         total, found = inventory.things(self.serving.workspace, limit=_THINGS_SHOWN, offset=first)
         return (
             first,
-            data_words.things_line(total, first, len(found)),
+            words_of(request).said(data_words.things_line(total, first, len(found))),
             data_words.things_view(found, wording.base_address(*base_of(request))),
             gr.Button(interactive=first > 0),
             gr.Button(interactive=first + len(found) < total),

@@ -8,6 +8,7 @@ from app import chunk_words
 from app.inventory import HeldRow, OneThing
 from app.ui.report_words import standing_view
 from app.ui.wording import escaped, moment, thumbnail_url
+from app.ui.words import ENGLISH, Words
 from ingest.records import ChunkRecord, JobRecord
 
 CHUNK_HEADERS = [
@@ -62,23 +63,28 @@ def overview(chunks: Sequence[ChunkRecord], gallery: int, waiting: int, held: in
 
 
 def chunk_view(
-    chunk: ChunkRecord, learned: Sequence[str], samples: Sequence[tuple[str, str]], base: str
+    chunk: ChunkRecord,
+    learned: Sequence[str],
+    samples: Sequence[tuple[str, str]],
+    base: str,
+    say: Words = ENGLISH,
 ) -> str:
     """Returns what is known of a chunk: standing, who learned from it, what speaks against it, and some pictures."""
-    lines = [f"## Chunk `{chunk.id}` · {escaped(chunk.name)}", standing_view(chunk)]
+    lines = [f"## Chunk `{chunk.id}` · {escaped(chunk.name)}", say.said(standing_view(chunk))]
     told = ", ".join(f"`{name}`" for name in learned)
-    lines.append(f"Releases that learned from it: {told}." if learned else "No release has learned from it.")
+    taught = f"Releases that learned from it: {told}." if learned else "No release has learned from it."
+    lines.append(say.said(taught))
     against = chunk_words.against(chunk)
     if against:
-        lines.append("\n".join(f"- {escaped(one)}" for one in against))
+        lines.append("\n".join(say.said(f"- {escaped(one)}") for one in against))
     pictures = [
-        f"![{escaped(text) or 'a picture without a caption'}]({thumbnail_url(base, image_id)})"
+        f"![{escaped(text) or say.said('a picture without a caption')}]({thumbnail_url(base, image_id)})"
         for image_id, text in samples
     ]
     return "\n\n".join([*lines, " ".join(pictures)]).rstrip()
 
 
-def held_rows(rows: Sequence[HeldRow]) -> list[list[str]]:
+def held_rows(rows: Sequence[HeldRow], say: Words = ENGLISH) -> list[list[str]]:
     """Returns the table of rows that intake held."""
     return [
         [
@@ -86,8 +92,8 @@ def held_rows(rows: Sequence[HeldRow]) -> list[list[str]]:
             row.chunk,
             row.name,
             row.where,
-            row.code.replace("_", " "),
-            row.sentence,
+            say.said(row.code.replace("_", " ")),
+            say.said(row.sentence),
         ]
         for row in rows
     ]

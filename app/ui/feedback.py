@@ -14,6 +14,7 @@ from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.drawn import drawing, drawn
 from app.ui.grid import picture_grid, shown
+from app.ui.words import words_of
 
 _CANDIDATES = 12
 Outputs = tuple[Any, ...]
@@ -92,47 +93,57 @@ class _FeedbackTab:
         try:
             self.access.admin(request)
             catalog = self.serving.workspace.catalog
-            records = catalog.feedback.all()
+            records, say = catalog.feedback.all(), words_of(request)
             return (
                 *self._proposal(request),
-                drawn(words.votes_view(feedback.votes(records))),
-                words.said_line(len(records)),
-                words.rows(records),
+                drawn(words.votes_view(feedback.votes(records), say)),
+                say.said(words.said_line(len(records))),
+                words.rows(records, say),
                 words.pin_rows(catalog.pins()),
             )
         except OWN_ERRORS as error:
             hidden = gr.Gallery(visible=False), gr.CheckboxGroup(visible=False), gr.Button(visible=False)
-            return f"**{wording.escaped(error)}**", *hidden, drawn(None), "", [], []
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *hidden, drawn(None), "", [], []
 
     def _proposal(self, request: gr.Request) -> Outputs:
-        found = reviewing.proposal(self.serving)
+        found, say = reviewing.proposal(self.serving), words_of(request)
         pairs = found.pairs[: words.MOST_PAIRS]
-        choices = [(words.pair_label(pair, number), pair.id) for number, pair in enumerate(pairs, start=1)]
+        choices = [
+            (words.pair_label(pair, number, say), pair.id) for number, pair in enumerate(pairs, start=1)
+        ]
         pictures = words.pair_pictures(pairs, wording.base_address(*base_of(request)))
         is_any = bool(pairs)
         return (
-            words.proposal_line(found),
+            say.said(words.proposal_line(found)),
             shown(pictures, visible=is_any),
             gr.CheckboxGroup(choices=choices, value=[pair.id for pair in pairs], visible=is_any),
             gr.Button(visible=is_any),
         )
 
     def _choose(self, rows: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
+        say = words_of(request)
         row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
         try:
             self.access.admin(request)
             record = feedback.feedback_of(self.serving.workspace, int(rows[row][0]))
             answer = self.serving.search(record.query, k=_CANDIDATES)
         except OWN_ERRORS as error:
-            return gr.Column(visible=True), f"**{wording.escaped(error)}**", shown([]), 0, [], ""
+            return (
+                gr.Column(visible=True),
+                words_of(request).said(f"**{wording.escaped(error)}**"),
+                shown([]),
+                0,
+                [],
+                "",
+            )
         ids = [hit.image_id for hit in answer.hits]
         asked = [*ids, *([record.image_id] if record.image_id else [])]
         known = self.serving.found(asked, answer.language.split(" ")[0], most=1)
         captions = {image_id: one.captions[0].text for image_id, one in known.items() if one.captions}
-        found = words.candidates(record, ids, captions, wording.base_address(*base_of(request)))
+        found = words.candidates(record, ids, captions, wording.base_address(*base_of(request)), say)
         return (
             gr.Column(visible=True),
-            words.chosen_line(record),
+            words.chosen_line(record, say),
             shown([picture for _, picture in found]),
             record.id,
             [image_id for image_id, _ in found],
@@ -147,33 +158,37 @@ class _FeedbackTab:
         try:
             self.access.admin(request)
             if not picture:
-                return f"**{words.CHOOSE_PICTURE}**", gr.skip()
+                return words_of(request).said(f"**{words.CHOOSE_PICTURE}**"), gr.skip()
             pinned = reviewing.pin(self.serving, number, image_id=picture)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.skip()
-        return words.pinned_line(pinned), words.pin_rows(self.serving.workspace.catalog.pins())
+            return words_of(request).said(f"**{wording.escaped(error)}**"), gr.skip()
+        said = words_of(request).said(words.pinned_line(pinned))
+        return said, words.pin_rows(self.serving.workspace.catalog.pins())
 
-    def _choose_canary(self, rows: list[list[str]], event: gr.SelectData) -> Outputs:
+    def _choose_canary(self, rows: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
         row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
         query, language = str(rows[row][0]), str(rows[row][1])
-        return words.chosen_canary_line(query, language), gr.Button(interactive=True), (query, language)
+        said = words_of(request).said(words.chosen_canary_line(query, language))
+        return said, gr.Button(interactive=True), (query, language)
 
     def _remove_canary(self, canary: tuple[str, str], request: gr.Request) -> Outputs:
         try:
             by = self.access.admin(request).name
             gone = feedback.remove_canary(self.serving.workspace, canary[0], language=canary[1], by=by)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.skip(), gr.skip(), gr.skip()
+            return words_of(request).said(f"**{wording.escaped(error)}**"), gr.skip(), gr.skip(), gr.skip()
         rows = words.pin_rows(self.serving.workspace.catalog.pins())
-        return words.removed_canary_line(gone), gr.Button(interactive=False), ("", ""), rows
+        said = words_of(request).said(words.removed_canary_line(gone))
+        return said, gr.Button(interactive=False), ("", ""), rows
 
     def _take(self, pairs: list[str], request: gr.Request) -> Outputs:
         try:
             account = self.access.admin(request)
             job = reviewing.take_proposal(self.serving, set(pairs), by=account.name)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.skip()
-        return words.taken_line(job.id, len(pairs)), gr.Button(visible=False)
+            return words_of(request).said(f"**{wording.escaped(error)}**"), gr.skip()
+        said = words_of(request).said(words.taken_line(job.id, len(pairs)))
+        return said, gr.Button(visible=False)
 
 
 def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from app.feedback import Votes
 from app.proposal import Proposal, ProposedPair
-from app.ui.compare_words import interval_plot, votes_line
+from app.ui.compare_words import votes_view as one_votes_view
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.language_names import english_name
 from app.ui.wording import escaped, moment, thumbnail_url
+from app.ui.words import ENGLISH, Words
 from ingest.feedback import FeedbackRecord
 from ingest.records import Pin
 
@@ -36,14 +37,14 @@ _SAID = {
 }
 
 
-def rows(records: Sequence[FeedbackRecord]) -> list[list[str]]:
+def rows(records: Sequence[FeedbackRecord], say: Words = ENGLISH) -> list[list[str]]:
     """Returns a row for each thing that was said, newest first."""
     return [
         [
             str(one.id),
             moment(one.created),
             one.by,
-            _SAID[one.verdict],
+            say.said(_SAID[one.verdict]),
             one.query,
             one.language,
             f"{one.release} or {one.other}" if one.other else one.release,
@@ -60,25 +61,25 @@ def said_line(count: int) -> str:
     return f"{CHOOSE}{more}"
 
 
-def votes_view(counted: Sequence[Votes]) -> Markup:
+def votes_view(counted: Sequence[Votes], say: Words = ENGLISH) -> Markup:
     """Returns the votes of each pair of releases, with their intervals drawn."""
     if not counted:
-        return tag("p", NO_VOTES)
-    return tag("div", [tag("div", interval_plot(one) or [], tag("p", votes_line(one))) for one in counted])
+        return tag("p", say.said(NO_VOTES))
+    return tag("div", [one_votes_view(one, say) for one in counted])
 
 
-def chosen_line(record: FeedbackRecord) -> str:
+def chosen_line(record: FeedbackRecord, say: Words = ENGLISH) -> str:
     """Says what was chosen, and what may become of it."""
-    said = f"**“{escaped(record.query)}”** · {_SAID[record.verdict]} · {escaped(record.by)}"
+    said = f"**“{escaped(record.query)}”** · {say.said(_SAID[record.verdict])} · {escaped(record.by)}"
     if record.verdict == "up":
-        return (
-            f"{said}  \nThe first picture is the one that was found right; choose another one if it is not."
-        )
-    return f"{said}  \nChoose the right picture below, if it is there."
+        may = "The first picture is the one that was found right; choose another one if it is not."
+    else:
+        may = "Choose the right picture below, if it is there."
+    return f"{said}  \n{say.said(may)}"
 
 
 def candidates(
-    record: FeedbackRecord, found: Sequence[str], captions: dict[str, str], base: str
+    record: FeedbackRecord, found: Sequence[str], captions: dict[str, str], base: str, say: Words = ENGLISH
 ) -> list[tuple[str, Picture]]:
     """Returns the pictures to choose the right one from: the one that was judged, then what live answers now."""
     ids = list(dict.fromkeys([*([record.image_id] if record.image_id else []), *found]))
@@ -87,8 +88,8 @@ def candidates(
             image_id,
             Picture(
                 thumbnail_url(base, image_id),
-                captions.get(image_id, "A picture without a caption"),
-                _SAID[record.verdict] if image_id == record.image_id else str(place),
+                captions.get(image_id) or say.said("A picture without a caption"),
+                say.said(_SAID[record.verdict]) if image_id == record.image_id else str(place),
             ),
         )
         for place, image_id in enumerate(ids, start=1)
@@ -145,11 +146,13 @@ def proposal_line(found: Proposal) -> str:
     )
 
 
-def pair_label(pair: ProposedPair, number: int) -> str:
+def pair_label(pair: ProposedPair, number: int, say: Words = ENGLISH) -> str:
     """Returns how the list names a pair; the number is that on its picture."""
-    people = f"{pair.up} 👍" if pair.up else "canary"
+    people = f"{pair.up} 👍" if pair.up else say.said("canary")
     against = f", {pair.down} 👎" if pair.down else ""
-    return f"{number} · {pair.text} · {english_name(pair.language)} · {people}{against} · {pair.split}"
+    return (
+        f"{number} · {pair.text} · {english_name(pair.language)} · {people}{against} · {say.said(pair.split)}"
+    )
 
 
 def pair_pictures(pairs: Sequence[ProposedPair], base: str) -> list[Picture]:

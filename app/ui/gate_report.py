@@ -51,8 +51,8 @@ class GateReportView:
         parts = (
             say.said(report_words.steps_view(report)),
             say.said(forest_view(report)),
-            say.said(report_words.slices_view(report)),
-            say.said(report_words.moved_view(report, base)),
+            report_words.slices_view(report, say),
+            report_words.moved_view(report, base, say),
         )
         return (
             verdict,

@@ -11,6 +11,7 @@ from app import inventory
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import held_words, wording
 from app.ui.access import Access, base_of
+from app.ui.words import ENGLISH, Words, words_of
 from ingest.records import ChunkRecord
 
 _SHOWN = 12
@@ -81,21 +82,22 @@ class HeldPairs:
             self.deciding, self.chosen, self.language, self.buttons, self.accept,
         ]  # fmt: skip
 
-    def shown(self, chunk: ChunkRecord, base: str, said: str = "") -> Outputs:
+    def shown(self, chunk: ChunkRecord, base: str, said: str = "", say: Words = ENGLISH) -> Outputs:
         """Returns what is shown of a chunk, those first that wait.
 
         Args:
             chunk: as the catalog has it now.
             base: address that the browser reached us by.
             said: what became of the last decision.
+            say: the words.
         """
         found = inventory.put_aside(self.serving.workspace, chunk.id)
         which = next((one for one in held_words.WHICH if _count(found, one)), "waiting")
         there = bool(found.pairs or found.questioned)
         return (
             gr.Accordion(visible=there and chunk.standing != "withdrawn"),
-            gr.Radio(choices=held_words.choices(found.counts, len(found.questioned)), value=which),
-            *self._page(found, which, 0, base),
+            gr.Radio(choices=held_words.choices(found.counts, len(found.questioned), say), value=which),
+            *self._page(found, which, 0, base, say),
             gr.Textbox(value=""),
             said,
         )
@@ -122,28 +124,29 @@ class HeldPairs:
 
     def _turn(self, by: int, *, from_start: bool = False) -> Callable[..., Outputs]:
         def turn(chunk: str, which: str, first: int, request: gr.Request) -> Outputs:
+            say = words_of(request)
             try:
                 self.access.admin(request)
                 found = inventory.put_aside(self.serving.workspace, chunk)
             except OWN_ERRORS as error:
-                return *([gr.skip()] * len(self._page_parts)), f"**{wording.escaped(error)}**"
+                return *([gr.skip()] * len(self._page_parts)), say.said(f"**{wording.escaped(error)}**")
             begin = 0 if from_start else max(0, first + by)
-            return *self._page(found, which, begin, wording.base_address(*base_of(request))), ""
+            return *self._page(found, which, begin, wording.base_address(*base_of(request)), say), ""
 
         return turn
 
-    def _page(self, found: inventory.PutAside, which: str, first: int, base: str) -> Outputs:
+    def _page(self, found: inventory.PutAside, which: str, first: int, base: str, say: Words) -> Outputs:
         total = _count(found, which)
         if which == "questioned":
             named = found.questioned[first : first + _SHOWN]
-            cards, labels = held_words.questioned_cards(named, base), held_words.questioned_labels(named)
+            cards, labels = held_words.questioned_cards(named, base, say), held_words.questioned_labels(named)
             shown, is_silent = len(named), False
         else:
             part = found.of(which)[first : first + _SHOWN]
             open_ones = [pair for pair in part if pair.outcome == "held" and pair.decided != "accepted"]
-            cards, labels = held_words.cards(part, base), held_words.labels(open_ones)
+            cards, labels = held_words.cards(part, base, say), held_words.labels(open_ones, say)
             shown, is_silent = len(part), any(not pair.language for pair in open_ones)
-        line = held_words.line(which, total, first, shown)
+        line = say.said(held_words.line(which, total, first, shown))
         return (
             first,
             cards,
@@ -189,6 +192,7 @@ class HeldPairs:
         why: str | None,
         request: gr.Request,
     ) -> Outputs:
+        say = words_of(request)
         numbers = {what: [int(one) for one in ids or [] if one.isdecimal()] for what, ids in ticked.items()}
         try:
             by = self.access.admin(request).name
@@ -197,10 +201,10 @@ class HeldPairs:
             )
         except OWN_ERRORS as error:
             kept = [gr.skip()] * (len(self.components) - 1)
-            return *kept, f"**{wording.escaped(error)}**", *([gr.skip()] * len(self._around))
+            return *kept, say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * len(self._around))
         said = decided.sentence + (f" Job {job.id} makes them searchable." if job else "")
         base = wording.base_address(*base_of(request))
-        shown = self.shown(decided.chunk, base, f"**{wording.escaped(said)}**")
+        shown = self.shown(decided.chunk, base, say.said(f"**{wording.escaped(said)}**"), say)
         return *shown, *self._shown_around(decided.chunk, request)
 
 

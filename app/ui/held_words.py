@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.ui.wording import escaped, moment, thumbnail_url
+from app.ui.words import ENGLISH, Words
 from ingest.records import AsidePair, QuestionedPair
 
 WHICH = {
@@ -22,7 +23,7 @@ _CAPTION_SHOWN = 48
 _DECIDED = {"accepted": "accepted", "left_out": "left out"}
 
 
-def choices(counts: Mapping[str, int], questioned: int) -> list[tuple[str, str]]:
+def choices(counts: Mapping[str, int], questioned: int, say: Words = ENGLISH) -> list[tuple[str, str]]:
     """Returns the menu of what is shown, with how many there are."""
     found = {
         "waiting": counts["waiting"],
@@ -30,7 +31,7 @@ def choices(counts: Mapping[str, int], questioned: int) -> list[tuple[str, str]]
         "decided": counts["accepted"] + counts["left_out"],
         "rejected": counts["rejected"],
     }
-    return [(f"{label} ({found[which]})", which) for which, label in WHICH.items()]
+    return [(f"{say.said(label)} ({found[which]})", which) for which, label in WHICH.items()]
 
 
 def line(which: str, total: int, first: int, shown: int) -> str:
@@ -44,17 +45,19 @@ def line(which: str, total: int, first: int, shown: int) -> str:
     return f"{first + 1} to {first + shown} of {total}" if shown < total else ""
 
 
-def cards(pairs: Sequence[AsidePair], base: str) -> str:
+def cards(pairs: Sequence[AsidePair], base: str, say: Words = ENGLISH) -> str:
     """Returns a card for each pair: picture, number, caption, why it was not taken in, and who decided what."""
-    return "\n".join(_card(pair, base) for pair in pairs)
+    return "\n".join(_card(pair, base, say) for pair in pairs)
 
 
-def labels(pairs: Sequence[AsidePair]) -> list[tuple[str, str]]:
+def labels(pairs: Sequence[AsidePair], say: Words = ENGLISH) -> list[tuple[str, str]]:
     """Returns the boxes to tick, a pair each."""
-    return [(f"{pair.id} · {_beginning(pair.text)}", str(pair.id)) for pair in pairs]
+    return [
+        (f"{pair.id} · {_beginning(pair.text) or say.said('no caption')}", str(pair.id)) for pair in pairs
+    ]
 
 
-def questioned_cards(pairs: Sequence[QuestionedPair], base: str) -> str:
+def questioned_cards(pairs: Sequence[QuestionedPair], base: str, say: Words = ENGLISH) -> str:
     """Returns a card for each pair that a check names."""
     return "\n".join(
         "- "
@@ -62,8 +65,8 @@ def questioned_cards(pairs: Sequence[QuestionedPair], base: str) -> str:
             [
                 f"![{escaped(pair.text)}]({thumbnail_url(base, pair.image_id)})",
                 f"“{escaped(pair.text)}” {escaped(pair.language)}",
-                escaped(pair.why),
-                f"*{escaped(pair.check.replace('_', ' '))}*",
+                say.said(escaped(pair.why)),
+                f"*{say.said(escaped(pair.check.replace('_', ' ')))}*",
             ]
         )
         for pair in pairs
@@ -75,23 +78,23 @@ def questioned_labels(pairs: Sequence[QuestionedPair]) -> list[tuple[str, str]]:
     return [(f"{pair.language} · {_beginning(pair.text)}", str(pair.number)) for pair in pairs]
 
 
-def _card(pair: AsidePair, base: str) -> str:
-    says = escaped(pair.text) or "a picture without a caption"
-    text = f"“{escaped(pair.text)}”" if pair.text else "no caption"
+def _card(pair: AsidePair, base: str, say: Words) -> str:
+    says = escaped(pair.text) or say.said("a picture without a caption")
+    text = f"“{escaped(pair.text)}”" if pair.text else say.said("no caption")
     language = f" {escaped(pair.language)}" if pair.language else ""
     lines = [
         f"![{says}]({base}/v1/aside/{pair.id}/thumbnail)",
         f"**{pair.id}** {text}{language}",
-        escaped(pair.sentence),
+        say.said(escaped(pair.sentence)),
         f"*{escaped(pair.place)}*",
     ]
     if pair.decided:
         note = f": {escaped(pair.decided_why)}" if pair.decided_why else ""
-        who = f"{escaped(pair.decided_by)}, {moment(pair.decided_at)} UTC{note}"
-        lines.append(f"**{_DECIDED.get(pair.decided, pair.decided)}** by {who}")
+        who = f"{escaped(pair.decided_by)}, {moment(pair.decided_at)} UTC"
+        lines.append(say.said(f"**{_DECIDED.get(pair.decided, pair.decided)}** by {who}") + note)
     return "- " + "  \n  ".join(lines)
 
 
 def _beginning(text: str) -> str:
-    flat = " ".join(text.split()) or "no caption"
+    flat = " ".join(text.split())
     return flat if len(flat) <= _CAPTION_SHOWN else f"{flat[: _CAPTION_SHOWN - 1]}…"

@@ -179,7 +179,7 @@ class _ReleasesTab:
             gr.Button(interactive=True),
             gr.Column(visible=True),
             *self.judged.shown(judged, wording.base_address(*base_of(request)), words_of(request)),
-            *self.shadow.shown(record.id),
+            *self.shadow.shown(record.id, words_of(request)),
         )
 
     def _go_live(self, release: str, reason: str, request: gr.Request) -> Outputs:

@@ -8,6 +8,7 @@ from app import chunk_words, gate_words
 from app.gate_words import SliceLine
 from app.learning.judged import Judged
 from app.ui.wording import escaped, thumbnail_url
+from app.ui.words import ENGLISH, Words
 from ingest.findings import Example, Finding
 from ingest.records import ChunkRecord
 from model_updates.gate.report import GateReport, GateRow, QueryChange, points
@@ -58,30 +59,31 @@ def steps_view(report: GateReport) -> str:
     return "\n\n".join(parts)
 
 
-def slices_view(report: GateReport) -> str:
+def slices_view(report: GateReport, say: Words = ENGLISH) -> str:
     """Returns a table per role: a line per slice, its views side by side; empty when no slice was measured."""
     tables = []
+    header = [say.said(name) for name in _HEADER]
     for role, title in gate_words.ROLES.items():
         lines = gate_words.slice_lines(report, role)
         if lines:
             tables += [
-                f"### {title}",
-                "\n".join([_row(_HEADER), _row(["---"] * len(_HEADER)), *map(_line, lines)]),
+                f"### {say.said(title)}",
+                "\n".join([_row(header), _row(["---"] * len(header)), *(_line(line, say) for line in lines)]),
             ]
-    return "\n\n".join([*tables, escaped(gate_words.legend(report))]) if tables else ""
+    return "\n\n".join([*tables, say.said(escaped(gate_words.legend(report)))]) if tables else ""
 
 
-def moved_view(report: GateReport, base: str) -> str:
+def moved_view(report: GateReport, base: str, say: Words = ENGLISH) -> str:
     """Returns the captions that lost and won most, each with its picture and the one that stands first now."""
     parts = []
     for title, moved in (("Lost most", report.lost), ("Won most", report.won)):
         if moved:
-            cards = "\n".join(_moved(one, base) for one in moved[:MOST_QUERIES])
-            parts.append(f"### {title}\n\n{cards}")
+            cards = "\n".join(_moved(one, base, say) for one in moved[:MOST_QUERIES])
+            parts.append(f"### {say.said(title)}\n\n{cards}")
     if not parts:
         return ""
     told = "Left the picture that a caption belongs to, right the one that stands first now where that is another."
-    return "\n\n".join([*parts, told])
+    return "\n\n".join([*parts, say.said(told)])
 
 
 def finding_view(finding: Finding, base: str) -> str:
@@ -121,21 +123,21 @@ def _rules(report: GateReport) -> str:
     return "\n".join(lines)
 
 
-def _line(line: SliceLine) -> str:
+def _line(line: SliceLine, say: Words) -> str:
     best = gate_words.below_best(line)
     debts = [row.debt for row in line.views.values() if row.debt]
     if debts:
-        best += f"<br>accepted: {max(debts):.1f}"
-    views = [_view(line.views.get(view)) for view in gate_words.VIEWS]
-    return _row([escaped(line.slice), str(line.things), *views, best, escaped(line.said())])
+        best += "<br>" + say.said(f"accepted: {max(debts):.1f}")
+    views = [_view(line.views.get(view), say) for view in gate_words.VIEWS]
+    return _row([escaped(line.slice), str(line.things), *views, best, escaped(line.said(say.said))])
 
 
-def _view(row: GateRow | None) -> str:
+def _view(row: GateRow | None, say: Words) -> str:
     if row is None:
         return "–"
     level = f"{row.live:.1f} → {row.candidate:.1f}"
     if gate_words.is_unchanged(row):
-        return f"{row.live:.1f}<br>unchanged"
+        return f"{row.live:.1f}<br>{say.said('unchanged')}"
     first = "" if row.first_difference is None else f" · R@1 {points(row.first_difference)}"
     return f"{level}<br>{gate_words.change(row)}{first}"
 
@@ -144,12 +146,12 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _moved(one: QueryChange, base: str) -> str:
-    pictures = [_picture("the picture of this caption", one.image_id, base)]
+def _moved(one: QueryChange, base: str, say: Words) -> str:
+    pictures = [_picture(say.said("the picture of this caption"), one.image_id, base)]
     if one.first_image and one.first_image != one.image_id:
-        pictures.append(_picture("what stands first now", one.first_image, base))
+        pictures.append(_picture(say.said("what stands first now"), one.first_image, base))
     where = escaped(gate_words.slice_and_view(one))
-    return _card(pictures, [f"“{escaped(one.text)}”", f"place **{gate_words.places(one)}**", where])
+    return _card(pictures, [f"“{escaped(one.text)}”", say.said(f"place **{gate_words.places(one)}**"), where])
 
 
 def _example(example: Example, base: str) -> str:

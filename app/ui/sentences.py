@@ -19,6 +19,7 @@ _MOST_MARKS = 4  # before one sentence
 _DEEPEST = 4  # sentences in the places of sentences
 _COUNT = re.compile(r"[\d,.\\]+")
 _APART = ("; ", " · ")
+_END = re.compile(r"[.!?] ")
 _CELLS = re.compile(r"( ?\| ?|<br>)")
 _BOLD = "**"
 # Around a value in a language from right to left: it keeps its own direction, and the words around it theirs.
@@ -141,10 +142,12 @@ def _ending(words: re.Pattern[str], text: str, start: int) -> re.Match[str] | No
 
 
 def _may_stand(name: str, value: str) -> bool:
-    """Says what may stand in a place: a `count` is a number, `why` any sentences, and all else ends with its piece."""
+    """Says what may stand in a place: a `count` is a number, `why` any sentences, all else ends with its sentence."""
     if name == "count":
         return _COUNT.fullmatch(value) is not None
-    return bool(value) and (name == "why" or not any(mark in value for mark in _APART))
+    return bool(value) and (
+        name == "why" or not (any(mark in value for mark in _APART) or _END.search(value))
+    )
 
 
 def _either_way(words: str) -> str:

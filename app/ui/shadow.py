@@ -12,6 +12,7 @@ from app.ui.access import Access
 from app.ui.drawn import drawing, drawn
 from app.ui.shadow_plot import shadow_view
 from app.ui.wording import escaped
+from app.ui.words import ENGLISH, Words, words_of
 
 _SHARES = {1.0: "every one", 0.2: "one in five", 0.05: "one in twenty"}
 Outputs = tuple[Any, ...]
@@ -26,12 +27,10 @@ class ShadowPart:
         self.access = access
         self.said = gr.Markdown("", elem_id="shadow-said", elem_classes="status", latex_delimiters=[])
         self.found = drawing("release-shadow", "tables")
-        own = serving.settings.shadow_share
-        shares = {own: f"{100 * own:g} %"} | _SHARES
         with gr.Row(elem_classes="beside"):
             self.share = gr.Dropdown(
-                [(words, share) for share, words in sorted(shares.items(), reverse=True)],
-                value=own,
+                self._shares(),
+                value=serving.settings.shadow_share,
                 label="Of the live queries",
                 scale=2,
                 min_width=160,
@@ -58,14 +57,19 @@ class ShadowPart:
             self.stop.click(self._stop, [chosen, why], self.components, **private),
         )
 
-    def shown(self, release: str) -> Outputs:
+    def _shares(self, say: Words = ENGLISH) -> list[tuple[str, float]]:
+        own = self.serving.settings.shadow_share
+        shares = {own: f"{100 * own:g} %"} | _SHARES
+        return [(say.said(words), share) for share, words in sorted(shares.items(), reverse=True)]
+
+    def shown(self, release: str, say: Words) -> Outputs:
         """Returns what the components show of a release."""
         told = self.serving.shadowing.report(release)
         may_start = not told.is_active and not self._is_live(release)
         return (
             gr.Markdown("", visible=False),
-            drawn(shadow_view(told) if told.started or may_start else None),
-            gr.Dropdown(visible=may_start),
+            drawn(shadow_view(told, say) if told.started or may_start else None),
+            gr.Dropdown(choices=self._shares(say), visible=may_start),
             gr.Button(visible=may_start),
             gr.Button(visible=told.is_active),
         )
@@ -78,18 +82,18 @@ class ShadowPart:
         try:
             account = self.access.admin(request)
             shadow.start(self.serving.workspace, release, share=share, by=account.name)
-            return self.shown(release)
+            return self.shown(release, words_of(request))
         except OWN_ERRORS as error:
-            return _refused(error)
+            return _refused(error, words_of(request))
 
     def _stop(self, release: str, why: str, request: gr.Request) -> Outputs:
         try:
             account = self.access.admin(request)
             shadow.stop(self.serving.workspace, release, by=account.name, why=why)
-            return self.shown(release)
+            return self.shown(release, words_of(request))
         except OWN_ERRORS as error:
-            return _refused(error)
+            return _refused(error, words_of(request))
 
 
-def _refused(error: Exception) -> Outputs:
-    return gr.Markdown(f"**{escaped(error)}**", visible=True), *([gr.skip()] * 4)
+def _refused(error: Exception, say: Words) -> Outputs:
+    return gr.Markdown(say.said(f"**{escaped(error)}**"), visible=True), *([gr.skip()] * 4)

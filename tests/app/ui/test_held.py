@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from app.ui import held_words
+from app.ui.words import LABELS, Words
 from app.workspace import Workspace
 from ingest.findings import Example, Finding, Outcome
 from tests.app.gate_reports import HOSTILE
@@ -82,6 +84,24 @@ def test_the_check_report_shows_the_pictures_of_held_and_rejected_pairs(
     settle(page)
     does_not_overflow(page)
     assert broken_rules(page) == []
+
+
+def test_the_pairs_and_what_is_said_of_them_speak_the_browsers_language(held: Served, browser: Any) -> None:
+    say = Words("de").said
+    context = browser.new_context(locale="de-AT")
+    page = context.new_page()
+    open_page(page, f"{held.url}/admin/")
+    choose(page, "#known", ".zip")
+    page.click("#use-known")
+    expect(page.locator("#aside-which")).to_contain_text("Wartet auf dein Wort (")
+    expect(page.locator("#aside-cards li").first).to_contain_text("Ihre Sprache ist nicht angegeben")
+    expect(page.locator("#aside")).to_contain_text(LABELS["de"][held_words.HELP][:30])
+    settle(page)
+    page.click("#aside-accept")
+    expect(page.locator("#aside-said")).to_have_text(
+        say("No pair is named: say which to accept, and which to leave out.")
+    )
+    context.close()
 
 
 def test_a_person_accepts_and_leaves_out_single_pairs(held: Served, page: Page) -> None:

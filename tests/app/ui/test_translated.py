@@ -1,0 +1,152 @@
+"""Claims about real reports in other languages: of the shadow, of held pairs, of canaries and of the gate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app import shadow
+from app.errors import UsageProblem
+from app.inventory import held_rows, put_aside
+from app.learning.held_pairs import decide
+from app.shadow_report import ShadowReport
+from app.shadow_words import HEADERS, shadow_sentences
+from app.ui import data_words, feedback_words, held_words, report_words
+from app.ui.shadow_plot import shadow_view
+from app.ui.wording import escaped
+from app.ui.words import LABELS, Words
+from app.workspace import Workspace
+from ingest.errors import BadOption
+from ingest.records import Pin
+from ingest.shadows import ShadowCount
+from tests.app.gate_reports import HOSTILE, gate_report
+from tests.app.held_upload import put_in
+from tests.app.server.served import make_home
+
+GERMAN = Words("de")
+SAME = {"live", "train", "test", "memory", "python", "shadow", "stop", "held"}
+"""English words that a German sentence may have: names of commands, and words that German has, too."""
+
+
+def _left(english: str, said: str, *values: str) -> set[str]:
+    """Returns the English words that a translation still has; the given values may stay."""
+    for value in values:
+        english, said = english.replace(value, ""), said.replace(value, "")
+    found = [set(re.findall(r"\b[a-z]{4,}\b", text.replace("\\", ""))) for text in (english, said)]
+    return (found[0] & found[1]) - SAME
+
+
+def _is_german(sentences: Iterable[str], *values: str) -> None:
+    for english in sentences:
+        for text in (english, escaped(english)):
+            said = GERMAN.said(text)
+            assert said != text, "changed in English and not in languages/*.json?"
+            assert _left(text, said, *values) == set(), said
+
+
+def _shadow_reports(workspace: Workspace) -> list[ShadowReport]:
+    release, version = workspace.releases.release("r2").id, workspace.releases.release("r1").version
+    reports = [shadow.report(workspace, "r2")]
+    shadow.start(workspace, "r2", share=0.2, by="ada")
+    reports.append(shadow.report(workspace, "r2"))
+    record = workspace.catalog.shadows.active()
+    assert record is not None
+    for counts in (
+        [ShadowCount(release, version, "th", refused=2)],
+        [ShadowCount(release, version, "th", queries=1, overlap=0.5, same_first=1)],
+        [ShadowCount(release, version, "und", queries=40, overlap=20.0, same_first=10)],
+    ):
+        workspace.catalog.shadows.add(counts, shadow=record.id, dropped=3)
+        reports.append(shadow.report(workspace, "r2"))
+    shadow.stop(workspace, "r2", by="bob")
+    reports.append(shadow.report(workspace, "r2"))
+    shadow.start(workspace, "r2", by="ada")
+    shadow.stop(workspace, "r2", by="bob", why="it went live")
+    return [*reports, shadow.report(workspace, "r2")]
+
+
+def test_what_a_shadow_has_shown_is_said_in_german(tmp_path: Path) -> None:
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        ids = [record.id for record in workspace.releases.releases()]
+        reports = _shadow_reports(workspace)
+        shadow.start(workspace, "r2", by="ada")
+        refused = []
+        for asked in ("r1", "r3"):
+            with pytest.raises(UsageProblem) as error:
+                shadow.start(workspace, asked, by="ada")
+            refused.append(str(error.value))
+    said = [sentence for told in reports for sentence in shadow_sentences(told)]
+    assert len(set(said)) > 8
+    _is_german([*said, *refused, *HEADERS, "In the shadow"], *ids)
+    for told in reports:
+        english, german = (re.sub(r"<[^>]+>", " ", shadow_view(told, say)) for say in (Words(), GERMAN))
+        assert _left(english, german, *ids) == set()
+
+
+def test_what_is_said_of_held_pairs_is_said_in_german(tmp_path: Path) -> None:
+    said = []
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        chunk, waiting = put_in(workspace, tmp_path, seed=400, silent=("3333", "4444", "5555", "6666"))
+        one, two, three, four = (pair.id for pair in waiting)
+        rejected = put_aside(workspace, chunk).of("rejected")[0]
+        _, rows = held_rows(workspace, limit=5)
+        for accept in ((), (one,), (999,), (rejected.id,)):
+            with pytest.raises((UsageProblem, BadOption)) as error:
+                decide(workspace, chunk, by="ada", accept=accept)
+            said.append(str(error.value))
+        said.append(decide(workspace, chunk, by="ada", accept=[one], language="de").sentence)
+        said.append(
+            decide(workspace, chunk, by="ada", accept=[two], leave_out=[three, four], language="de").sentence
+        )
+        with pytest.raises(UsageProblem) as error:
+            decide(workspace, chunk, by="ada", accept=[one])
+        said.append(str(error.value))
+        pairs = put_aside(workspace, chunk).pairs
+    cells = [row[4:] for row in data_words.held_rows(rows, GERMAN)]
+    assert all(
+        text != english
+        for row, seen in zip(rows, cells, strict=True)
+        for english, text in zip((row.code, row.sentence), seen, strict=True)
+    )
+    _is_german([*said, *(pair.sentence for pair in pairs), *held_words.WHICH.values()], chunk, "language")
+    for which in held_words.WHICH:
+        _is_german([held_words.line(which, 0, 0, 0), held_words.line(which, 14, 12, 2)])
+    english, german = held_words.cards(pairs, "http://here"), held_words.cards(pairs, "http://here", GERMAN)
+    assert (
+        _left(english, german, "http://here/v1/aside", "thumbnail", "captions", "line", "language") == set()
+    )
+    assert LABELS["de"][held_words.HELP] != held_words.HELP
+
+
+def test_a_caption_or_note_that_reads_like_the_engine_stays_as_it_was_written(tmp_path: Path) -> None:
+    text = "It went. Stopped. Done"
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        _, waiting = put_in(workspace, tmp_path, seed=400)
+    decided = replace(waiting[0], text=text, decided="left_out", decided_by="ada", decided_why=text)
+    assert held_words.cards([decided], "http://here", GERMAN).count(escaped(text)) == 3
+    moved = report_words.moved_view(gate_report("reject", texts=[text]), "http://here", GERMAN)
+    assert f"“{escaped(text)}”" in moved
+
+
+def test_canaries_and_what_people_said_are_said_in_german() -> None:
+    lines = [feedback_words.NO_PAIRS, feedback_words.NOTHING, feedback_words.NO_VOTES, feedback_words.CHOOSE]
+    for query in ("rotes Boot", HOSTILE):
+        pin = Pin(query, "th", "a" * 64)
+        lines += [feedback_words.pinned_line(pin), feedback_words.removed_canary_line(pin)]
+        lines.append(feedback_words.chosen_canary_line(query, "th"))
+    for line in [*lines, feedback_words.said_line(900), feedback_words.taken_line("j7", 3)]:
+        assert _left(line, GERMAN.said(line), escaped(HOSTILE), "rotes") == set()
+    assert LABELS["de"][feedback_words.CHOOSE_CANARY] != feedback_words.CHOOSE_CANARY
+
+
+@pytest.mark.parametrize("verdict", ["promote", "review", "reject"])
+def test_the_tables_and_cards_of_a_gate_report_are_in_german(verdict: str) -> None:
+    report = gate_report(verdict, unchanged=2)
+    slices = report_words.slices_view(report, GERMAN)
+    assert "✓ gelernt, sichtbar" in slices.replace("\\", "")
+    assert _left(report_words.slices_view(report), slices, "icons") <= {"points"}
+    assert "Platz **1 → 34**" in report_words.moved_view(report, "http://here", GERMAN)
