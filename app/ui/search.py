@@ -113,6 +113,7 @@ class _SearchTab:
         search: dict[str, Any] = {
             "api_visibility": "private",
             "show_progress": "minimal",
+            # On the grid alone: from then on the browser goes over all that ever showed progress, at each event.
             "show_progress_on": [self.grid],
             # One request in place of two: the queue answers over a stream that is opened anew for each event. How many
             # are answered at once is the engine's own business.
@@ -132,9 +133,7 @@ class _SearchTab:
         everything = [self.box, *filters, *outputs]
         self.address.submit(self._go, [self.address], everything, **search)
         # Not queued: events that begin together when a page opens would race for the one stream of the queue.
-        blocks.load(
-            self._open, None, everything, queue=False, api_visibility="private", show_progress="hidden"
-        )
+        blocks.load(self._open, None, everything, **search)
 
     # What a person sets off
 

@@ -44,7 +44,11 @@ class Details:
 
     def connect(self, grid: gr.Gallery, screen: gr.State) -> None:
         """Connects it with the grid and what is on the screen."""
-        quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        quiet: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "show_progress_on": [self.said],
+        }
         parts = [self.panel, self.picture, self.facts, self.said, self.chosen]
         grid.select(self._choose, [screen], parts, **quiet)
         self.close.click(_closed, None, parts, **quiet)

@@ -55,6 +55,11 @@
     const search = link ? link.getAttribute("href") : null;
     if (search === null || search === noted) return;
     noted = search;
+    // Once the pictures are drawn: the browser takes its time over an address and what it is to remember.
+    requestAnimationFrame(() => setTimeout(() => search === noted && keep(search)));
+  };
+
+  const keep = (search) => {
     enter(search);
     const asked = new URLSearchParams(search);
     asked.delete("offset");

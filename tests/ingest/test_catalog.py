@@ -4,10 +4,12 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from ingest.catalog import Catalog
 from ingest.errors import BadOption, CatalogError, CatalogMissing, CatalogTooNew, UnknownChunk, UnknownJob
@@ -118,6 +120,18 @@ def test_captions_are_found_by_image_and_language(catalog: Catalog) -> None:
     assert catalog.ids_where(languages=["de"], domains=["photo"]) == {image_id(n) for n in range(3)}
     assert catalog.ids_where(domains=["none"]) == set()
     assert (catalog.languages(), catalog.domains()) == ({"de": 3, "en": 3}, {"photo": 3})
+
+
+def test_captions_of_a_few_pictures_are_found_without_reading_all_of_their_language(catalog: Catalog) -> None:
+    catalog.record_chunk(chunk_of("aaa111aaa111", range(3)))
+    asked: list[tuple[str, Any]] = []
+    with catalog._engine.connect() as connection:
+        event.listen(catalog._engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
+        assert list(catalog.captions_in("en", [image_id(n) for n in (2, 0)])) == [image_id(0), image_id(2)]
+        statement, values = next(one for one in asked if one[0].startswith("SELECT"))
+        plan = str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all())
+    assert "images USING COVERING INDEX" in plan
+    assert "captions_by_language" not in plan
 
 
 def test_more_ids_than_sqlite_takes_in_one_statement_are_fine(catalog: Catalog) -> None:
