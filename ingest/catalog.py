@@ -159,7 +159,9 @@ class Catalog(ImageQueries):
         found: dict[ImageId, list[str]] = {}
         with self._engine.connect() as connection:
             for group in grouped(ids):
-                for _, image_id, text in sorted(connection.execute(query.where(images.c.id.in_(group))).all()):
+                for _, image_id, text in sorted(
+                    connection.execute(query.where(images.c.id.in_(group))).all()
+                ):
                     found.setdefault(image_id, []).append(text)
         return found
 

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import gradio as gr
-from gradio.components.gallery import GalleryData, GalleryImage
-from gradio.data_classes import ImageData
 
 BETWEEN = "\u2003"
 """Stands between note and words; notes have none."""
@@ -35,40 +31,9 @@ class Picture:
     note: str
 
 
-class _PictureGrid(gr.Gallery):
-    """Gradio's gallery for pictures that are addresses already.
-
-    For each answer Gradio's own makes a pool of threads that read files, and writes anew how programs may fill it: more
-    than half of what a page cost the server beyond the search itself (docs/log.md, 2026-11-22).
-    """
-
-    is_template = True  # for the browser it is a gallery like others
-
-    def postprocess(self, value: list[tuple[str, str]] | None) -> GalleryData:  # type: ignore[override]
-        """Returns what the browser draws.
-
-        Args:
-            value: address of the thumbnail and caption of each picture.
-        """
-        return GalleryData([_image(*one) for one in value or ()])
-
-    def api_info(self) -> dict[str, Any]:
-        """Returns how programs may fill it, which is the same for all grids."""
-        return _schema()
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    return GalleryData.model_json_schema()
-
-
-def _image(address: str, caption: str) -> GalleryImage:
-    return GalleryImage(image=ImageData(path=address, url=address), caption=caption)
-
-
 def picture_grid(elem_id: str, *, visible: bool = True) -> gr.Gallery:
     """Returns an empty grid."""
-    return _PictureGrid(
+    return gr.Gallery(
         visible=visible,
         show_label=False,
         label="Pictures",
@@ -86,3 +51,19 @@ def shown(pictures: Sequence[Picture], *, visible: bool = True) -> gr.Gallery:
     """Returns the grid with pictures in it, none of them chosen."""
     items = [(one.thumbnail, f"{one.note}{BETWEEN}{one.words}") for one in pictures]
     return gr.Gallery(value=items, visible=visible, selected_index=None)
+
+
+def as_sent(pictures: Sequence[Picture]) -> gr.Gallery:
+    """Returns the grid as `shown` does, for events that Gradio is told not to postprocess.
+
+    Gradio's own way makes a pool of threads for each answer, to read files; these are addresses, and there is nothing
+    to read. It took a third of what a page added to a search (docs/log.md, 2026-11-22).
+    """
+    items = [
+        {
+            "image": {"path": one.thumbnail, "url": one.thumbnail, "meta": {"_type": "gradio.FileData"}},
+            "caption": f"{one.note}{BETWEEN}{one.words}",
+        }
+        for one in pictures
+    ]
+    return gr.Gallery(value=items, selected_index=None)  # type: ignore[arg-type]

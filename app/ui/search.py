@@ -18,7 +18,7 @@ from app.ui import search_words, wording
 from app.ui.access import base_of
 from app.ui.address import asked_of
 from app.ui.asking import Asked, box_values
-from app.ui.grid import Picture, picture_grid, shown
+from app.ui.grid import Picture, as_sent, picture_grid
 from app.ui.screen import Screen
 from app.ui.search_details import Details
 from app.ui.search_files import Files
@@ -118,6 +118,7 @@ class _SearchTab:
             # One request in place of two: the queue answers over a stream that is opened anew for each event. How many
             # are answered at once is the engine's own business.
             "queue": False,
+            "postprocess": False,  # see `as_sent`; what the outputs of a search are given is what the browser takes
         }
         asking = [self.box.submit, *(one.submit for one in self.filters.typed)]
         asking += [one.input for one in self.filters.chosen]
@@ -226,7 +227,7 @@ class _SearchTab:
             gr.Row(visible=True),
             gr.Radio(visible=True),
             gr.Markdown(captions, visible=bool(captions)),
-            shown(self._pictures(screen, answer, request)),
+            as_sent(self._pictures(screen, answer, request)),
             gr.Button(visible=asked.offset > 0),
             gr.Button(visible=bool(answer.next) and len(found) < _MOST),
             gr.Button(visible=bool(answer.next)),
@@ -260,7 +261,7 @@ def _nothing(line: str, hint: str) -> Outputs:
         gr.Row(visible=False),
         gr.Radio(visible=False),
         gr.Markdown(visible=False),
-        shown([]),
+        as_sent([]),
         gr.Button(visible=False),
         gr.Button(visible=False),
         gr.Button(visible=False),

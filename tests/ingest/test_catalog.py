@@ -126,7 +126,9 @@ def test_captions_of_a_few_pictures_are_found_without_reading_all_of_their_langu
     catalog.record_chunk(chunk_of("aaa111aaa111", range(3)))
     asked: list[tuple[str, Any]] = []
     with catalog._engine.connect() as connection:
-        event.listen(catalog._engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
+        event.listen(
+            catalog._engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
+        )
         assert list(catalog.captions_in("en", [image_id(n) for n in (2, 0)])) == [image_id(0), image_id(2)]
         statement, values = next(one for one in asked if one[0].startswith("SELECT"))
         plan = str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all())
