@@ -90,7 +90,8 @@ class UploadStep:
             **private,
         )
         self.stop.click(self._stop, [self.job], self.said, **private)
-        self.timer.tick(self._watch, [self.job], [*running[1:], *shown], show_progress="hidden", **private)
+        watched = [self.file, *running[1:], *shown]
+        self.timer.tick(self._watch, [self.job], watched, show_progress="hidden", **private)
         # Not queued: events that begin together when a page opens would race for the one stream of the queue.
         blocks.load(self._resume, None, [self.said, *running], queue=False, show_progress="hidden", **private)
 
@@ -138,16 +139,17 @@ class UploadStep:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
-            return *over, *self._not_chosen(say.said(f"**{wording.escaped(error)}**"))
+            return gr.skip(), *over, *self._not_chosen(say.said(f"**{wording.escaped(error)}**"))
         if job.state not in FINAL_STATES:
             said = say.said(update_words.progress_view(job.state, job.progress))
-            return (*([gr.skip()] * 3), said, *([gr.skip()] * self._rest))
+            return (*([gr.skip()] * 4), said, *([gr.skip()] * self._rest))
         if job.state != "succeeded":
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
-            return *over, *self._not_chosen(say.said(f"**{wording.escaped(line)}**"))
+            return gr.skip(), *over, *self._not_chosen(say.said(f"**{wording.escaped(line)}**"))
         self.serving.refresh()
         chunk = job.result["report"]["chunk_id"]
-        return *over, *self._on_chosen(chunk, job.result["images_embedded"], request)
+        # The box is emptied for the next one; after a failure the file stays, to be tried again.
+        return gr.File(value=None), *over, *self._on_chosen(chunk, job.result["images_embedded"], request)
 
     def _resume(self, request: gr.Request) -> Outputs:
         """Finds an upload that is still being taken in."""
