@@ -189,6 +189,7 @@ def test_an_upload_is_watched_until_its_report_is_there(server: Served, page: Pa
     assert "3 new pictures" in page.inner_text("#report-summary")
     assert "3 pictures were embedded" in page.inner_text("#report-summary")
     expect(page.locator("#stop-upload")).to_be_hidden()
+    expect(page.locator("#file")).not_to_contain_text("more")  # ready for the next one
 
 
 @pytest.mark.parametrize("width", [1280, 390])
