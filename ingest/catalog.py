@@ -29,7 +29,7 @@ from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
-from ingest.standing import Standing, add_findings, set_standing
+from ingest.standing import Standing, set_findings, set_standing
 
 
 class Catalog(ImageQueries):
@@ -249,15 +249,15 @@ class Catalog(ImageQueries):
             set_standing(connection, chunk_id, standing, by=by, why=why, measures=measures)
         return self.chunk(chunk_id)
 
-    def add_findings(self, chunk: str, findings: Sequence[Finding]) -> ChunkRecord:
-        """Writes findings into a chunk's report, each in place of an earlier one of the same check.
+    def set_findings(self, chunk: str, findings: Sequence[Finding]) -> ChunkRecord:
+        """Writes findings into a chunk's report, in place of those it had.
 
         Raises:
             UnknownChunk: none or several match.
         """
         chunk_id = self._chunk_id(chunk)
         with writing(self._engine) as connection:
-            add_findings(connection, chunk_id, findings)
+            set_findings(connection, chunk_id, findings)
         return self.chunk(chunk_id)
 
     def record_chunk(

@@ -86,10 +86,8 @@ def settle_captions(connection: Connection, numbers: Sequence[int] | Select[Any]
     connection.execute(update(captions).where(captions.c.seq.in_(numbers)).values(withdrawn=~counted))
 
 
-def add_findings(connection: Connection, chunk_id: str, findings: Sequence[Finding]) -> None:
-    """Writes findings into a chunk's report; a finding takes the place of an earlier one of the same check."""
+def set_findings(connection: Connection, chunk_id: str, findings: Sequence[Finding]) -> None:
+    """Writes findings into a chunk's report, in place of those it had."""
     report = dict(connection.execute(select(chunks.c.report).where(chunks.c.id == chunk_id)).scalar_one())
-    by_check = {values["check"]: values for values in report.get("findings", ())}
-    by_check.update({finding.check: finding.to_json() for finding in findings})
-    report["findings"] = list(by_check.values())
+    report["findings"] = [finding.to_json() for finding in findings]
     connection.execute(update(chunks).where(chunks.c.id == chunk_id).values(report=report))

@@ -240,10 +240,18 @@ def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> di
 
 
 def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
-    from app.learning import update_cycle
+    from app.learning import chunk_checks, update_cycle
+    from app.learning.outcomes import Stage
 
-    commit, embedded = update_cycle.extend_gallery(workspace, **job.arguments, progress=report)
+    asked = dict(job.arguments)
+    changed = asked.pop("check", None)  # a chunk whose pairs a person changed
+    commit, embedded = update_cycle.extend_gallery(workspace, **asked, progress=report)
     result = {"commit": commit.number if commit else None, "images_embedded": embedded}
+    if changed is not None:
+        report(Stage("check", "judging the chunk again, whose pairs were changed"))
+        findings = chunk_checks.check_again(workspace, changed)
+        result["held"] = workspace.catalog.chunk(changed).standing == "held"
+        result["findings"] = len(findings)
     return {"state": "succeeded", "result": result}
 
 

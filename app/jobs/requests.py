@@ -161,17 +161,23 @@ def remove_chunk(workspace: Workspace, chunk: str, *, why: str, by: str) -> JobR
 
 
 def decision_job(workspace: Workspace, decided: Decided, *, by: str) -> JobRecord | None:
-    """Queues making the pictures of accepted pairs searchable; None when there are none that search does not know.
+    """Queues what follows from a decision: new pictures become searchable, and the chunk is checked again.
+
+    None when no pair joined the chunk or left it.
 
     Args:
         workspace: Opened.
         decided: What was decided.
         by: Who asks.
     """
-    if not decided.new_pictures:
+    if not decided.has_changed:
         return None
-    why = f"{decided.new_pictures} pictures of chunk {decided.chunk.id}, whose pairs were accepted"
-    return worker.submit(workspace.settings, "gallery", {"why": why, "by": by})
+    for waiting in workspace.catalog.jobs(state="queued"):
+        if waiting.kind == "gallery" and waiting.arguments.get("check") == decided.chunk.id:
+            return waiting  # it will see this decision, too
+    why = f"{decided.new_pictures} pictures of chunk {decided.chunk.id}, whose pairs were decided"
+    arguments = {"why": why, "by": by, "check": decided.chunk.id}
+    return worker.submit(workspace.settings, "gallery", arguments)
 
 
 def withdrawal_job(workspace: Workspace, gone: Withdrawn, *, by: str) -> JobRecord | None:

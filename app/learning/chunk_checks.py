@@ -25,6 +25,7 @@ from app.releases.store import ReleaseRecord
 from app.workspace import Workspace
 from ingest.findings import Finding, Outcome, holds
 from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
+from ingest.standing import WITHDRAWN
 from model_updates.encoder import Encoder, unit
 from model_updates.features import image_features, text_features, trunk_features
 from model_updates.language_profiles import LanguageProfile
@@ -72,10 +73,33 @@ def check_chunk(
 
 def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Finding]) -> None:
     """Writes findings into a chunk's report, and holds the chunk when one of them says so."""
-    chunk = workspace.catalog.add_findings(chunk_id, findings)
+    chunk = workspace.catalog.set_findings(chunk_id, findings)
     if holds(findings) and chunk.standing == "new":
         against = [f.sentence for f in findings if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
         workspace.catalog.set_standing(chunk.id, "held", by=CHECKED_BY, why=" ".join(against))
+
+
+def check_again(workspace: Workspace, chunk_id: str) -> tuple[Finding, ...]:
+    """Judges a chunk whose pairs a person changed; one that only its checks held may teach when they find it clean now.
+
+    What a person said of the chunk stays.
+
+    Args:
+        workspace: opened for writing.
+        chunk_id: its id or a unique beginning of it.
+
+    Raises:
+        UnknownChunk, NoRelease: there is none.
+    """
+    chunk = workspace.catalog.chunk(chunk_id)
+    if chunk.standing == WITHDRAWN or not chunk.report.get("findings"):
+        return ()  # nothing of it counts; or it comes from a time without checks
+    findings = check_chunk(workspace, chunk.id)
+    keep_findings(workspace, chunk.id, findings)
+    if not holds(findings) and (chunk.standing, chunk.standing_by) == ("held", CHECKED_BY):
+        why = "Its pairs were decided one by one; the checks were run again and hold nothing against it."
+        workspace.catalog.set_standing(chunk.id, "new", by=CHECKED_BY, why=why)
+    return findings
 
 
 def judge(one: ChunkSlice, profiles: Mapping[str, LanguageProfile]) -> list[Finding]:

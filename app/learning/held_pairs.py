@@ -26,12 +26,14 @@ class Decided:
         chunk: as it is now.
         pairs: that were decided, as they stand now.
         new_pictures: that joined the gallery's chunk and that search does not know yet.
+        has_changed: pairs joined the chunk or left it, so that its checks say something else of it.
         sentence: all of it, for people.
     """
 
     chunk: ChunkRecord
     pairs: tuple[AsidePair, ...]
     new_pictures: int
+    has_changed: bool
     sentence: str
 
 
@@ -86,7 +88,9 @@ def decide(
     sentence = _sentence(record, accepted, left, new_pictures)
     if out:
         sentence = f"{_pairs(out)} taken out of chunk {record.id}. {sentence}".rstrip()
-    return Decided(workspace.catalog.chunk(record.id), tuple(now), new_pictures, sentence)
+    return Decided(
+        workspace.catalog.chunk(record.id), tuple(now), new_pictures, bool(accepted or out), sentence
+    )
 
 
 def require_untaught(workspace: Workspace, chunk: ChunkRecord) -> None:

@@ -99,7 +99,7 @@ class Decide(Strict):
 
 
 class DecidedOut(BaseModel):
-    """What was decided; `job` makes new pictures searchable."""
+    """What was decided; `job` makes new pictures searchable and checks the chunk again."""
 
     chunk: ChunkOut
     pairs: list[AsidePairOut]

@@ -332,12 +332,12 @@ class Serving:
         if not is_needed:
             yield
             return
-        if not self.work.turn.acquire(timeout=_PATIENCE_SECONDS):
+        if not self.work.intake.acquire(timeout=_PATIENCE_SECONDS):
             raise TooBusy("An upload is being taken in; accept pairs when it has ended.")
         try:
             yield
         finally:
-            self.work.turn.release()
+            self.work.intake.release()
 
     def decide(
         self,

@@ -33,6 +33,7 @@ class Work:
 
     Attributes:
         turn: held by the upload or gallery at work; the others wait for it.
+        intake: held while an upload is taken in.
     """
 
     def __init__(self, workspace: Workspace, on_ended: Callable[[], object]) -> None:
@@ -46,6 +47,7 @@ class Work:
         self._settings = workspace.settings
         self._on_ended = on_ended
         self.turn = threading.Lock()
+        self.intake = threading.Lock()
         self._stopping = threading.Event()
         self._followed: set[str] = set()
 
@@ -177,8 +179,7 @@ class Work:
             UnknownJob: there is none.
         """
         job = worker.resume(self._settings, job_id)
-        if job.id not in self._followed:
-            self.follow(job)
+        self.follow(job)
         return job
 
     def unfinished(self, kind: str) -> JobRecord | None:
@@ -191,6 +192,8 @@ class Work:
 
     def follow(self, job: JobRecord) -> None:
         """Has a thread of ours start a job's process, and start it again when it dies; or wait for it."""
+        if job.id in self._followed:
+            return
         self._followed.add(job.id)
         threading.Thread(target=self._run, args=(job,), name=f"follow-{job.id}", daemon=True).start()
 
@@ -198,8 +201,9 @@ class Work:
         # Updates keep one another out; of the others one at a time has the machine's few cores.
         is_here = self._settings.jobs == "here"
         turn = self.turn if is_here and job.kind not in worker.TEACHING else nullcontext()
+        intake = self.intake if is_here and job.kind == "ingest" else nullcontext()
         try:
-            with turn:
+            with turn, intake:
                 if is_here:
                     ended = worker.follow(self._settings, job.id)
                 else:

@@ -202,7 +202,9 @@ class HeldPairs:
         except OWN_ERRORS as error:
             kept = [gr.skip()] * (len(self.components) - 1)
             return *kept, say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * len(self._around))
-        said = decided.sentence + (f" Job {job.id} makes them searchable." if job else "")
+        said = decided.sentence + (
+            f" Job {job.id} makes new pictures searchable and checks the chunk again." if job else ""
+        )
         base = wording.base_address(*base_of(request))
         shown = self.shown(decided.chunk, base, say.said(f"**{wording.escaped(said)}**"), say)
         return *shown, *self._shown_around(decided.chunk, request)

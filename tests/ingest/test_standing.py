@@ -138,13 +138,10 @@ def test_a_wrong_upload_does_not_bind_the_right_one(place: Place, tmp_path: Path
     assert (pair.domain, pair.split, again.new_pairs) == ("right", Split.TRAIN, 1)
 
 
-def test_findings_are_kept_one_of_each_check(catalog: Catalog) -> None:
+def test_the_findings_of_the_last_checks_are_kept(catalog: Catalog) -> None:
     first, second = Finding("a", Outcome.ACCEPT, "Fine."), Finding("b", Outcome.UNKNOWN, "No telling.")
-    catalog.add_findings(A, [first, second])
-    record = catalog.add_findings("aaa", [Finding("a", Outcome.HOLD, "Not so fine.")])
+    catalog.set_findings(A, [first, second])
+    record = catalog.set_findings("aaa", [Finding("a", Outcome.HOLD, "Not so fine.")])
     kept = [Finding.from_json(values) for values in record.report["findings"]]
-    assert [(finding.check, finding.outcome) for finding in kept] == [
-        ("a", Outcome.HOLD),
-        ("b", Outcome.UNKNOWN),
-    ]
+    assert [(finding.check, finding.outcome) for finding in kept] == [("a", Outcome.HOLD)]
     assert record.report["notes"] == ["first"]

@@ -47,7 +47,7 @@ def test_an_interrupted_upload_is_resumed_in_the_terminal_too(home: Path, tmp_pa
 def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
     chunk = small_home.taught_chunk(home)
     with Workspace.open(load_settings(home=home)) as workspace:
-        workspace.catalog.add_findings(chunk, findings())
+        workspace.catalog.set_findings(chunk, findings())
         workspace.catalog.set_standing(chunk, "held", by="checks", why="row shift")
     said = run("check", chunk[:6], home=home).stdout
     for expected in (

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.learning import update_cycle
-from app.learning.chunk_checks import check_chunk, judge
+from app.jobs import requests
+from app.learning import held_pairs, update_cycle
+from app.learning.chunk_checks import check_again, check_chunk, judge
 from app.learning.chunk_findings import (
     EXCHANGE,
     HELD_OUT,
@@ -101,20 +102,55 @@ def test_a_slip_of_one_row_is_held_and_says_so(home: Path, clean_upload: Path, t
     assert len(found[SHIFT].examples) == 12
 
 
-def test_shuffled_captions_are_held_with_their_pairs(home: Path, clean_upload: Path, tmp_path: Path) -> None:
-    def shuffle(rows: list[Row]) -> None:
-        chosen = [
-            rows[int(at)] for at in np.random.default_rng(0).permutation(len(rows))[: int(0.4 * len(rows))]
-        ]
-        captions = [row["caption"] for row in chosen]
-        for row, caption in zip(chosen, captions[1:] + captions[:1], strict=True):
-            row["caption"] = caption
+def shuffle(rows: list[Row]) -> None:
+    chosen = [rows[int(at)] for at in np.random.default_rng(0).permutation(len(rows))[: int(0.4 * len(rows))]]
+    captions = [row["caption"] for row in chosen]
+    for row, caption in zip(chosen, captions[1:] + captions[:1], strict=True):
+        row["caption"] = caption
 
+
+def captions_of(upload: Path) -> list[str]:
+    with zipfile.ZipFile(upload) as archive:
+        rows = csv.DictReader(io.StringIO(archive.read("captions.csv").decode()))
+        return [row["caption"] for row in rows]
+
+
+def test_shuffled_captions_are_held_with_their_pairs(home: Path, clean_upload: Path, tmp_path: Path) -> None:
     standing, found = taken_in(home, tmp_path, damaged(clean_upload, tmp_path / "some.zip", shuffle))
     assert found[MATCH].outcome is Outcome.HOLD, found[MATCH]
     assert standing == "held"
     assert float(str(found[MATCH].figures["mismatched_share"])) == pytest.approx(0.4, abs=0.15)
     assert len(found[MATCH].examples) == 12
+
+
+def test_a_chunk_whose_wrong_pairs_were_taken_out_is_checked_again_and_may_teach(
+    home: Path, clean_upload: Path, tmp_path: Path
+) -> None:
+    upload = damaged(clean_upload, tmp_path / "some.zip", shuffle)
+    right = dict(enumerate(captions_of(clean_upload)))
+    wrong = {text for at, text in enumerate(captions_of(upload)) if text != right[at]}
+    with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
+        chunk = update_cycle.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
+        numbers = workspace.catalog.pair_numbers(
+            chunk, [pair.image_id for pair in workspace.catalog.pairs(chunk=chunk)]
+        )
+        bad = [number for (_, _, text), number in numbers.items() if text in wrong]
+        decided = held_pairs.decide(workspace, chunk, take_out=bad[:3], by="ada")
+        job = requests.decision_job(workspace, decided, by="ada")
+        again = held_pairs.decide(workspace, chunk, take_out=bad[3:5], by="ada")
+        assert job is not None
+        assert job == requests.decision_job(workspace, again, by="ada")  # one that waits sees both
+        check_again(workspace, chunk)
+        assert workspace.catalog.chunk(chunk).standing == "held"
+        held_pairs.decide(workspace, chunk, take_out=bad[5:], by="ada")
+        findings = check_again(workspace, chunk)
+        assert [one.check for one in findings if one.outcome is Outcome.HOLD] == []
+        record = workspace.catalog.chunk(chunk)
+        assert (record.standing, record.standing_by) == ("new", "checks")
+        assert list(findings_in(record.report)) == list(findings)
+        workspace.catalog.set_standing(chunk, "held", by="ada", why="I want to look at it")
+        check_again(workspace, chunk)
+        assert workspace.catalog.chunk(chunk).standing == "held"  # a person's word stays
 
 
 def test_english_under_a_foreign_tag_is_held(home: Path, clean_upload: Path, tmp_path: Path) -> None:

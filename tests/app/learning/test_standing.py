@@ -77,7 +77,7 @@ def test_what_every_home_is_measured_by_cannot_be_withdrawn(workspace: Workspace
 
 def test_a_held_chunk_teaches_when_a_person_accepts_it(workspace: Workspace) -> None:
     chunk = workspace.catalog.chunks()[-1].id
-    workspace.catalog.add_findings(chunk, findings())
+    workspace.catalog.set_findings(chunk, findings())
     workspace.catalog.set_standing(chunk, "held", by="checks", why="row shift")
     request = UpdateRequest(chunk=chunk, strategy="language-tables", options={"epochs": 1}, by="test")
     said = next(f.sentence for f in findings() if f.check == "row_shift")

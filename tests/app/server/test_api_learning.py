@@ -52,7 +52,7 @@ def test_a_chunk_tells_its_standing_and_what_its_checks_found(tmp_path: Path) ->
         catalog = running.serving.workspace.catalog
         chunk = catalog.chunks()[0].id
         assert client.get(f"/v1/chunks/{chunk}").json()["findings"] == []
-        catalog.add_findings(chunk, findings())
+        catalog.set_findings(chunk, findings())
         catalog.set_standing(chunk, "held", by="checks", why="row shift")
         found = client.get(f"/v1/chunks/{chunk}").json()
         told = [found[name] for name in ("standing", "standing_by", "standing_why", "measures")]

@@ -91,7 +91,8 @@ def test_rest_accepts_some_leaves_out_others_and_makes_new_pictures_searchable(
         ("left_out", "ada", HOSTILE),
     ]
     assert done["chunk"]["languages"] == {"de": 2, "en": 2}
-    assert client.wait(done["job"]["id"]).state == "succeeded"
+    ended = client.wait(done["job"]["id"])
+    assert (ended.state, ended.result["held"]) == ("succeeded", False)
     hits = client.search("3333", k=100, mode="captions").hits
     assert first.image_id in {hit.id for hit in hits}
     assert client.put_aside(chunk).counts == {"waiting": 0, "accepted": 2, "left_out": 1, "rejected": 1}
@@ -180,7 +181,7 @@ def test_what_the_checks_name_is_taken_out_of_its_chunk(
     example = Example(boat.image_id, "en", boat.text, "its words say another thing")
     gone = Example(boat.image_id, "en", "no caption of this chunk", "it is not here any more")
     finding = Finding("exchanged", Outcome.HOLD, "Words were exchanged.", {}, (example, gone))
-    workspace.catalog.add_findings(chunk, [finding])
+    workspace.catalog.set_findings(chunk, [finding])
     (named,) = client.put_aside(chunk).questioned
     assert (named.text, named.check, named.why) == ("a red boat", "exchanged", example.why)
     with pytest.raises(Refused, match="by themselves"):
@@ -198,7 +199,7 @@ def test_the_command_line_lists_and_decides(
 ) -> None:
     monkeypatch.setenv("PERENNIAL_SERVER_PASSWORD", "ada's words")
     seed = 4000 if where == "home" else 5000
-    # Not for the gallery: no job has to make them searchable.
+    # Not for the gallery: the job that follows has nothing to embed.
     chunk, (first, second, _) = put_in(server.serving.workspace, tmp_path, seed=seed, in_gallery=False)
     place = {
         "home": ["--home", str(server.settings.home)],

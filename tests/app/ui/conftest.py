@@ -42,7 +42,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         catalog = workspace.catalog
         ids = catalog.gallery_ids()
         chunk = catalog.chunks()[0].id
-        catalog.add_findings(chunk, findings(ids))
+        catalog.set_findings(chunk, findings(ids))
         catalog.set_standing(chunk, "held", by="checks", why="row shift")
         job = catalog.add_job("update", {"chunk": chunk})
         report = gate_report("reject", unchanged=30, pictures=ids[:3])

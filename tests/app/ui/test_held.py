@@ -40,7 +40,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         chunk, _ = put_in(workspace, folder, seed=400, silent=SILENT)
         boat = next(pair for pair in workspace.catalog.pairs(chunk=chunk) if pair.text == "a red boat")
         example = Example(boat.image_id, "en", boat.text, HOSTILE)
-        workspace.catalog.add_findings(
+        workspace.catalog.set_findings(
             chunk, [Finding("exchanged", Outcome.HOLD, "Words were exchanged.", {}, (example,))]
         )
     with served(settings) as running:
