@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from app.errors import BadQuery
 from app.workspace import Workspace
-from ingest.errors import UnknownImage
+from ingest.errors import StoreDamaged, UnknownImage
 from ingest.pair import ImageId
 from ingest.report import guarded
 
@@ -56,7 +56,8 @@ def table(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
 def archive(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
     """Returns a zip of the pictures, named by rank and id, and of their table.
 
-    A picture that is gone from the store leaves a text in its place that says so; the others are there all the same.
+    A picture that is gone from the store, or damaged in it, leaves a text in its place that says so; the others are
+    there all the same.
 
     Raises:
         BadQuery: they are too many for one.
@@ -72,6 +73,6 @@ def archive(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
             name = f"{rank:04}-{image_id[:12]}"
             try:
                 file.writestr(f"{name}.webp", picture_to_look_at(workspace, image_id))
-            except UnknownImage as error:
+            except (UnknownImage, StoreDamaged) as error:
                 file.writestr(f"{name}.txt", f"{error}\n")
     return data.getvalue()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import lmdb
 import pytest
 from PIL import Image
 
@@ -93,6 +94,23 @@ def test_no_cell_of_an_upload_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
     assert "HYPERLINK" in table.decode()
     # The score is a number of ours and may begin with a minus; nothing else does.
     assert [cell for n, cell in enumerate(cells) if n != 1 and cell[:1] in "=+-@\t\r" and cell] == []
+
+
+def test_a_damaged_picture_leaves_the_others_and_a_text_that_says_so(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with Workspace.open(settings) as workspace:
+        ids = workspace.catalog.gallery_ids()[:2]
+    with lmdb.open(str(settings.home / "blobs.lmdb"), max_dbs=16, map_size=1 << 30) as raw:
+        data = raw.open_db(b"data", create=False)
+        with raw.begin(write=True) as transaction:
+            key = b"i" + bytes.fromhex(ids[0])
+            value = bytearray(transaction.get(key, db=data) or b"")
+            value[-1] ^= 1
+            transaction.put(key, bytes(value), db=data)
+    with Workspace.open(settings) as workspace:
+        archive = zipfile.ZipFile(io.BytesIO(results.archive(workspace, [(ids[0], 0.9), (ids[1], 0.8)])))
+    assert archive.namelist() == ["results.csv", f"0001-{ids[0][:12]}.txt", f"0002-{ids[1][:12]}.webp"]
+    assert "checksum" in archive.read(archive.namelist()[1]).decode()
 
 
 def test_a_zip_refuses_more_pictures_than_it_holds(server: Served) -> None:
