@@ -106,10 +106,10 @@ class Asked:
 
 
 def box_values(box: Any) -> tuple[str, tuple[str, ...]]:
-    """Returns text and files of Gradio's box, which gives a text or a dictionary of both."""
-    if isinstance(box, dict):
-        return str(box.get("text") or ""), tuple(str(file) for file in box.get("files") or ())
-    return str(box or ""), ()
+    """Returns text and files of the box as the browser sends it; Gradio has looked whether the files are uploads."""
+    given = box if isinstance(box, dict) else {"text": box}
+    files = [file.get("path") for file in given.get("files") or () if isinstance(file, dict)]
+    return str(given.get("text") or ""), tuple(str(file) for file in files if file)
 
 
 def _mode(name: str) -> Mode:

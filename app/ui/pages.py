@@ -140,3 +140,6 @@ def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_by
         head="".join(f'<script src="assets/{script.name}" defer></script>' for script in SCRIPTS),
         css_paths=[STYLE_SHEET],
     )
+    # Gradio refuses files that nobody uploaded, on pages that it launched itself. One that is mounted would read any
+    # picture of the machine that a program names in the place of a dropped one.
+    blocks.has_launched = True

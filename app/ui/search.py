@@ -118,7 +118,10 @@ class _SearchTab:
             # One request in place of two: the queue answers over a stream that is opened anew for each event. How many
             # are answered at once is the engine's own business.
             "queue": False,
-            "postprocess": False,  # see `as_sent`; what the outputs of a search are given is what the browser takes
+            # Gradio would hand each value to a thread of its own, on the way in and out, and read pictures that are
+            # addresses (see `as_sent`). Values come and go as the browser has them; the engine says what is wrong.
+            "preprocess": False,
+            "postprocess": False,
         }
         asking = [self.box.submit, *(one.submit for one in self.filters.typed)]
         asking += [one.input for one in self.filters.chosen]

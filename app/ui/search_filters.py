@@ -107,7 +107,7 @@ class FilterRow:
         given = {}
         for name, value in zip(_NAMES, values, strict=True):
             default = getattr(blank, name)
-            given[name] = type(default)(value) if value else default
+            given[name] = _as(type(default), value) if value else default
         return Asked(**given)
 
     def known(self, asked: Asked, snapshot: Snapshot) -> tuple[Asked, list[str]]:
@@ -161,6 +161,13 @@ class FilterRow:
             "languages": wording.plain_languages(catalog.languages()),
             "chunks": search_words.chunk_choices(catalog.chunks()),
         }
+
+
+def _as(kind: type, value: Any) -> Any:
+    """Returns a value as the browser sends it in the kind that its field has."""
+    if kind is tuple:
+        return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+    return kind(value)
 
 
 def _text(key: str, elem_id: str, longest: int, placeholder: str = "") -> gr.Textbox:

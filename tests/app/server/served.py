@@ -115,12 +115,16 @@ class Served:
         return httpx.Client(base_url=self.url, timeout=60, **options)
 
 
+@cache
+def _uploads() -> Path:
+    """One folder for all servers of this process: Gradio asks the environment for it whenever a file comes."""
+    return Path(tempfile.mkdtemp(prefix="served-uploads-"))
+
+
 @contextmanager
 def served(settings: Settings, passwords: Passwords | None = None) -> Iterator[Served]:
     """Runs the real server in a thread of this process."""
-    uploads = settings.home / "uploads"
-    uploads.mkdir(exist_ok=True)
-    prepare_gradio(uploads)
+    prepare_gradio(_uploads())
     with Workspace.open(settings) as workspace, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         serving = Serving(workspace)
