@@ -11,6 +11,7 @@ from app.server.serving import Serving
 from app.ui import report_words, update_words, wording
 from app.ui.access import Access, base_of
 from app.ui.held import HeldPairs
+from app.ui.tables import filled
 from app.ui.word import PersonsWord
 from app.ui.words import Words, words_of
 from ingest.findings import Finding, Outcome
@@ -102,7 +103,7 @@ class CheckStep:
         return (
             say.said(f"## Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}"),
             *_cards(chunk, base, say),
-            gr.Dataframe(value=rows, visible=bool(rows)),
+            gr.Dataframe(value=filled(update_words.REPORT_HEADERS, rows, say), visible=bool(rows)),
             gr.Button(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
             gr.Button(interactive=chunk.standing in _TEACHABLE),
         )

@@ -20,6 +20,7 @@ from app.ui.drift import Drift
 from app.ui.grid import picture_grid, shown
 from app.ui.search_words import language_choices
 from app.ui.shadow_plot import shadow_view
+from app.ui.tables import filled
 from app.ui.words import Words, words_of
 
 _SHOWN = 12
@@ -234,6 +235,7 @@ class _CompareTab:
         records = [self.serving.workspace.releases.release(name) for name in (a, b)]
         said, base = self._captions(compared), wording.base_address(*base_of(request))
         one, two = wording.compared_pictures(compared, said, base)
+        slices = filled(wording.COMPARED_HEADERS, wording.compared_slices(*records), words_of(request))
         return (
             gr.Markdown(line, elem_classes="status"),
             gr.Row(visible=True),
@@ -241,7 +243,7 @@ class _CompareTab:
             shown(one),
             words.side_title("B", b),
             shown(two),
-            gr.Dataframe(value=wording.compared_slices(*records), visible=True),
+            gr.Dataframe(value=slices, visible=True),
             drawn(self._shadowed(a, b, words_of(request))),
             gr.Row(visible=False),
             drawn(None),

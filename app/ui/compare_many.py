@@ -11,6 +11,7 @@ from app.comparison import MOST_QUERIES, ManyCompared
 from app.server.comparing import changed_most, compare_all
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
+from app.ui.tables import filled
 from app.ui.wording import escaped
 from app.ui.words import Words, words_of
 
@@ -92,4 +93,4 @@ class ManyQueries:
             return say.said(f"**{escaped(error)}**"), gr.Dataframe(visible=False)
         line = say.said(words.many_line(compared, only_changed=only_changed))
         rows = words.many_rows(compared)
-        return line, gr.Dataframe(value=rows, visible=bool(rows))
+        return line, gr.Dataframe(value=filled(words.MANY_HEADERS, rows, say), visible=bool(rows))

@@ -11,6 +11,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui import data_words, wording
 from app.ui.access import Access, base_of
 from app.ui.held import HeldPairs
+from app.ui.tables import filled
 from app.ui.word import PersonsWord
 from app.ui.words import Words, words_of
 from ingest.records import FINAL_STATES, ChunkRecord
@@ -119,8 +120,8 @@ class _DataTab:
     def _waiting(self, say: Words) -> Outputs:
         """What is said of held rows, and their table."""
         total, rows = inventory.held_rows(self.serving.workspace, limit=_HELD_SHOWN)
-        table = gr.Dataframe(value=data_words.held_rows(rows, say), visible=bool(rows))
-        return say.said(data_words.held_line(total, len(rows))), table
+        table = filled(data_words.HELD_HEADERS, data_words.held_rows(rows, say), say)
+        return say.said(data_words.held_line(total, len(rows))), gr.Dataframe(table, visible=bool(rows))
 
     def _all(self, say: Words) -> Outputs:
         """What is said of all chunks, and their table."""
@@ -130,7 +131,8 @@ class _DataTab:
         said = data_words.overview(
             chunks, len(workspace.catalog.gallery_ids()), len(inventory.waiting(workspace)), total
         )
-        return say.said(said), data_words.chunk_rows(chunks, self._taught())
+        rows = data_words.chunk_rows(chunks, self._taught())
+        return say.said(said), filled(data_words.CHUNK_HEADERS, rows, say)
 
     def _taught(self) -> tuple[str, ...]:
         live = self.serving.live()

@@ -14,7 +14,8 @@ from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.drawn import drawing, drawn
 from app.ui.grid import picture_grid, shown
-from app.ui.words import words_of
+from app.ui.tables import filled
+from app.ui.words import Words, words_of
 
 _CANDIDATES = 12
 Outputs = tuple[Any, ...]
@@ -90,20 +91,24 @@ class _FeedbackTab:
         self.take.click(self._take, [self.pairs], [self.proposed, self.take], **private)
 
     def _everything(self, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             self.access.admin(request)
-            catalog = self.serving.workspace.catalog
-            records, say = catalog.feedback.all(), words_of(request)
+            records = self.serving.workspace.catalog.feedback.all()
             return (
                 *self._proposal(request),
                 drawn(words.votes_view(feedback.votes(records), say)),
                 say.said(words.said_line(len(records))),
-                words.rows(records, say),
-                words.pin_rows(catalog.pins()),
+                filled(words.HEADERS, words.rows(records, say), say),
+                self._pins(say),
             )
         except OWN_ERRORS as error:
             hidden = gr.Gallery(visible=False), gr.CheckboxGroup(visible=False), gr.Button(visible=False)
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *hidden, drawn(None), "", [], []
+            tables = filled(words.HEADERS, [], say), filled(words.PIN_HEADERS, [], say)
+            return say.said(f"**{wording.escaped(error)}**"), *hidden, drawn(None), "", *tables
+
+    def _pins(self, say: Words) -> dict[str, Any]:
+        return filled(words.PIN_HEADERS, words.pin_rows(self.serving.workspace.catalog.pins()), say)
 
     def _proposal(self, request: gr.Request) -> Outputs:
         found, say = reviewing.proposal(self.serving), words_of(request)
@@ -155,15 +160,15 @@ class _FeedbackTab:
         return pictures[place] if 0 <= place < len(pictures) else ""
 
     def _pin(self, number: int, picture: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             self.access.admin(request)
             if not picture:
-                return words_of(request).said(f"**{words.CHOOSE_PICTURE}**"), gr.skip()
+                return say.said(f"**{words.CHOOSE_PICTURE}**"), gr.skip()
             pinned = reviewing.pin(self.serving, number, image_id=picture)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), gr.skip()
-        said = words_of(request).said(words.pinned_line(pinned))
-        return said, words.pin_rows(self.serving.workspace.catalog.pins())
+            return say.said(f"**{wording.escaped(error)}**"), gr.skip()
+        return say.said(words.pinned_line(pinned)), self._pins(say)
 
     def _choose_canary(self, rows: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
         row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
@@ -172,14 +177,14 @@ class _FeedbackTab:
         return said, gr.Button(interactive=True), (query, language)
 
     def _remove_canary(self, canary: tuple[str, str], request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             by = self.access.admin(request).name
             gone = feedback.remove_canary(self.serving.workspace, canary[0], language=canary[1], by=by)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), gr.skip(), gr.skip(), gr.skip()
-        rows = words.pin_rows(self.serving.workspace.catalog.pins())
-        said = words_of(request).said(words.removed_canary_line(gone))
-        return said, gr.Button(interactive=False), ("", ""), rows
+            return say.said(f"**{wording.escaped(error)}**"), gr.skip(), gr.skip(), gr.skip()
+        said = say.said(words.removed_canary_line(gone))
+        return said, gr.Button(interactive=False), ("", ""), self._pins(say)
 
     def _take(self, pairs: list[str], request: gr.Request) -> Outputs:
         try:

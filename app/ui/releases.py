@@ -18,9 +18,10 @@ from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
 from app.ui.release_said import release_word_line
 from app.ui.shadow import ShadowPart
+from app.ui.tables import filled
 from app.ui.travelling import Travelling
 from app.ui.two_releases import TwoReleases
-from app.ui.words import words_of
+from app.ui.words import Words, words_of
 from ingest.release_words import ReleaseWord
 
 _ID_COLUMN = 1
@@ -117,36 +118,40 @@ class _ReleasesTab:
             **private,
         )
 
-    def _listed(self) -> list[list[str]]:
+    def _listed(self, say: Words) -> dict[str, Any]:
         there = shadow.active(self.serving.workspace)
         live = self.serving.live_id()
-        return wording.release_rows(self.serving.releases(), live, there.release if there else "")
+        rows = wording.release_rows(self.serving.releases(), live, there.release if there else "")
+        return filled(wording.RELEASE_HEADERS, rows, say)
 
     def _listed_again(self, request: gr.Request) -> Any:
         try:
             self.access.admin(request)
-            return self._listed()
+            return self._listed(words_of(request))
         except OWN_ERRORS:
             return gr.skip()
 
     def _refresh(self, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             self.access.admin(request)
             live = self.serving.live_id()
             choices = [(wording.release_label(one, live), one.id) for one in self.serving.releases()]
-            return *self._rows(), *self.two.menus(choices)
+            return *self._rows(say), *self.two.menus(choices)
         except OWN_ERRORS:
             nothing = gr.Button(visible=False)
-            return gr.Markdown(visible=False), [], [], nothing, nothing, gr.Dropdown(), gr.Dropdown()
+            tables = filled(wording.RELEASE_HEADERS, [], say), filled(wording.HISTORY_HEADERS, [], say)
+            return gr.Markdown(visible=False), *tables, nothing, nothing, gr.Dropdown(), gr.Dropdown()
 
-    def _rows(self) -> Outputs:
+    def _rows(self, say: Words) -> Outputs:
         drawn = lineage_view(self.serving.lineage())
         standing = pinned(self.serving.workspace)
         held = "" if standing is None else f"{release_word_line(standing)} {_PINNED}\n\n"
+        history = wording.history_rows(self.serving.workspace.releases.history())
         return (
             gr.Markdown(held + drawn, visible=bool(drawn)),
-            self._listed(),
-            wording.history_rows(self.serving.workspace.releases.history()),
+            self._listed(say),
+            filled(wording.HISTORY_HEADERS, history, say),
             gr.Button(visible=standing is None),
             gr.Button(visible=standing is not None),
         )
@@ -192,7 +197,7 @@ class _ReleasesTab:
             return self._refused(error)
         line = f"**{done.commit.release} is live** (commit {done.commit.number}). {_left_out(done)}"
         off = gr.Button(interactive=False)
-        return line, off, off, gr.Textbox(value=""), *self._rows()
+        return line, off, off, gr.Textbox(value=""), *self._rows(words_of(request))
 
     def _go_back(self, reason: str, request: gr.Request) -> Outputs:
         try:
@@ -200,7 +205,7 @@ class _ReleasesTab:
         except OWN_ERRORS as error:
             return self._refused(error)
         line = f"**Back to {done.commit.release}** (commit {done.commit.number}). {_left_out(done)}"
-        return line, gr.skip(), gr.skip(), gr.Textbox(value=""), *self._rows()
+        return line, gr.skip(), gr.skip(), gr.Textbox(value=""), *self._rows(words_of(request))
 
     def _reject(self, release: str, why: str, request: gr.Request) -> Outputs:
         return self._say(lambda by: self.serving.judge_release(release, "rejected", why=why, by=by), request)
@@ -218,7 +223,7 @@ class _ReleasesTab:
         except OWN_ERRORS as error:
             return self._refused(error)[:-1]
         line = f"**{wording.escaped(word.release)}**: {release_word_line(word)}"
-        return line, gr.skip(), gr.Textbox(value=""), *self._rows()
+        return line, gr.skip(), gr.Textbox(value=""), *self._rows(words_of(request))
 
     def _refused(self, error: Exception) -> Outputs:
         return f"**{wording.escaped(error)}**", *([gr.skip()] * 8)

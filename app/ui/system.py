@@ -14,6 +14,8 @@ from app.settings import described
 from app.ui import system_words, wording
 from app.ui.access import Access
 from app.ui.drawn import drawing, drawn
+from app.ui.tables import filled
+from app.ui.words import Words, words_of
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.5
@@ -89,7 +91,7 @@ class _SystemTab:
             return f"**{wording.escaped(error)}**", *([gr.skip()] * 7)
         lines = logs.last_lines(logs.log_file(self.serving.settings.home), _LOG_LINES)
         settings = system_words.settings_view(described(self.serving.settings))
-        return *self._doctor(), "\n".join(reversed(lines)), drawn(settings)
+        return *self._doctor(words_of(request)), "\n".join(reversed(lines)), drawn(settings)
 
     def _examine_all(self, request: gr.Request) -> Outputs:
         return self._examine(request, every_byte=True)
@@ -102,16 +104,16 @@ class _SystemTab:
             self.serving.work.examine(every_byte=every_byte, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
             return f"**{wording.escaped(error)}**", *([gr.skip()] * 5)
-        return self._doctor()
+        return self._doctor(words_of(request))
 
     def _watch(self, request: gr.Request) -> Outputs:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
             return f"**{wording.escaped(error)}**", *([gr.skip()] * 5)
-        return self._doctor()
+        return self._doctor(words_of(request))
 
-    def _doctor(self) -> Outputs:
+    def _doctor(self, say: Words) -> Outputs:
         """What is shown of the last examination, and of all jobs."""
         jobs = self._newest()
         looks = [job for job in jobs if job.kind == "doctor"]
@@ -123,7 +125,7 @@ class _SystemTab:
             gr.Button(interactive=not is_looking),
             gr.Button(interactive=not is_looking),
             gr.Timer(active=is_looking),
-            system_words.job_rows(jobs),
+            filled(system_words.JOB_HEADERS, system_words.job_rows(jobs), say),
         )
 
     def _newest(self) -> list[JobRecord]:
@@ -163,7 +165,8 @@ class _SystemTab:
             act(job_id)
         except OWN_ERRORS as error:
             return gr.skip(), gr.skip(), f"**{wording.escaped(error)}**", *([gr.skip()] * 4)
-        return *self._shown(job_id, request), system_words.job_rows(self._newest())
+        rows = system_words.job_rows(self._newest())
+        return *self._shown(job_id, request), filled(system_words.JOB_HEADERS, rows, words_of(request))
 
 
 def _log(label: str, elem_id: str, lines: int) -> gr.Textbox:

@@ -12,11 +12,13 @@ from app.forecast_words import forecast_sentences
 from app.learning.outcomes import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
+from app.ui.tables import filled
 from app.ui.wording import escaped
 from app.ui.words import Words, words_of
 from ingest.records import JobRecord
 from model_updates.strategies import STRATEGIES, strategy_named
 
+OPTION_HEADERS = ["option", "value"]
 Outputs = tuple[Any, ...]
 
 
@@ -45,7 +47,7 @@ class TeachStep:
                 )
             with gr.Column(scale=2, min_width=260), gr.Accordion("Options", open=False):
                 self.options = gr.Dataframe(
-                    headers=["option", "value"],
+                    headers=OPTION_HEADERS,
                     static_columns=[0],
                     interactive=True,
                     type="array",
@@ -88,7 +90,7 @@ class TeachStep:
         return (
             gr.Dropdown(choices=choices, value=name),
             say.said(explained),
-            options,
+            filled(OPTION_HEADERS, options, say),
             gr.Button(interactive=True),
         )
 
@@ -111,12 +113,13 @@ class TeachStep:
         return self.serving.work.start_update(request)
 
     def _explain(self, chunk_id: str, name: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             self.access.admin(request)
             explained, options = self._describe(chunk_id, name)
         except OWN_ERRORS as error:
-            return words_of(request).said(escaped(error)), []
-        return words_of(request).said(explained), options
+            return say.said(escaped(error)), filled(OPTION_HEADERS, [], say)
+        return say.said(explained), filled(OPTION_HEADERS, options, say)
 
     def _forecast(self, chunk_id: str, name: str) -> str:
         try:

@@ -15,6 +15,7 @@ from app.server.uploads import receive
 from app.ui import update_words
 from app.ui.access import Access
 from app.ui.wording import escaped
+from app.ui.words import words_of
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.0
@@ -59,7 +60,7 @@ class Travelling:
         Args:
             chosen: the id of the selected release.
             rows: the components that list the releases.
-            shown: returns what they list now.
+            shown: returns what they list now, given the words.
             private: how Gradio is to call functions of admins.
         """
         self._rows, self._shown = rows, shown
@@ -106,7 +107,7 @@ class Travelling:
             return gr.skip(), gr.skip(), update_words.progress_view(job.state, job.progress), *kept
         if job.state != "succeeded":
             return *over, f"**{escaped(job.error or job.state)}**", *kept
-        return *over, _came(job), *self._shown()
+        return *over, _came(job), *self._shown(words_of(request))
 
 
 def _came(job: JobRecord) -> str:

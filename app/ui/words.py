@@ -2,8 +2,9 @@
 
 What stands on a page from the start (labels, buttons, hints) is translated in the browser, through Gradio's I18n; what
 a function says is translated here, by the languages that the browser states. A table has *words* by key, which the
-Search tab and the frame of the pages ask for, *labels* by the English ones that the other tabs carry, and *sentences*
-by what the engine says: notes, errors and reports (`sentences.py`). What it lacks is said in English.
+Search tab and the frame of the pages ask for, *labels* by the English ones that the other tabs carry, *headers* of
+tables of data (`tables.py`), and *sentences* by what the engine says: notes, errors and reports (`sentences.py`). What
+it lacks is said in English.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def _key(english: str) -> str:
 
 TABLES = _tables("words")
 LABELS = _tables("labels")
+HEADERS = _tables("headers")
 SENTENCES = _tables("sentences")
 _ENGLISH_LABELS = {english: english for labels in LABELS.values() for english in labels}
 
@@ -73,6 +75,10 @@ class Words:
         if self.language == BASE:
             return english
         return LABELS[self.language].get(english) or _sentences(self.language).said(english)
+
+    def header(self, english: str) -> str:
+        """Returns the header of a column; apart from labels, because one word heads a column and asks on a button."""
+        return HEADERS[self.language].get(english, english)
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.ui import compare_words
-from app.ui.words import LABELS, TABLES, Words
+from app.ui.words import HEADERS, LABELS, TABLES, Words
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import IN_A_BROWSER, WAIT_MS, ask, choose, does_not_overflow, open_page
@@ -99,3 +99,20 @@ def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tup
     expect(page.locator("#report-summary")).to_contain_text(standing)
     assert standing.startswith({"de": "Stand", "ar": "الحالة"}[language])
     does_not_overflow(page)
+
+
+def test_the_tables_for_admins_have_their_headers_in_it(server: Served, abroad: tuple[str, Page]) -> None:
+    language, page = abroad
+    english = set(HEADERS[language]) - set(HEADERS[language].values())
+    open_page(page, f"{server.url}/admin/")
+    for tab, table, header in (
+        (TABLES[language]["tab_releases"], "#releases", "state"),
+        (LABELS[language]["Data"], "#chunks", "taught"),
+        (LABELS[language]["Feedback"], "#feedback-table", "query"),
+        (LABELS[language]["System"], "#jobs", "took"),
+    ):
+        page.get_by_role("tab", name=tab, exact=True).click()
+        columns = page.locator(f"{table} [role=columnheader]")
+        expect(columns.filter(has_text=HEADERS[language][header]).first).to_be_visible()
+        left = {text.strip() for text in columns.all_inner_texts()} & english
+        assert left == set(), f"{table}: {left}"

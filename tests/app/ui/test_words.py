@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import string
-from pathlib import Path
+from typing import Any
 
 import gradio as gr
 import pytest
@@ -13,7 +13,8 @@ import pytest
 from app.server.serving import Serving
 from app.ui.access import Access
 from app.ui.pages import admin_page, search_page
-from app.ui.words import BASE, LABELS, TABLES, Words, label, spoken
+from app.ui.tables import filled
+from app.ui.words import BASE, HEADERS, LABELS, TABLES, Words, label, spoken
 from app.workspace import Workspace
 from tests.app.server.served import make_home
 
@@ -72,12 +73,29 @@ async def _pages(serving: Serving) -> tuple[gr.Blocks, gr.Blocks]:
     return search_page(serving), admin_page(serving, Access(None))
 
 
-def test_most_of_what_stands_on_the_pages_is_translated(tmp_path: Path) -> None:
-    with Workspace.open(make_home(tmp_path)) as workspace:
-        serving = Serving(workspace)
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Everything that stands on the pages."""
+    with Workspace.open(make_home(tmp_path_factory.mktemp("home"))) as workspace:
         # In a loop, as the server builds them: outside of one Gradio makes loops that it never closes.
-        pages = asyncio.run(_pages(serving))
-    parts = [part for page in pages for part in page.blocks.values()]
+        pages = asyncio.run(_pages(Serving(workspace)))
+    return [part for page in pages for part in page.blocks.values()]
+
+
+@pytest.mark.parametrize("language", sorted(set(TABLES) - {BASE}))
+def test_a_language_has_the_headers_of_every_table_each_another(language: str, parts: list[Any]) -> None:
+    tables = [part.headers for part in parts if isinstance(part, gr.Dataframe)]
+    assert len(tables) > 10
+    # What "R@10 A" stands for is the same everywhere.
+    told = [[one for one in headers if not one.startswith("R@")] for headers in tables]
+    assert HEADERS[language].keys() == {one for headers in told for one in headers}
+    for headers in told:
+        said = filled(headers, [], Words(language))["headers"]
+        assert all(one.strip() for one in said)
+        assert len(set(said)) == len(headers)
+
+
+def test_most_of_what_stands_on_the_pages_is_translated(parts: list[Any]) -> None:
     shown = {str(part.label) for part in parts if isinstance(part, (gr.Tab, gr.Accordion, gr.Dataframe))}
     shown |= {str(part.value) for part in parts if isinstance(part, gr.Button)}
     left = {text for text in shown if text.strip() and not text.startswith("__i18n__")}
