@@ -16,7 +16,7 @@ from app.ui import update_words, wording
 from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
 from app.ui.release_said import release_word_line
-from app.ui.words import words_of
+from app.ui.words import Words, words_of
 from ingest.records import JobRecord
 
 DECIDE = 3
@@ -95,7 +95,7 @@ class DecideStep:
             gr.Button(visible=waits),
             gr.Button(visible=waits),
             judged.release or "",
-            say.said(self._outcome(job, judged.release)),
+            self._outcome(job, judged.release, say),
         )
 
     def past(self) -> gr.Dropdown:
@@ -114,39 +114,43 @@ class DecideStep:
             return words_of(request).said(f"**{wording.escaped(error)}**"), *nothing
         return "", gr.Walkthrough(selected=DECIDE), *shown
 
-    def _outcome(self, job: JobRecord, release: str | None) -> str:
-        line = update_words.outcome_line(job.result)
+    def _outcome(self, job: JobRecord, release: str | None, say: Words) -> str:
+        line = say.said(update_words.outcome_line(job.result))
         expected, took = forecast_of(job), taken(self.serving.workspace, job)
         if expected is not None and took is not None:
-            line += f"  \n{wording.escaped(compared_sentence(expected, took))}"
+            line += f"  \n{say.said(wording.escaped(compared_sentence(expected, took)))}"
         word = judgement(self.serving.workspace, release) if release else None
-        return line if word is None else f"{line}  \n{release_word_line(word)}"
+        return line if word is None else f"{line}  \n{release_word_line(word, say)}"
 
     def _go_live(self, release: str, note: str, why: str, request: gr.Request) -> Outputs:
         def promote(by: str) -> str:
             commit = self.serving.promote(release, why=note.strip() or why, by=by, force=True).commit
-            return f"**{commit.release} is live** (commit {commit.number}). [Search it](/)"
+            return say.said(f"**{commit.release} is live** (commit {commit.number}). [Search it](/)")
 
+        say = words_of(request)
         return self._decide(promote, request)
 
     def _keep(self, release: str, note: str, request: gr.Request) -> Outputs:
         def keep(by: str) -> str:
             self.serving.judge_release(release, "kept", why=note, by=by)
-            return f"Nothing changed. `{release}` waits under Releases, should you want it later."
+            return say.said(f"Nothing changed. `{release}` waits under Releases, should you want it later.")
 
+        say = words_of(request)
         return self._decide(keep, request)
 
     def _reject(self, release: str, note: str, request: gr.Request) -> Outputs:
         def reject(by: str) -> str:
             word = self.serving.judge_release(release, "rejected", why=note, by=by)
-            return f"{release_word_line(word)} What was live stays live."
+            return f"{release_word_line(word, say)} {say.said('What was live stays live.')}"
 
+        say = words_of(request)
         return self._decide(reject, request)
 
     def _decide(self, decide: Callable[[str], str], request: gr.Request) -> Outputs:
-        say = words_of(request)
         try:
-            said = say.said(decide(self.access.admin(request).name))
+            said = decide(self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * len(self._choices))
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *(
+                [gr.skip()] * len(self._choices)
+            )
         return said, gr.Textbox(visible=False), *([gr.Button(visible=False)] * 3)

@@ -146,7 +146,7 @@ class _ReleasesTab:
     def _rows(self, say: Words) -> Outputs:
         drawn = lineage_view(self.serving.lineage())
         standing = pinned(self.serving.workspace)
-        held = "" if standing is None else f"{release_word_line(standing)} {_PINNED}\n\n"
+        held = "" if standing is None else f"{release_word_line(standing, say)} {say.said(_PINNED)}\n\n"
         history = wording.history_rows(self.serving.workspace.releases.history())
         return (
             gr.Markdown(held + drawn, visible=bool(drawn)),
@@ -157,6 +157,7 @@ class _ReleasesTab:
         )
 
     def _select(self, values: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
+        say = words_of(request)
         row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
         try:
             self.access.admin(request)
@@ -165,7 +166,7 @@ class _ReleasesTab:
             nothing = [gr.skip()] * len([*self.judged.components, *self.shadow.components])
             return (
                 "",
-                wording.escaped(error),
+                say.said(wording.escaped(error)),
                 gr.skip(),
                 gr.skip(),
                 gr.skip(),
@@ -175,58 +176,61 @@ class _ReleasesTab:
         judged = judged_release(self.serving.workspace.releases, record.id)
         is_live = record.id == self.serving.live_id()
         word = judgement(self.serving.workspace, record.id)
-        noted = "" if word is None else f" · {release_word_line(word)}"
+        noted = "" if word is None else f" · {release_word_line(word, say)}"
         return (
             record.id,
-            f"Selected: **{record.id}**" + (" (live)" if is_live else "") + noted,
+            say.said(f"Selected: **{record.id}**" + (" (live)" if is_live else "")) + noted,
             gr.Button(interactive=not is_live),
             gr.Button(interactive=not is_live),
             gr.Button(interactive=True),
             gr.Column(visible=True),
-            *self.judged.shown(judged, wording.base_address(*base_of(request)), words_of(request)),
-            *self.shadow.shown(record.id, words_of(request)),
+            *self.judged.shown(judged, wording.base_address(*base_of(request)), say),
+            *self.shadow.shown(record.id, say),
         )
 
     def _go_live(self, release: str, reason: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             account = self.access.admin(request)
             record = self.serving.workspace.releases.release(release)
             # Whoever presses the button has the report in view: that is the review the gate asks for.
             done = self.serving.promote(record.id, why=reason, by=account.name, force=True)
         except OWN_ERRORS as error:
-            return self._refused(error)
-        line = f"**{done.commit.release} is live** (commit {done.commit.number}). {_left_out(done)}"
+            return self._refused(error, say)
+        line = say.said(f"**{done.commit.release} is live** (commit {done.commit.number}). {_left_out(done)}")
         off = gr.Button(interactive=False)
-        return line, off, off, gr.Textbox(value=""), *self._rows(words_of(request))
+        return line, off, off, gr.Textbox(value=""), *self._rows(say)
 
     def _go_back(self, reason: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             done = self.serving.roll_back(why=reason, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return self._refused(error)
+            return self._refused(error, say)
         line = f"**Back to {done.commit.release}** (commit {done.commit.number}). {_left_out(done)}"
-        return line, gr.skip(), gr.skip(), gr.Textbox(value=""), *self._rows(words_of(request))
+        return say.said(line), gr.skip(), gr.skip(), gr.Textbox(value=""), *self._rows(say)
 
     def _reject(self, release: str, why: str, request: gr.Request) -> Outputs:
-        return self._say(lambda by: self.serving.judge_release(release, "rejected", why=why, by=by), request)
+        return self._keep(lambda by: self.serving.judge_release(release, "rejected", why=why, by=by), request)
 
     def _pin(self, why: str, request: gr.Request) -> Outputs:
-        return self._say(lambda by: self.serving.pin(why=why, by=by), request)
+        return self._keep(lambda by: self.serving.pin(why=why, by=by), request)
 
     def _unpin(self, why: str, request: gr.Request) -> Outputs:
-        return self._say(lambda by: self.serving.unpin(why=why, by=by), request)
+        return self._keep(lambda by: self.serving.unpin(why=why, by=by), request)
 
-    def _say(self, say: Callable[[str], ReleaseWord], request: gr.Request) -> Outputs:
+    def _keep(self, keep: Callable[[str], ReleaseWord], request: gr.Request) -> Outputs:
         """Keeps a person's word on a release, and shows the tab as it is then."""
+        say = words_of(request)
         try:
-            word = say(self.access.admin(request).name)
+            word = keep(self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return self._refused(error)[:-1]
-        line = f"**{wording.escaped(word.release)}**: {release_word_line(word)}"
-        return line, gr.skip(), gr.Textbox(value=""), *self._rows(words_of(request))
+            return self._refused(error, say)[:-1]
+        line = f"**{wording.escaped(word.release)}**: {release_word_line(word, say)}"
+        return line, gr.skip(), gr.Textbox(value=""), *self._rows(say)
 
-    def _refused(self, error: Exception) -> Outputs:
-        return f"**{wording.escaped(error)}**", *([gr.skip()] * 8)
+    def _refused(self, error: Exception, say: Words) -> Outputs:
+        return say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 8)
 
 
 def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:

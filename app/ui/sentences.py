@@ -90,9 +90,11 @@ class Sentences:
         before, after = self._around
 
         def value(place: re.Match[str]) -> str:
-            is_code = translated[place.start() - 1 : place.start()] == "`"
-            said = self._line(values[place[1]], depth + 1) if depth < _DEEPEST else values[place[1]]
-            return said if is_code or place[1] == "why" else f"{before}{said}{after}"
+            found = values[place[1]]
+            if translated.count("`", 0, place.start()) % 2:  # in code, where a backslash is one to be read
+                return found if "`" in found else found.replace("\\", "")
+            said = self._line(found, depth + 1) if depth < _DEEPEST else found
+            return said if place[1] == "why" else f"{before}{said}{after}"
 
         return _PLACE.sub(value, translated)
 

@@ -15,7 +15,7 @@ from app.server.uploads import receive
 from app.ui import update_words
 from app.ui.access import Access
 from app.ui.wording import escaped
-from app.ui.words import words_of
+from app.ui.words import ENGLISH, Words, words_of
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.0
@@ -70,19 +70,21 @@ class Travelling:
         self.timer.tick(self._watch, [self.job], [*running[1:], *rows], show_progress="hidden", **private)
 
     def _export(self, release: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         if not release:
-            return "Select a release first.", gr.Button(visible=False)
+            return say.said("Select a release first."), gr.Button(visible=False)
         try:
             self.access.admin(request)
             made = packed(self.serving.workspace, release)
         except OWN_ERRORS as error:
-            return f"**{escaped(error)}**", gr.Button(visible=False)
-        said = f"{escaped(made.release)} is packed ({size(made.bytes)}). Signature: `{made.sha256}`"
+            return say.said(f"**{escaped(error)}**"), gr.Button(visible=False)
+        said = say.said(f"{escaped(made.release)} is packed ({size(made.bytes)}). Signature: `{made.sha256}`")
         return said, gr.Button(visible=True, link=f"/v1/releases/{made.release}/package")
 
     def _take(self, file: str | None, sha256: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         if not file:
-            return "", gr.Timer(active=False), gr.skip(), "Choose a file first."
+            return "", gr.Timer(active=False), gr.skip(), say.said("Choose a file first.")
         try:
             account, name = self.access.admin(request), Path(file).name
             require_package(name)
@@ -91,33 +93,35 @@ class Travelling:
                 received = receive(upload, name, self.serving.workspace.home.inbox)
             job = self.serving.work.take_release(received, name=name, sha256=signed, by=account.name)
         except OWN_ERRORS as error:
-            return "", gr.Timer(active=False), gr.skip(), f"**{escaped(error)}**"
-        said = update_words.progress_view(job.state, job.progress)
+            return "", gr.Timer(active=False), gr.skip(), say.said(f"**{escaped(error)}**")
+        said = say.said(update_words.progress_view(job.state, job.progress))
         return job.id, gr.Timer(active=True), gr.Button(interactive=False), said
 
     def _watch(self, job_id: str, request: gr.Request) -> Outputs:
         kept = [gr.skip()] * len(self._rows)
-        over = gr.Timer(active=False), gr.Button(interactive=True)
+        over, say = (gr.Timer(active=False), gr.Button(interactive=True)), words_of(request)
         try:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
-            return *over, f"**{escaped(error)}**", *kept
+            return *over, say.said(f"**{escaped(error)}**"), *kept
         if job.state not in FINAL_STATES and job.state != "interrupted":
-            return gr.skip(), gr.skip(), update_words.progress_view(job.state, job.progress), *kept
+            said = say.said(update_words.progress_view(job.state, job.progress))
+            return gr.skip(), gr.skip(), said, *kept
         if job.state != "succeeded":
-            return *over, f"**{escaped(job.error or job.state)}**", *kept
-        return *over, _came(job), *self._shown(words_of(request))
+            return *over, say.said(f"**{escaped(job.error or job.state)}**"), *kept
+        return *over, came_line(job, say), *self._shown(say)
 
 
-def _came(job: JobRecord) -> str:
+def came_line(job: JobRecord, say: Words = ENGLISH) -> str:
+    """Says what an import brought, and how sure it is to be what was sent."""
     came = job.result
     proof = (
         "Its signature is right."
         if came["verified"]
         else "Nobody gave a signature; its parts are as its manifest says."
     )
-    return (
+    return say.said(
         f"{escaped(came['origin'])} is here as **{escaped(came['release'])}**, not live; "
         f"{came['images_embedded']} pictures were embedded. {proof}"
     )

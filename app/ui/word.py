@@ -10,6 +10,7 @@ import gradio as gr
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import Access
+from app.ui.words import words_of
 from ingest.records import ChunkRecord
 
 Outputs = tuple[Any, ...]
@@ -97,10 +98,12 @@ class PersonsWord:
 
     def _give(self, chunk: str, give: Callable[[str], str], request: gr.Request) -> Outputs:
         """Gives a person's word on a chunk and shows the chunk as it stands then."""
+        say = words_of(request)
         try:
             said = give(self.access.admin(request).name)
             record = self.serving.workspace.catalog.chunk(chunk)
         except OWN_ERRORS as error:
             kept = [gr.skip()] * (len(self.components) - 1)
-            return *kept, f"**{wording.escaped(error)}**", *([gr.skip()] * len(self._around))
-        return *self.shown(record, f"**{wording.escaped(said)}**"), *self._shown(record, request)
+            return *kept, say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * len(self._around))
+        shown = self.shown(record, say.said(f"**{wording.escaped(said)}**"))
+        return *shown, *self._shown(record, request)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,22 +13,26 @@ import pytest
 from app import shadow
 from app.errors import UsageProblem
 from app.inventory import held_rows, put_aside
+from app.learning import going_live, release_words, standing
 from app.learning.held_pairs import decide
 from app.shadow_report import ShadowReport
 from app.shadow_words import HEADERS, shadow_sentences
-from app.ui import data_words, feedback_words, held_words, report_words
+from app.ui import data_words, feedback_words, held_words, report_words, travelling, update_words
+from app.ui.release_said import release_word_line
 from app.ui.shadow_plot import shadow_view
 from app.ui.wording import escaped
 from app.ui.words import LABELS, Words
 from app.workspace import Workspace
 from ingest.errors import BadOption
-from ingest.records import Pin
+from ingest.records import JobRecord, Pin
+from ingest.release_words import ReleaseWord
 from ingest.shadows import ShadowCount
 from tests.app.gate_reports import HOSTILE, gate_report
 from tests.app.held_upload import put_in
 from tests.app.server.served import make_home
 
 GERMAN = Words("de")
+NOTE = "It went. Stopped. Done"  # reads like the engine
 SAME = {"live", "train", "test", "memory", "python", "shadow", "stop", "held"}
 """English words that a German sentence may have: names of commands, and words that German has, too."""
 
@@ -123,7 +128,7 @@ def test_what_is_said_of_held_pairs_is_said_in_german(tmp_path: Path) -> None:
 
 
 def test_a_caption_or_note_that_reads_like_the_engine_stays_as_it_was_written(tmp_path: Path) -> None:
-    text = "It went. Stopped. Done"
+    text = NOTE
     with Workspace.open(make_home(tmp_path)) as workspace:
         _, waiting = put_in(workspace, tmp_path, seed=400)
     decided = replace(waiting[0], text=text, decided="left_out", decided_by="ada", decided_why=text)
@@ -150,3 +155,80 @@ def test_the_tables_and_cards_of_a_gate_report_are_in_german(verdict: str) -> No
     assert "✓ gelernt, sichtbar" in slices.replace("\\", "")
     assert _left(report_words.slices_view(report), slices, "icons") <= {"points"}
     assert "Platz **1 → 34**" in report_words.moved_view(report, "http://here", GERMAN)
+
+
+@pytest.mark.parametrize("said", ["kept", "rejected", "pinned", "unpinned"])
+def test_a_word_on_a_release_is_said_in_german_and_its_note_as_it_was_written(said: str) -> None:
+    word = ReleaseWord(1, "2026-11-21T10:00:00", "r2", said, "ada", "")
+    english = f"{said.capitalize()} by ada, 2026-11-21 10:00"
+    assert release_word_line(word) == escaped(f"{english}.")
+    assert _left(english, release_word_line(word, GERMAN)) == set()
+    for note in (NOTE, HOSTILE):
+        noted = replace(word, why=note)
+        assert release_word_line(noted) == escaped(f"{english}: {note}.")
+        assert _left(english, release_word_line(noted, GERMAN).replace(escaped(note), "")) == set()
+        assert release_word_line(noted, GERMAN).endswith(f"{escaped(note)}.")
+
+
+def _refusals(*asked: Callable[[], object]) -> list[str]:
+    refused = []
+    for ask in asked:
+        with pytest.raises((UsageProblem, BadOption)) as error:
+            ask()
+        refused.append(str(error.value))
+    return refused
+
+
+def test_why_a_release_cannot_be_judged_or_pinned_is_said_in_german(tmp_path: Path) -> None:
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        live, other = (workspace.releases.release(name).id for name in ("r1", "r2"))
+
+        def pin() -> ReleaseWord:
+            return release_words.pin(workspace, why="", by="ada")
+
+        def unpin() -> ReleaseWord:
+            return release_words.unpin(workspace, why="", by="ada")
+
+        said = _refusals(
+            unpin,
+            lambda: going_live.promote(workspace, live, why="", by="ada"),
+            lambda: going_live.rollback(workspace, live, why="", by="ada"),
+            lambda: going_live.rollback(workspace, None, why="", by="ada"),
+            *(
+                partial(release_words.judge_release, workspace, one, "rejected", why=why, by="ada")
+                for one, why in ((live, "slow"), (other, ""))
+            ),
+        )
+        for why in ("", "slow"):
+            release_words.pin(workspace, why=why, by="ada")
+            said += _refusals(pin, lambda: going_live.promote(workspace, other, why="", by="ada", force=True))
+            unpin()
+    _is_german(said, live, other, "unpin", "slow")
+
+
+def test_a_persons_word_on_a_chunk_is_answered_in_german(tmp_path: Path) -> None:
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        chunk, _ = put_in(workspace, tmp_path, seed=400)
+        told = {"accept": "I looked at its captions", "withdraw": "its captions are wrong"}
+        examples = [f'python -m app {do} {chunk} --why "{why}"' for do, why in told.items()]
+        said = _refusals(
+            lambda: standing.accept(workspace, chunk, why="", by="ada"),
+            lambda: standing.withdraw(workspace, chunk, why="", by="ada"),
+        )
+        said.append(standing.withdraw(workspace, chunk, why="typos", by="ada").sentence)
+        said += _refusals(
+            lambda: standing.accept(workspace, chunk, why="fine", by="ada"),
+            lambda: standing.withdraw(workspace, chunk, why="typos", by="ada"),
+        )
+    _is_german(said, *examples, *map(escaped, examples), chunk, "typos")
+
+
+def test_what_became_of_an_update_and_of_an_import_is_said_in_german() -> None:
+    result = {"release": "r3", "seconds": 12.0, "images_embedded": 4, "mode": "delta"}
+    _is_german(
+        [update_words.outcome_line(result), update_words.outcome_line(result | {"commit": 3})], "delta"
+    )
+    for is_verified in (True, False):
+        came = {"origin": "r1", "release": "r5", "images_embedded": 4, "verified": is_verified}
+        job = JobRecord("j1", "import", "succeeded", {}, {}, came, None, None, "", None, None)
+        assert _left(travelling.came_line(job), travelling.came_line(job, GERMAN)) == set()
