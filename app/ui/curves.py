@@ -6,29 +6,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.ui.drawn import Markup
-from app.ui.plot import LETTER, in_both_widths, path, short, text
+from app.ui.plot import in_both_widths, path, short, text, wide
 from app.ui.wording import escaped
+from app.ui.words import ENGLISH, Words
 
+HEADERS = ("loss", "first", "now")
+AXIS = "epochs"
 _MOST_TERMS = 6
 _TALL, _LEFT, _RIGHT, _TOP, _BOTTOM = 190, 44, 12, 8, 34
 
 
-def curves_view(progress: Mapping[str, Any]) -> str:
+def curves_view(progress: Mapping[str, Any], say: Words = ENGLISH) -> str:
     """Returns the curves of a job's progress as Markdown; empty before there are two points."""
     points: Sequence[Mapping[str, Any]] = progress.get("curve") or ()
     terms = list(dict.fromkeys(name for point in points for name in point["terms"]))[:_MOST_TERMS]
     if len(points) < 2 or not terms:
         return ""
     drawing = in_both_widths(
-        "Loss over epochs, a curve for each term", lambda width: _plot(points, terms, width)
+        say.said("Loss over epochs, a curve for each term"),
+        lambda width: _plot(points, terms, width, say.header(AXIS)),
     )
     rows = [f"| {escaped(name)} | {_first(points, name):.3f} | {_last(points, name):.3f} |" for name in terms]
-    table = "\n".join(["| loss | first | now |", "|---|---:|---:|", *rows])
+    header = f"| {' | '.join(map(say.header, HEADERS))} |"
+    table = "\n".join([header, "|---|---:|---:|", *rows])
     return f"{drawing}\n\n{table}"
 
 
 def _plot(
-    points: Sequence[Mapping[str, Any]], terms: Sequence[str], width: int
+    points: Sequence[Mapping[str, Any]], terms: Sequence[str], width: int, axis: str
 ) -> tuple[float, list[Markup]]:
     values = [float(value) for point in points for value in point["terms"].values()]
     lowest, highest = min(0.0, *values), max(values) or 1.0
@@ -51,7 +56,7 @@ def _plot(
     every = max(1, round(last / 8))
     marks = [mark for mark in range(0, int(last) + 1, every) if across(mark) < right - 52]
     parts += [text(across(mark), bottom + 15, str(mark), "middle", "faint") for mark in marks]
-    parts.append(text(right, bottom + 15, "epochs", "end", "faint"))
+    parts.append(text(right, bottom + 15, axis, "end", "faint"))
     x = float(_LEFT)
     for number, name in enumerate(terms):
         way = "L".join(
@@ -62,7 +67,7 @@ def _plot(
         parts.append(path(f"M{way}", f"curve c{number}"))
         label = short(name, 90)
         parts += [path(f"M{x:.1f} {_TALL - 8}h16", f"curve c{number}"), text(x + 20, _TALL - 4, label)]
-        x += 34 + LETTER * len(label)
+        x += 34 + wide(label)
         if x > right - 60:
             break
     return _TALL, parts

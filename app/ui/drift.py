@@ -13,6 +13,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui.drawn import drawing, drawn
 from app.ui.drift_plot import drift_view
 from app.ui.wording import escaped
+from app.ui.words import words_of
 
 CHOOSE_TWO = "Choose two releases."
 _PAIRS = 500
@@ -53,11 +54,12 @@ class Drift:
         )
 
     def _drift(self, before: str, after: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             self._admin(request)
             if not (before and after):
-                return gr.Markdown(CHOOSE_TWO, visible=True), drawn(None)
+                return gr.Markdown(say.said(CHOOSE_TWO), visible=True), drawn(None)
             found = drift_between(self.serving.workspace, before, after, most=_PAIRS)
         except OWN_ERRORS as error:
-            return gr.Markdown(f"**{escaped(error)}**", visible=True), drawn(None)
-        return gr.Markdown(visible=False), drawn(drift_view(found))
+            return gr.Markdown(say.said(f"**{escaped(error)}**"), visible=True), drawn(None)
+        return gr.Markdown(visible=False), drawn(drift_view(found, say))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from app.learning.drift import ReleaseDrift
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import named
+from app.ui.words import ENGLISH, Words
 from model_updates.drift import Angles
 
-_DRIFT = (
+HEADERS = ("angle", "mean", "how the angles are spread, in degrees", "angles")
+ROWS = (
     ("pictures turned (RAM)", "ram_pictures"),
     ("texts turned (RAM)", "ram_texts"),
     ("angles among pictures (SAM)", "sam_pictures"),
@@ -17,23 +19,24 @@ _DRIFT = (
 )
 
 
-def drift_view(found: ReleaseDrift) -> Markup:
+def drift_view(found: ReleaseDrift, say: Words = ENGLISH) -> Markup:
     """Draws how angles are spread, a row of bars each, with the figures beside."""
     said = (
         f"{found.pairs} held-out pairs in {', '.join(map(named, found.languages))}, as {found.before} and "
         f"{found.after} see them. When both towers turn by the same rotation, only RAM shows it and no search changes; "
         "ImAM shows what search feels."
     )
-    rows = [_drift_row(title, getattr(found.drift, name)) for title, name in _DRIFT]
+    rows = [_drift_row(say.header(title), getattr(found.drift, name), say) for title, name in ROWS]
     return tag(
         "div",
-        framed_table(("angle", "mean", "how the angles are spread, in degrees", "angles"), rows),
-        tag("p", said),
+        framed_table([say.header(one) for one in HEADERS], rows),
+        tag("p", say.said(said)),
     )
 
 
-def _drift_row(title: str, angles: Angles) -> Markup:
-    edges = [f"to {edge:.0f}" for edge in angles.edges] + [f"above {angles.edges[-1]:.0f}"]
+def _drift_row(title: str, angles: Angles, say: Words) -> Markup:
+    edges = [say.said(f"to {edge:.0f}") for edge in angles.edges]
+    edges.append(say.said(f"above {angles.edges[-1]:.0f}"))
     bars = [
         tag(
             "span",

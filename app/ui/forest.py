@@ -7,37 +7,36 @@ from collections.abc import Iterable, Sequence
 
 from app import gate_words
 from app.ui.drawn import Markup
-from app.ui.plot import LETTER, circle, in_both_widths, path, short, text
+from app.ui.plot import circle, in_both_widths, path, short, text, wide
+from app.ui.words import ENGLISH, Words
 from model_updates.gate.report import GateReport, GateRow, Verdict, points
 
 MOST_ROWS = 28
 """The others are in the table below; those that decide come first."""
+AXIS = "points"
 _ROW, _TOP, _BOTTOM, _GAP = 21, 22, 34, 26
 _SEVERITY = list(Verdict)
 _MARKS = {Verdict.PROMOTE: "passes", Verdict.REVIEW: "doubts", Verdict.REJECT: "fails"}
 
 
-def forest_view(report: GateReport) -> str:
+def forest_view(report: GateReport, say: Words = ENGLISH) -> str:
     """Returns the plot as Markdown; empty when nothing moved."""
-    groups = [(title, _telling(report, role)) for role, title in gate_words.ROLES.items()]
+    groups = [(say.said(title), _telling(report, role)) for role, title in gate_words.ROLES.items()]
     groups = [(title, rows) for title, rows in groups if rows]
     if not groups:
         return ""
     left_out = sum(row.role in gate_words.ROLES for row in report.rows) - sum(len(rows) for _, rows in groups)
     drawing = in_both_widths(
-        "Change of each slice in points, with its bounds: the candidate against what is live",
-        lambda width: _plot(groups, report, width),
+        say.said("Change of each slice in points, with its bounds: the candidate against what is live"),
+        lambda width: _plot(groups, report, width, say),
     )
-    said = (
+    said = say.said(
         "A dot is a change, its line from what it is at least to what it is at most. Solid: no change. "
         f"Dashed: {points(-report.policy.slice_drop)}, which no old slice may lose."
     )
-    more = (
-        f" {left_out} more slices and views, unchanged or further from a decision, are in the table."
-        if left_out
-        else ""
-    )
-    return f"### What changed\n\n{drawing}\n\n{said}{more}"
+    rest = f"{left_out} more slices and views, unchanged or further from a decision, are in the table."
+    more = f" {say.said(rest)}" if left_out else ""
+    return f"### {say.said('What changed')}\n\n{drawing}\n\n{said}{more}"
 
 
 def _telling(report: GateReport, role: str) -> list[GateRow]:
@@ -47,10 +46,10 @@ def _telling(report: GateReport, role: str) -> list[GateRow]:
 
 
 def _plot(
-    groups: Sequence[tuple[str, Sequence[GateRow]]], report: GateReport, width: int
+    groups: Sequence[tuple[str, Sequence[GateRow]]], report: GateReport, width: int, say: Words
 ) -> tuple[float, list[Markup]]:
-    names = [_name(row) for _, rows in groups for row in rows]
-    left = min(0.42 * width, 10 + LETTER * max(map(len, names)))
+    names = [_name(row, say) for _, rows in groups for row in rows]
+    left = min(0.42 * width, 10 + max(map(wide, names)))
     right = width - 62.0
     low, high = _range([row for _, rows in groups for row in rows], report.policy.slice_drop)
 
@@ -68,6 +67,7 @@ def _plot(
         for number, row in enumerate(rows):
             parts += _row(
                 row,
+                _name(row, say),
                 y + _TOP + (number + 0.5) * _ROW,
                 left,
                 width,
@@ -81,22 +81,22 @@ def _plot(
         text(across(mark), y + 15, points(mark).removesuffix(".0") or "0", "middle", "faint")
         for mark in _marks(low, high, most=int((right - left) / 44))
     ]
-    parts.append(text((left + right) / 2, y + 30, "points", "middle", "faint"))
+    parts.append(text((left + right) / 2, y + 30, say.header(AXIS), "middle", "faint"))
     return y + _BOTTOM, parts
 
 
 def _row(
-    row: GateRow, y: float, left: float, width: int, low: float, high: float, at: float
+    row: GateRow, name: str, y: float, left: float, width: int, low: float, high: float, at: float
 ) -> Iterable[Markup]:
     kind = _MARKS[row.verdict]
-    yield text(left - 8, y + 4, short(_name(row), left - 8), "end")
+    yield text(left - 8, y + 4, short(name, left - 8), "end")
     yield path(f"M{low:.1f} {y:.1f}H{high:.1f}", f"bar {kind}")
     yield circle(at, y, 4.5, f"dot {kind}")
     yield text(width - 56, y + 4, f"{gate_words.MARKS[row.verdict]} {points(row.difference)}")
 
 
-def _name(row: GateRow) -> str:
-    return row.slice if row.view == "own" else f"{row.slice} · {row.view}"
+def _name(row: GateRow, say: Words) -> str:
+    return row.slice if row.view == "own" else f"{row.slice} · {say.said(row.view)}"
 
 
 def _range(rows: Sequence[GateRow], drop: float) -> tuple[float, float]:

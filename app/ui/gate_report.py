@@ -50,7 +50,7 @@ class GateReportView:
             return (verdict, *([gr.Markdown(visible=False)] * 4), gr.Accordion(visible=False), "")
         parts = (
             say.said(report_words.steps_view(report)),
-            say.said(forest_view(report)),
+            forest_view(report, say),
             report_words.slices_view(report, say),
             report_words.moved_view(report, base, say),
         )

@@ -9,27 +9,29 @@ from app.releases.lineage import Node, Period
 from app.ui.drawn import Markup
 from app.ui.plot import circle, in_both_widths, path, short, text
 from app.ui.wording import moment
+from app.ui.words import ENGLISH, Words
 
 MOST_NODES = 40
 _ROW, _LANE, _RADIUS = 46, 18, 6
 _REASONS = {"init": "made", "promote": "promoted", "rollback": "gone back to", "ingest": "pictures added"}
 
 
-def lineage_view(nodes: Sequence[Node]) -> str:
+def lineage_view(nodes: Sequence[Node], say: Words = ENGLISH) -> str:
     """Returns the newest releases as a drawing; empty when there are none."""
     if not nodes:
         return ""
     shown = nodes[:MOST_NODES]
     drawing = in_both_widths(
-        "Lineage: each release below those that were made from it", lambda width: _plot(shown, width)
+        say.said("Lineage: each release below those that were made from it"),
+        lambda width: _plot(shown, width, say),
     )
     left_out = len(nodes) - len(shown)
-    older = f" {left_out} older ones are in the table." if left_out else ""
+    older = f" {say.said(f'{left_out} older ones are in the table.')}" if left_out else ""
     said = "Filled: live now. Ring: was live. Small: never live. A line leads down to what a release was made from."
-    return f"## Lineage\n\n{drawing}\n\n{said}{older}"
+    return f"## {say.said('Lineage')}\n\n{drawing}\n\n{say.said(said)}{older}"
 
 
-def live_words(periods: Sequence[Period], *, is_live: bool) -> str:
+def live_words(periods: Sequence[Period], *, is_live: bool, say: Words = ENGLISH) -> str:
     """Returns since when a release is live, or was last, by whom and why; empty when it never was."""
     if not periods:
         return ""
@@ -39,12 +41,13 @@ def live_words(periods: Sequence[Period], *, is_live: bool) -> str:
         if is_live
         else f"live {moment(last.since)} to {moment(last.until)}"
     )
-    times = f" ({len(periods)} times)" if len(periods) > 1 else ""
+    times = f" ({say.said(f'{len(periods)} times')})" if len(periods) > 1 else ""
+    made = f"{_REASONS.get(last.reason, last.reason)} by {last.by}"
     why = f": {last.why}" if last.why else ""
-    return f"{when}{times} · {_REASONS.get(last.reason, last.reason)} by {last.by}{why}"
+    return f"{say.said(when)}{times} · {say.said(made)}{why}"
 
 
-def _plot(nodes: Sequence[Node], width: int) -> tuple[float, list[Markup]]:
+def _plot(nodes: Sequence[Node], width: int, say: Words) -> tuple[float, list[Markup]]:
     lanes = 1 + max(max([node.lane, *node.passes, *node.joins]) for node in nodes)
     left = lanes * _LANE + 10
     parts: list[Markup] = []
@@ -54,7 +57,7 @@ def _plot(nodes: Sequence[Node], width: int) -> tuple[float, list[Markup]]:
         y = (number + 0.5) * _ROW
         kind = "live" if node.is_live else "was" if node.periods else "never"
         parts.append(circle(_across(node.lane), y, _RADIUS - 2 * (kind == "never"), f"node {kind}"))
-        head, tail = _words(node)
+        head, tail = _words(node, say)
         parts.append(text(left, y - 4, short(head, 0.88 * (width - left)), kind="strong"))
         parts.append(text(left, y + 13, short(tail, width - left), kind="faint"))
     return len(nodes) * _ROW, parts
@@ -72,14 +75,15 @@ def _lines(node: Node, top: float, *, is_last: bool) -> Iterator[Markup]:
         yield path(f"M{x} {middle}V{bottom - (4 if is_last else 0)}", _kind(node.lane))
 
 
-def _words(node: Node) -> tuple[str, str]:
-    made = f"{node.strategy or 'base encoder'}" if node.is_new_version else "pictures added"
+def _words(node: Node, say: Words) -> tuple[str, str]:
+    made = node.strategy or say.said("base encoder") if node.is_new_version else say.said("pictures added")
     verdict = (
-        f" · {MARKS[node.verdict]} {VERDICTS[node.verdict]}"
+        f" · {MARKS[node.verdict]} {say.said(VERDICTS[node.verdict])}"
         if node.is_new_version and node.verdict in MARKS
         else ""
     )
-    tail = live_words(node.periods, is_live=node.is_live) or f"never live · made {moment(node.created)}"
+    was = live_words(node.periods, is_live=node.is_live, say=say)
+    tail = was or say.said(f"never live · made {moment(node.created)}")
     return f"{node.release.split('-')[0]} · {made}{verdict}", tail
 
 

@@ -6,6 +6,7 @@ for broad screens and once for telephones, and the style sheet shows one of them
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 
 from app.ui.drawn import Markup, tag
@@ -45,10 +46,19 @@ def circle(x: float, y: float, radius: float, kind: str) -> Markup:
     return tag("circle", cx=round(x, 1), cy=round(y, 1), r=radius, class_=kind)
 
 
+def wide(words: str) -> float:
+    """Returns how wide words are, in pixels, about: a letter of Chinese or Japanese is as wide as two."""
+    return LETTER * sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in words)
+
+
 def short(words: str, pixels: float) -> str:
     """Returns words that fit into a width."""
-    most = max(3, int(pixels / LETTER))
-    return words if len(words) <= most else words[: most - 1] + "…"
+    room = max(3 * LETTER, pixels)
+    if wide(words) <= room:
+        return words
+    while wide(words) > room - LETTER:
+        words = words[:-1]
+    return words + "…"
 
 
 def _svg(title: str, width: float, height: float, parts: Sequence[Markup]) -> Markup:

@@ -144,7 +144,7 @@ class _ReleasesTab:
             return gr.Markdown(visible=False), *tables, nothing, nothing, gr.Dropdown(), gr.Dropdown()
 
     def _rows(self, say: Words) -> Outputs:
-        drawn = lineage_view(self.serving.lineage())
+        drawn = lineage_view(self.serving.lineage(), say)
         standing = pinned(self.serving.workspace)
         held = "" if standing is None else f"{release_word_line(standing, say)} {say.said(_PINNED)}\n\n"
         history = wording.history_rows(self.serving.workspace.releases.history())

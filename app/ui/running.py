@@ -62,7 +62,7 @@ class RunView:
 
     def shown(self, job: JobRecord, request: gr.Request) -> Outputs:
         """Returns what the components show of a job."""
-        curves = curves_view(job.progress)
+        curves = curves_view(job.progress, words_of(request))
         return (
             job.id,
             gr.Timer(active=not is_over(job)),

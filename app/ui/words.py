@@ -3,7 +3,7 @@
 What stands on a page from the start (labels, buttons, hints) is translated in the browser, through Gradio's I18n; what
 a function says is translated here, by the languages that the browser states. A table has *words* by key, which the
 Search tab and the frame of the pages ask for, *labels* by the English ones that the other tabs carry, *headers* of
-tables of data (`tables.py`), and *sentences* by what the engine says: notes, errors and reports (`sentences.py`). What
+tables (`tables.py`) and axes, and *sentences* by what the engine says: notes, errors and reports (`sentences.py`). What
 it lacks is said in English.
 """
 
@@ -77,7 +77,7 @@ class Words:
         return LABELS[self.language].get(english) or _sentences(self.language).said(english)
 
     def header(self, english: str) -> str:
-        """Returns the header of a column; apart from labels, because one word heads a column and asks on a button."""
+        """Returns what heads a column, a row or an axis; apart from labels, as one word may ask for something there."""
         return HEADERS[self.language].get(english, english)
 
 

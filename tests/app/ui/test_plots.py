@@ -10,11 +10,15 @@ from xml.etree import ElementTree
 import pytest
 
 from app import gate_words
+from app.learning.drift import ReleaseDrift
 from app.releases.lineage import Node, Period
 from app.ui.curves import curves_view
+from app.ui.drift_plot import drift_view
 from app.ui.forest import MOST_ROWS, forest_view
 from app.ui.lineage_plot import MOST_NODES, lineage_view
-from app.ui.plot import BROAD, NARROW
+from app.ui.plot import BROAD, LETTER, NARROW, short, wide
+from app.ui.words import Words
+from model_updates.drift import Angles, Drift
 from model_updates.gate.report import points
 from tests.app.gate_reports import HOSTILE, gate_report
 
@@ -143,3 +147,43 @@ def test_a_long_lineage_shows_the_newest_and_says_how_many_are_older() -> None:
     assert len(places(drawings(shown)[0], "node")) == MOST_NODES
     assert "7 older ones" in shown
     assert lineage_view([]) == ""
+
+
+def plots(say: Words) -> list[str]:
+    report = gate_report("reject")
+    names = ("init", "promote", "rollback", "ingest")
+    lived = [
+        Period(n, why, "ada", "", "2026-11-21T10:00:00", "2026-11-22T10:00:00")
+        for n, why in enumerate(names, 1)
+    ]
+    nodes = [
+        node("r9", verdict="promote", is_live=True, periods=tuple(lived[:2])),
+        *(node(f"s{n}", is_new_version=n % 2 == 0, periods=(one,)) for n, one in enumerate(lived)),
+        *(node(f"r{n}", verdict="review") for n in range(MOST_NODES)),
+    ]
+    curve = [{"at": float(n), "terms": {"t1": 4.0 - n}} for n in range(3)]
+    angles = Angles((5.0, 90.0), (50.0, 30.0, 20.0), 12.0, 100)
+    turned = ReleaseDrift("r1", "r2", ("zz",), 12, Drift(*[angles] * 6))
+    return [
+        forest_view(report, say),
+        lineage_view(nodes, say),
+        curves_view({"curve": curve}, say),
+        drift_view(turned, say),
+    ]
+
+
+def test_plots_are_in_the_browsers_language() -> None:
+    for english, german in zip(plots(Words()), plots(Words("de")), strict=True):
+        seen = [
+            set(re.findall(r"\b[a-z]{4,}\b", re.sub(r"<[^>]+>", " ", shown))) for shown in (english, german)
+        ]
+        names = {row.slice.split("/")[1] for row in gate_report("reject").rows}
+        assert len(seen[0]) > 2
+        assert seen[0] & seen[1] <= names | {"live"}
+
+
+def test_words_are_shortened_by_how_wide_their_letters_are() -> None:
+    assert (wide("ab"), wide("图片")) == (2 * LETTER, 4 * LETTER)
+    assert short("a picture", 9 * LETTER) == "a picture"
+    assert short("a picture", 5 * LETTER) == "a pi…"
+    assert short("一张图片", 5 * LETTER) == "一张…"

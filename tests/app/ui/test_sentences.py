@@ -136,6 +136,12 @@ def test_a_value_keeps_its_own_direction_among_words_from_right_to_left() -> Non
     assert said("Chunk `a1` of ada.") == "من \u2068ada\u2069 الدفعة `a1`."
 
 
+def test_a_value_in_code_is_neither_escaped_nor_turned_nor_able_to_end_it() -> None:
+    said = Sentences({"Run `undo {name} --now`.": "شغّل `undo {name} --now`."}, right_to_left=True).said
+    assert said(escaped("Run `undo r2-a --now`.")) == "شغّل `undo r2-a --now`."
+    assert said(escaped("Run `undo a`b --now`.")) == "شغّل `undo a\\`b --now`."
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_text_made_to_be_slow_is_not(language: str) -> None:
     said = Sentences(SENTENCES[language])
