@@ -70,9 +70,15 @@ class Sentences:
         for between in _BETWEEN:
             pieces = between.split(line)
             if len(pieces) > 1:
-                said = (piece if n % 2 else self._line(piece, depth + 1) for n, piece in enumerate(pieces))
+                said = (piece if n % 2 else self._part(piece, depth + 1) for n, piece in enumerate(pieces))
                 return "".join(said)
         return line
+
+    def _part(self, piece: str, depth: int) -> str:
+        """Returns a part of a line; whatever the direction of its words, it stays in its place among the others."""
+        before, after = self._around
+        said = self._line(piece, depth)
+        return f"{before}{said}{after}" if before and piece.strip() else said
 
     def _whole(self, text: str, depth: int) -> str | None:
         """Returns a text that is one of the table's; the values in it may be sentences themselves."""

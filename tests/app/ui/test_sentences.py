@@ -136,6 +136,14 @@ def test_a_value_keeps_its_own_direction_among_words_from_right_to_left() -> Non
     assert said("Chunk `a1` of ada.") == "من \u2068ada\u2069 الدفعة `a1`."
 
 
+def test_parts_of_a_line_stay_in_their_places_from_right_to_left() -> None:
+    said = Sentences({"{count} found": "وجد {count}"}, right_to_left=True).said
+    assert (
+        said("12 found · A English · 3 ms")
+        == "\u2068وجد \u206812\u2069\u2069 · \u2068A English\u2069 · \u20683 ms\u2069"
+    )
+
+
 def test_a_value_in_code_is_neither_escaped_nor_turned_nor_able_to_end_it() -> None:
     said = Sentences({"Run `undo {name} --now`.": "شغّل `undo {name} --now`."}, right_to_left=True).said
     assert said(escaped("Run `undo r2-a --now`.")) == "شغّل `undo r2-a --now`."
