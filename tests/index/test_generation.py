@@ -84,6 +84,19 @@ def test_equal_scores_are_ordered_by_id_even_across_the_last_place(tmp_path: Pat
         assert found == [[ids[0], *sorted(ids[1:])[:4]]]
 
 
+def test_each_run_of_equal_scores_is_ordered_by_id(tmp_path: Path) -> None:
+    directions = [[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.0, 1.0]]
+    ids = np.random.default_rng(0).permutation(image_ids(14)).tolist()
+    rows = [directions[n] for n in (0, 1, 1, 1, 2, 3, 3, 0, 2, 2, 1, 3, 3, 3)]
+    generation = made(tmp_path / "g1", unit_rows(rows), ids)
+
+    scores, found = generation.search([[1.0, 0.0]], 12)
+
+    by_score = sorted(zip(rows, ids, strict=True), key=lambda one: (-one[0][0], one[1]))
+    assert found == [[content_id for _, content_id in by_score[:12]]]
+    np.testing.assert_allclose(scores[0], [row[0] for row, _ in by_score[:12]], atol=1e-6)
+
+
 def test_more_results_than_pictures_gives_all_of_them(tmp_path: Path) -> None:
     generation = made(tmp_path / "g1", random_rows(4))
 
