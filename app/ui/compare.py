@@ -133,7 +133,8 @@ class _CompareTab:
             **search,
         )
         menus = [self.left, self.right, self.language]
-        tab.select(self._menus, None, menus, api_visibility="private", show_progress="hidden")
+        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
+        tab.select(self._menus, None, menus, queue=False, api_visibility="private", show_progress="hidden")
 
     def _menus(self, request: gr.Request) -> Outputs:
         say = words_of(request)

@@ -85,7 +85,8 @@ class _DataTab:
         }
         things = [self.first, self.things_line, self.things, self.before, self.after]
         opened = [self.overview, self.table, self.held_line, self.held, *things]
-        tab.select(self._opened, None, opened, show_progress="hidden", **private)
+        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
+        tab.select(self._opened, None, opened, queue=False, show_progress="hidden", **private)
         self.table.select(
             self._select,
             [self.table],

@@ -78,7 +78,9 @@ class _FeedbackTab:
         }
         proposal = [self.proposed, self.pair_grid, self.pairs, self.take]
         lists = [self.votes, self.said, self.table, self.pins]
-        tab.select(self._everything, None, [*proposal, *lists], show_progress="hidden", **private)
+        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
+        everything = [*proposal, *lists]
+        tab.select(self._everything, None, everything, queue=False, show_progress="hidden", **private)
         self.table.select(
             self._choose, [self.table], [self.chosen, self.about, self.grid, self.number, self.pictures, self.picture],
             **private,

@@ -109,11 +109,13 @@ class _ReleasesTab:
             pressed.then(self._listed_again, None, [self.table], show_progress="hidden", **private)
         self.two.connect(private)
         self.travelling.connect(self.chosen, rows, self._rows, private)
+        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
         gr.on(
             [blocks.load, tab.select],
             self._refresh,
             None,
             [*rows, self.two.a, self.two.b],
+            queue=False,
             show_progress="hidden",
             **private,
         )

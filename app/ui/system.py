@@ -75,7 +75,9 @@ class _SystemTab:
             "concurrency_limit": 1,
         }
         doctor = [self.line, self.found, self.look, self.quick, self.timer, self.jobs]
-        tab.select(self._opened, None, [*doctor, self.log, self.settings], show_progress="hidden", **private)
+        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
+        opened = [*doctor, self.log, self.settings]
+        tab.select(self._opened, None, opened, queue=False, show_progress="hidden", **private)
         self.look.click(self._examine_all, None, doctor, **private)
         self.quick.click(self._examine_quickly, None, doctor, **private)
         self.timer.tick(self._watch, None, doctor, show_progress="hidden", **private)
