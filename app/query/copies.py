@@ -7,7 +7,6 @@ was stated by who uploaded them; a cosine could not tell a copy from a look-alik
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from app.search import Hit
 
@@ -27,4 +26,4 @@ def folded(hits: Sequence[Hit], groups: Mapping[str, str]) -> list[Hit]:
             copies.setdefault(group, []).append(hit.image_id)
         else:
             first[group] = hit
-    return [replace(hit, copies=tuple(copies.get(group, ()))) for group, hit in first.items()]
+    return [hit._replace(copies=tuple(copies[group])) if group in copies else hit for group, hit in first.items()]
