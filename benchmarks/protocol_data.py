@@ -20,6 +20,13 @@ which `domains` measures as unseen, with held-out concepts.
 | `cipher` | English names in three invented languages, on fluent3d pictures |
 | `negative`, `mosaic` | emoji whose colours are turned round, or that are cut into tiles |
 
+Another does for photographs: training photographs alone, a seventh of them held out there.
+
+| chunk | what |
+|---|---|
+| `photo-en` | English captions |
+| `photo-qaa`, `photo-qab` | German and Portuguese ones as invented languages: letters exchanged, words turned round |
+
 And a small one serves the quick sequences: 400 things of `names` in three languages, of `line`, and `ink` scenes.
 """
 
@@ -45,14 +52,15 @@ from ingest.samples.chunks import Drawing, write_chunk
 from ingest.samples.scene_grid import SUBJECTS, Scene, all_scenes, held_out
 
 TINY, PHOTO = "perennial-tiny", "perennial-photo"
-TUNING = "tuning"
+TUNING, PHOTO_TUNING = "tuning", "tuning-photo"
 QUICK = "quick"
-MODELS = {"tiny": TINY, "photo": PHOTO, TUNING: TINY, QUICK: TINY}
+MODELS = {"tiny": TINY, "photo": PHOTO, TUNING: TINY, PHOTO_TUNING: PHOTO, QUICK: TINY}
 """The encoder of each home."""
 ORDER = "en it de fil tr uk nl bn he fi sv qu fa mi fr el zh id sw no hi da te th pt ru ro pl hr es vi ar cs ko ja hu"
 LANGUAGES = tuple(ORDER.split())
 """In the order of CLL-CLIP's experiments."""
 CIPHERS = {"qaa": 5, "qab": 11, "qac": 17}
+CIPHERED_PHOTOS = {"qaa": "de", "qab": "pt"}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PHOTOS = 1_200
 TAUGHT_PHOTOS = 2_500
@@ -94,6 +102,8 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
         }
     if home == TUNING:
         return _tuning_uploads(data)
+    if home == PHOTO_TUNING:
+        return _photo_tuning_uploads(data)
     if home == QUICK:
         return _quick_uploads(data)
     splits = emoji_splits(data)
@@ -131,6 +141,21 @@ def _tuning_uploads(data: Path) -> dict[str, Write]:
     }
 
 
+def _photo_tuning_uploads(data: Path) -> dict[str, Write]:
+    def rows(language: str) -> list[UploadRow]:
+        found = photo_rows(data, language, photos=TAUGHT_PHOTOS)
+        return [replace(row, split=_tuning_split(row.group)) for row in found if row.split == "train"]
+
+    def ciphered(tag: str, language: str) -> list[UploadRow]:
+        return [_ciphered(row, tag) for row in rows(language)]
+
+    invented = {
+        f"photo-{tag}": partial(_rows_upload, partial(ciphered, tag, language))
+        for tag, language in CIPHERED_PHOTOS.items()
+    }
+    return {"photo-en": partial(_rows_upload, partial(rows, "en")), **invented}
+
+
 def _quick_uploads(data: Path) -> dict[str, Write]:
     names = partial(emoji_rows, data, emoji_splits(data, QUICK_CONCEPTS))
     return {
@@ -155,13 +180,20 @@ def _rows_upload(rows: Callable[[], Sequence[UploadRow]], folder: Path) -> Path:
 
 
 def _ciphers(rows: Sequence[UploadRow]) -> Iterator[UploadRow]:
-    """Names in three languages that nobody speaks: letters exchanged, words in the opposite order; and the English."""
+    """Names in three languages that nobody speaks, and the English."""
     yield from rows
-    for tag, shift in CIPHERS.items():
-        table = str.maketrans(LETTERS, LETTERS[shift:] + LETTERS[:shift])
+    for tag in CIPHERS:
         for row in rows:
-            said = " ".join(reversed(row.caption.lower().translate(table).split()))
-            yield replace(row, caption=said, language=tag)
+            yield _ciphered(row, tag)
+
+
+def _ciphered(row: UploadRow, tag: str) -> UploadRow:
+    """Returns a caption in a language that nobody speaks: letters exchanged, words in the opposite order."""
+    shift = CIPHERS[tag]
+    table = str.maketrans(LETTERS, LETTERS[shift:] + LETTERS[:shift])
+    return replace(
+        row, caption=" ".join(reversed(row.caption.lower().translate(table).split())), language=tag
+    )
 
 
 def _changed_upload(
