@@ -26,4 +26,6 @@ def folded(hits: Sequence[Hit], groups: Mapping[str, str]) -> list[Hit]:
             copies.setdefault(group, []).append(hit.image_id)
         else:
             first[group] = hit
-    return [hit._replace(copies=tuple(copies[group])) if group in copies else hit for group, hit in first.items()]
+    return [
+        hit._replace(copies=tuple(copies[group])) if group in copies else hit for group, hit in first.items()
+    ]
