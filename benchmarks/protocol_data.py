@@ -19,6 +19,7 @@ which `domains` measures as unseen, with held-out concepts.
 |---|---|
 | `cipher` | English names in three invented languages, on fluent3d pictures |
 | `negative`, `mosaic` | emoji whose colours are turned round, or that are cut into tiles |
+| `strokes-<subject>` | scenes of one subject in ink and chalk, to learn from scratch |
 
 Another does for photographs: training photographs alone, a seventh of them held out there.
 
@@ -66,6 +67,8 @@ PHOTOS = 1_200
 TAUGHT_PHOTOS = 2_500
 SCENES_A_SUBJECT = 150
 SCENES_A_STYLE = 1_000
+STREAM_STYLES, STROKE_STYLES = ("gouache", "flat"), ("ink", "chalk")
+STROKES = 6  # subjects in strokes
 CLASS_PICTURES = 360
 QUICK_CONCEPTS = 400
 QUICK_LANGUAGES = ("en", "de", "ja")
@@ -124,7 +127,7 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
         uploads[style] = partial(_scene_upload, lambda style=style: _some_scenes(style), style)
     for subject in SUBJECTS:
         uploads[f"scene-{subject}"] = partial(
-            _scene_upload, lambda subject=subject: _of_subject(subject), None
+            _scene_upload, partial(_of_subject, subject, STREAM_STYLES), None
         )
     uploads["classes"] = _classes_upload
     uploads["reference"] = partial(_scene_upload, lambda: _some_scenes("flat"), "flat")
@@ -134,11 +137,16 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
 def _tuning_uploads(data: Path) -> dict[str, Write]:
     splits = {key: _tuning_split(key) for key, split in emoji_splits(data).items() if split != "test"}
     names = partial(emoji_rows, data, splits, "en")
-    return {
+    uploads: dict[str, Write] = {
         "cipher": partial(_rows_upload, lambda: list(_ciphers(names(("fluent3d",))))),
         "negative": partial(_changed_upload, lambda: names(("noto",)), "negative", _negative),
         "mosaic": partial(_changed_upload, lambda: names(("noto",)), "mosaic", _mosaic),
     }
+    for subject in SUBJECTS[:STROKES]:
+        uploads[f"strokes-{subject}"] = partial(
+            _scene_upload, partial(_of_subject, subject, STROKE_STYLES), None
+        )
+    return uploads
 
 
 def _photo_tuning_uploads(data: Path) -> dict[str, Write]:
@@ -255,10 +263,10 @@ def _some_scenes(style: str) -> list[Drawing]:
     return [(scene, style, 0) for scene in _by_hash(list(all_scenes()), style)[:SCENES_A_STYLE]]
 
 
-def _of_subject(subject: str) -> list[Drawing]:
+def _of_subject(subject: str, styles: tuple[str, str]) -> list[Drawing]:
     own = [scene for scene in all_scenes() if scene.subject == subject]
     return [
-        (scene, ("gouache", "flat")[number % 2], 7)
+        (scene, styles[number % 2], 7)
         for number, scene in enumerate(_by_hash(own, "subject")[:SCENES_A_SUBJECT])
     ]
 

@@ -66,7 +66,7 @@ def _tasks(
 
 def _sequences(only: list[str] | None, *, quick: bool) -> list[BenchSequence]:
     paths = sorted(SEQUENCES.glob("*.toml"))
-    found = [read_sequence(path) for path in paths if path.name != "tuned.toml"]
+    found = [read_sequence(path) for path in paths if not path.name.startswith("tuned")]
     named = [one for one in found if one.name in only] if only else found
     if only:
         return named
