@@ -99,7 +99,8 @@ class CheckStep:
 
     def _facts_of(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
         say, base = words_of(request), wording.base_address(*base_of(request))
-        text, rows = update_words.intake_view(chunk.report, embedded)
+        text = update_words.intake_view(chunk.report, embedded)
+        rows = update_words.report_rows(chunk.report, say)
         return (
             say.said(f"## Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}"),
             *_cards(chunk, base, say),

@@ -140,7 +140,7 @@ class _CompareTab:
         say = words_of(request)
         live = self.serving.live_id()
         records = self.serving.releases()
-        choices = [(wording.release_label(record, live), record.id) for record in records]
+        choices = [(wording.release_label(record, live, say), record.id) for record in records]
         current = next((record for record in records if record.id == live), None)
         others = [record for record in records if current and record.version != current.version] or records
         other = next((record.id for record in others if record.id != live), live)
@@ -236,7 +236,8 @@ class _CompareTab:
         records = [self.serving.workspace.releases.release(name) for name in (a, b)]
         said, base = self._captions(compared), wording.base_address(*base_of(request))
         one, two = wording.compared_pictures(compared, said, base)
-        slices = filled(wording.COMPARED_HEADERS, wording.compared_slices(*records), words_of(request))
+        say = words_of(request)
+        slices = filled(wording.COMPARED_HEADERS, wording.compared_slices(records[0], records[1], say), say)
         return (
             gr.Markdown(line, elem_classes="status"),
             gr.Row(visible=True),
@@ -245,7 +246,7 @@ class _CompareTab:
             words.side_title("B", b),
             shown(two),
             gr.Dataframe(value=slices, visible=True),
-            drawn(self._shadowed(a, b, words_of(request))),
+            drawn(self._shadowed(a, b, say)),
             gr.Row(visible=False),
             drawn(None),
             None,

@@ -92,5 +92,5 @@ class ManyQueries:
         except OWN_ERRORS as error:
             return say.said(f"**{escaped(error)}**"), gr.Dataframe(visible=False)
         line = say.said(words.many_line(compared, only_changed=only_changed))
-        rows = words.many_rows(compared)
+        rows = words.many_rows(compared, say)
         return line, gr.Dataframe(value=filled(words.MANY_HEADERS, rows, say), visible=bool(rows))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from app.comparison import ManyCompared
 from app.feedback import Votes
 from app.search import Answer, CompareAnswer
-from app.ui import words
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
-from app.ui.wording import Words, escaped, overlap_line, thumbnail_url
+from app.ui.wording import Captions, escaped, overlap_line, thumbnail_url
+from app.ui.words import ENGLISH, Words
 
 HINT = (
     "## Ask two releases the same\n\n"
@@ -41,12 +41,12 @@ def status_line(compared: CompareAnswer) -> str:
     return f"{overlap_line(compared)} · A {_milliseconds(compared.a)} ms · B {_milliseconds(compared.b)} ms"
 
 
-def blind_pictures(answer: Answer, words: Words, base: str) -> list[Picture]:
+def blind_pictures(answer: Answer, captions: Captions, base: str) -> list[Picture]:
     """Returns a grid whose notes give nothing away but places."""
     return [
         Picture(
             thumbnail_url(base, hit.image_id),
-            words.get(hit.image_id, "A picture without a caption"),
+            captions.get(hit.image_id, "A picture without a caption"),
             str(hit.rank),
         )
         for hit in answer.hits
@@ -85,25 +85,25 @@ def votes_line(counted: Votes) -> str:
     )
 
 
-def votes_view(counted: Votes, say: words.Words = words.ENGLISH) -> Markup:
+def votes_view(counted: Votes, say: Words = ENGLISH) -> Markup:
     """Returns the sentence with the interval drawn above it."""
     return tag("div", interval_plot(counted, say) or [], tag("p", say.said(votes_line(counted))))
 
 
-def interval_plot(counted: Votes, say: words.Words = words.ENGLISH) -> Markup | None:
+def interval_plot(counted: Votes, say: Words = ENGLISH) -> Markup | None:
     """Draws the share for the later release on a scale from 0 to 100 %; None when nobody preferred one."""
     if counted.share_b is None or counted.low is None or counted.high is None:
         return None
     return _interval(counted.share_b, counted.low, counted.high, say.said(votes_line(counted)))
 
 
-def many_rows(compared: ManyCompared) -> list[list[str]]:
+def many_rows(compared: ManyCompared, say: Words = ENGLISH) -> list[list[str]]:
     """Returns a row for each query that was asked."""
     rows = []
     for one in compared.asked:
         change = one.change
         if change is None:
-            rows.append([_short(one.query), str(one.error), *["–"] * 6])
+            rows.append([_short(one.query), say.said(str(one.error)), *["–"] * 6])
             continue
         rows.append(
             [
@@ -111,7 +111,7 @@ def many_rows(compared: ManyCompared) -> list[list[str]]:
                 change.read_a,
                 change.read_b,
                 f"{100 * change.overlap:.0f} %",
-                "the same" if change.same_first else "another",
+                say.said("the same" if change.same_first else "another"),
                 f"{change.moved:.1f}",
                 f"{1000 * change.seconds_a:.0f}",
                 f"{1000 * change.seconds_b:.0f}",

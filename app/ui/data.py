@@ -132,7 +132,7 @@ class _DataTab:
         said = data_words.overview(
             chunks, len(workspace.catalog.gallery_ids()), len(inventory.waiting(workspace)), total
         )
-        rows = data_words.chunk_rows(chunks, self._taught())
+        rows = data_words.chunk_rows(chunks, self._taught(), say)
         return say.said(said), filled(data_words.CHUNK_HEADERS, rows, say)
 
     def _taught(self) -> tuple[str, ...]:
@@ -228,7 +228,7 @@ class _DataTab:
         return (
             first,
             words_of(request).said(data_words.things_line(total, first, len(found))),
-            data_words.things_view(found, wording.base_address(*base_of(request))),
+            data_words.things_view(found, wording.base_address(*base_of(request)), words_of(request)),
             gr.Button(interactive=first > 0),
             gr.Button(interactive=first + len(found) < total),
         )

@@ -30,14 +30,16 @@ REMOVE_HELP = (
 )
 
 
-def chunk_rows(chunks: Sequence[ChunkRecord], taught: Collection[str]) -> list[list[str]]:
+def chunk_rows(
+    chunks: Sequence[ChunkRecord], taught: Collection[str], say: Words = ENGLISH
+) -> list[list[str]]:
     """Returns the table of chunks, a row each, in the given order; `taught` by what is live."""
     return [
         [
             chunk.id,
             chunk.name,
-            chunk.standing + (", measures" if chunk.measures else ""),
-            "● live" if chunk.id in taught else "",
+            say.said(chunk.standing) + (f", {say.said('measures')}" if chunk.measures else ""),
+            f"● {say.said('live')}" if chunk.id in taught else "",
             str(chunk.pairs),
             str(chunk.images),
             _counts(chunk.languages),
@@ -121,15 +123,15 @@ def things_line(total: int, first: int, shown: int) -> str:
     )
 
 
-def things_view(things: Sequence[OneThing], base: str) -> str:
+def things_view(things: Sequence[OneThing], base: str, say: Words = ENGLISH) -> str:
     """Returns a card for each thing with its first pictures."""
     return "\n".join(
         "- "
         + " ".join(
-            f"![picture {n} of {len(one.images)}]({thumbnail_url(base, image_id)})"
+            f"![{say.said(f'picture {n} of {len(one.images)}')}]({thumbnail_url(base, image_id)})"
             for n, image_id in enumerate(one.images[:_PICTURES], start=1)
         )
-        + f"  \n  {len(one.images)} pictures · `{one.images[0][:12]}`"
+        + f"  \n  {say('pictures', count=len(one.images))} · `{one.images[0][:12]}`"
         for one in things
     )
 

@@ -98,10 +98,10 @@ class DecideStep:
             self._outcome(job, judged.release, say),
         )
 
-    def past(self) -> gr.Dropdown:
+    def past(self, say: Words) -> gr.Dropdown:
         """Returns the menu of updates that were judged, newest first."""
         past = past_updates(self.serving.workspace.catalog)
-        return gr.Dropdown(choices=[(update_words.past_label(job), job.id) for job in past])
+        return gr.Dropdown(choices=[(update_words.past_label(job, say), job.id) for job in past])
 
     def _read_past(self, job_id: str | None, request: gr.Request) -> Outputs:
         nothing: Sequence[Any] = [gr.skip()] * (1 + len(self.components))

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import gradio as gr
 
+from app.ui.words import ENGLISH, Words
+
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _SPACE = re.compile(r"\s+")
 
@@ -45,17 +47,20 @@ def tag(name: str, *inside: object, **attributes: Attribute) -> Markup:
     return Markup(opening if name in _VOID else f"{opening}{_joined(inside)}</{name}>")
 
 
-def framed_table(header: Sequence[str | Markup], rows: Sequence[Markup], *, kind: str = "") -> Markup:
+def framed_table(
+    header: Sequence[str | Markup], rows: Sequence[Markup], *, kind: str = "", say: Words = ENGLISH
+) -> Markup:
     """Returns a table that scrolls by itself where it is too wide.
 
     Args:
         header: of its columns; one without a word heads nothing.
         rows: `tr` elements.
         kind: a class of the style sheet.
+        say: the words, for readers who do not see it.
     """
     head = [tag("th", one, scope="col") if one else tag("td") for one in header]
     table = tag("table", tag("thead", tag("tr", head)), tag("tbody", list(rows)), class_=kind or None)
-    return tag("div", table, class_="scrolls", tabindex=0, role="group", aria_label="A table")
+    return tag("div", table, class_="scrolls", tabindex=0, role="group", aria_label=say.said("A table"))
 
 
 def drawing(elem_id: str, kind: str = "", *, visible: bool = False) -> gr.Markdown:

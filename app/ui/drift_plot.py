@@ -21,15 +21,16 @@ ROWS = (
 
 def drift_view(found: ReleaseDrift, say: Words = ENGLISH) -> Markup:
     """Draws how angles are spread, a row of bars each, with the figures beside."""
+    languages = ", ".join(named(one, say) for one in found.languages)
     said = (
-        f"{found.pairs} held-out pairs in {', '.join(map(named, found.languages))}, as {found.before} and "
-        f"{found.after} see them. When both towers turn by the same rotation, only RAM shows it and no search changes; "
+        f"{found.pairs} held-out pairs in {languages}, as {found.before} and {found.after} see them. "
+        "When both towers turn by the same rotation, only RAM shows it and no search changes; "
         "ImAM shows what search feels."
     )
     rows = [_drift_row(say.header(title), getattr(found.drift, name), say) for title, name in ROWS]
     return tag(
         "div",
-        framed_table([say.header(one) for one in HEADERS], rows),
+        framed_table([say.header(one) for one in HEADERS], rows, say=say),
         tag("p", say.said(said)),
     )
 

@@ -9,7 +9,7 @@ from app.proposal import Proposal, ProposedPair
 from app.ui.compare_words import votes_view as one_votes_view
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
-from app.ui.language_names import english_name
+from app.ui.language_names import english_name, name_in
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from ingest.feedback import FeedbackRecord
@@ -47,7 +47,7 @@ def rows(records: Sequence[FeedbackRecord], say: Words = ENGLISH) -> list[list[s
             say.said(_SAID[one.verdict]),
             one.query,
             one.language,
-            f"{one.release} or {one.other}" if one.other else one.release,
+            say("or").join(filter(None, (one.release, one.other))),
         ]
         for one in records[:SHOWN_ROWS]
     ]
@@ -151,7 +151,8 @@ def pair_label(pair: ProposedPair, number: int, say: Words = ENGLISH) -> str:
     people = f"{pair.up} 👍" if pair.up else say.said("canary")
     against = f", {pair.down} 👎" if pair.down else ""
     return (
-        f"{number} · {pair.text} · {english_name(pair.language)} · {people}{against} · {say.said(pair.split)}"
+        f"{number} · {pair.text} · {name_in(pair.language, say.language)} · {people}{against} · "
+        f"{say.said(pair.split)}"
     )
 
 

@@ -40,6 +40,11 @@ def english_name(tag: str) -> str:
     return _named(tag, _OWN_NAMES | _IN_ENGLISH)
 
 
+def name_in(tag: str, spoken: str) -> str:
+    """Returns what readers of a language call another: by its English name in English, else by its own."""
+    return english_name(tag) if spoken == "en" else own_name(tag)
+
+
 def _named(tag: str, names: dict[str, str]) -> str:
     primary, _, rest = tag.partition("-")
     if primary not in names:

@@ -8,12 +8,11 @@ from app.gate_words import MARKS, VERDICTS
 from app.releases.lineage import Node, Period
 from app.ui.drawn import Markup
 from app.ui.plot import circle, in_both_widths, path, short, text
-from app.ui.wording import moment
+from app.ui.wording import REASONS, moment
 from app.ui.words import ENGLISH, Words
 
 MOST_NODES = 40
 _ROW, _LANE, _RADIUS = 46, 18, 6
-_REASONS = {"init": "made", "promote": "promoted", "rollback": "gone back to", "ingest": "pictures added"}
 
 
 def lineage_view(nodes: Sequence[Node], say: Words = ENGLISH) -> str:
@@ -42,7 +41,7 @@ def live_words(periods: Sequence[Period], *, is_live: bool, say: Words = ENGLISH
         else f"live {moment(last.since)} to {moment(last.until)}"
     )
     times = f" ({say.said(f'{len(periods)} times')})" if len(periods) > 1 else ""
-    made = f"{_REASONS.get(last.reason, last.reason)} by {last.by}"
+    made = f"{REASONS.get(last.reason, last.reason)} by {last.by}"
     why = f": {last.why}" if last.why else ""
     return f"{say.said(when)}{times} · {say.said(made)}{why}"
 

@@ -16,6 +16,7 @@ from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.drawn import drawing, drawn
 from app.ui.drift import Drift
+from app.ui.words import Words, words_of
 
 Outputs = tuple[Any, ...]
 
@@ -79,8 +80,8 @@ class _QualityTab:
             "concurrency_limit": 1,
         }
         tables = [self.said, self.recall, self.trend, self.summary, self.change]
-        rest = [self.advice, self.asked, self.coverage, self.before, self.after]
         chosen = [self.metric, self.view]
+        rest = [self.advice, self.asked, self.coverage, self.before, self.after, *chosen]
         tab.select(self._everything, chosen, [*tables, *rest], **private)
         for menu in chosen:
             menu.input(self._tables, chosen, tables, **private)
@@ -88,54 +89,58 @@ class _QualityTab:
         self.drift.connect(self.before, self.after)
 
     def _everything(self, metric: str, view: str, request: gr.Request) -> Outputs:
-        tables = self._tables(metric, view, request)
+        say, tables = words_of(request), self._tables(metric, view, request)
+        menus = [gr.Dropdown(words.menu(choices, say)) for choices in (words.METRICS, words.VIEWS)]
         try:
             self.access.admin(request)
             workspace, live = self.serving.workspace, self.serving.live()
             asked = asked_languages(workspace.catalog, live.languages if live else ())
-            advice = words.advice_line(asked)
+            advice = words.advice_line(asked, say)
             return (
                 *tables,
                 gr.Markdown(advice, visible=bool(advice)),
-                drawn(plots.asked_table(asked)),
-                drawn(plots.coverage_table(coverage(workspace))),
-                *self._menus(),
+                drawn(plots.asked_table(asked, say)),
+                drawn(plots.coverage_table(coverage(workspace), say)),
+                *self._releases(say),
+                *menus,
             )
         except OWN_ERRORS:
-            return *tables, gr.Markdown(visible=False), drawn(None), drawn(None), gr.skip(), gr.skip()
+            nothing = gr.Markdown(visible=False), drawn(None), drawn(None), gr.skip(), gr.skip()
+            return *tables, *nothing, *menus
 
-    def _menus(self) -> Outputs:
+    def _releases(self, say: Words) -> Outputs:
         live, records = self.serving.live_id(), self.serving.releases()
-        choices = [(wording.release_label(record, live), record.id) for record in records]
+        choices = [(wording.release_label(record, live, say), record.id) for record in records]
         current = next((record for record in records if record.id == live), None)
         others = [record for record in records if current is None or record.version != current.version]
         before = others[0].id if others else live
         return gr.Dropdown(choices=choices, value=before), gr.Dropdown(choices=choices, value=live)
 
     def _tables(self, metric: str, view: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             self.access.admin(request)
             table = quality_table(self.serving.workspace, metric=metric, view=view)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", drawn(None), drawn(None), "", drawn(None)
+            return say.said(f"**{wording.escaped(error)}**"), drawn(None), drawn(None), "", drawn(None)
         if not table.lines:
-            return words.NOT_MEASURED, drawn(None), drawn(None), "", drawn(None)
+            return say.said(words.NOT_MEASURED), drawn(None), drawn(None), "", drawn(None)
         return (
-            words.MEASURED_THEN,
-            drawn(plots.recall_table(table)),
-            drawn(plots.trend_plot(table)),
-            words.summary_line(table),
-            drawn(plots.change_table(table)),
+            say.said(words.MEASURED_THEN),
+            drawn(plots.recall_table(table, say)),
+            drawn(plots.trend_plot(table, say)),
+            words.summary_line(table, say),
+            drawn(plots.change_table(table, say)),
         )
 
     def _moves(self, picked: str, view: str, request: gr.Request) -> Outputs:
-        parts = picked.split("#")[0].split(words.BETWEEN)
+        say, parts = words_of(request), picked.split("#")[0].split(words.BETWEEN)
         try:
             self.access.admin(request)
             if len(parts) != len(words.PICKED):
-                return words.ASK_LOST, gr.Markdown(visible=False)
+                return say.said(words.ASK_LOST), gr.Markdown(visible=False)
             moves = slice_moves(self.serving.workspace, *parts, view=view)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", gr.Markdown(visible=False)
-        cards = words.moves_view(moves, wording.base_address(*base_of(request)))
-        return words.moves_title(moves), gr.Markdown(cards, visible=True)
+            return say.said(f"**{wording.escaped(error)}**"), gr.Markdown(visible=False)
+        cards = words.moves_view(moves, wording.base_address(*base_of(request)), say)
+        return words.moves_title(moves, say), gr.Markdown(cards, visible=True)

@@ -9,22 +9,29 @@ from app.languages import UNDETERMINED
 from app.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import BETWEEN, named
+from app.ui.words import ENGLISH, Words
 from model_updates.gate.report import points
 
+ASKED_HEADERS = ("language", "queries", "", "share", "probably nothing found", "learned")
+COVERAGE_HEADERS = (
+    "slice", "learned", "to learn", "to choose", "held out", "measured things", "enough to decide",
+)  # fmt: skip
+SLICE = "slice"
+"""Heads the rows of a matrix."""
 COLUMNS_SHOWN = 12
 _LINES = 8  # as many as there are colours
 _Cell = Callable[[Measure], tuple[str, float, str]]
 
 
-def asked_table(asked: Sequence[AskedLanguage]) -> Markup:
+def asked_table(asked: Sequence[AskedLanguage], say: Words = ENGLISH) -> Markup:
     """Returns how often each language was asked for."""
     if not asked:
-        return tag("p", f"Nobody has asked anything in the last {WINDOW_DAYS} days.")
+        return tag("p", say.said(f"Nobody has asked anything in the last {WINDOW_DAYS} days."))
     most = max(one.queries for one in asked)
     rows = [
         tag(
             "tr",
-            tag("th", named(one.language), scope="row"),
+            tag("th", named(one.language, say), scope="row"),
             tag("td", one.queries),
             tag(
                 "td",
@@ -33,29 +40,29 @@ def asked_table(asked: Sequence[AskedLanguage]) -> Markup:
             ),
             tag("td", f"{100 * one.share:.0f} %"),
             tag("td", one.unanswered),
-            tag("td", "yes" if one.is_learned else "–" if one.language == UNDETERMINED else "no"),
+            tag("td", "–" if one.language == UNDETERMINED else _yes(one.is_learned, say)),
         )
         for one in asked
     ]
-    header = ("language", "queries", "", "share", "probably nothing found", "learned")
     said = (
         f"Queries of the last {WINDOW_DAYS} days by the language they look like. Only counts are kept, never what was "
         "asked; a query of two words may look like another language."
     )
-    return tag("div", framed_table(header, rows), tag("p", said))
+    header = [one and say.header(one) for one in ASKED_HEADERS]
+    return tag("div", framed_table(header, rows, say=say), tag("p", say.said(said)))
 
 
-def recall_table(table: QualityTable) -> Markup:
+def recall_table(table: QualityTable, say: Words = ENGLISH) -> Markup:
     """Returns recall of each slice under each version, coloured by how much is found."""
-    return _matrix(table, lambda one: (f"{one.recall:.1f}", one.recall / 100, "found"))
+    return _matrix(table, lambda one: (f"{one.recall:.1f}", one.recall / 100, "found"), say)
 
 
-def change_table(table: QualityTable) -> Markup:
+def change_table(table: QualityTable, say: Words = ENGLISH) -> Markup:
     """Returns what each version lost or won against the best before it; each cell is a button."""
-    return _matrix(table, _changed, is_pressed=True)
+    return _matrix(table, lambda one: _changed(one, say), say, is_pressed=True)
 
 
-def trend_plot(table: QualityTable) -> Markup | None:
+def trend_plot(table: QualityTable, say: Words = ENGLISH) -> Markup | None:
     """Draws recall of each language over the versions; None with less than two."""
     columns = table.columns[-COLUMNS_SHOWN:]
     trends = _by_language(table, len(columns))
@@ -68,7 +75,7 @@ def trend_plot(table: QualityTable) -> Markup | None:
         across = left + place * (width - left - right) / (len(columns) - 1)
         return round(across, 1), round(height - bottom - value / 100 * (height - top - bottom), 1)
 
-    parts = [tag("title", f"Recall by language over {len(columns)} versions, in percent")]
+    parts = [tag("title", say.said(f"Recall by language over {len(columns)} versions, in percent"))]
     for mark in (0, 25, 50, 75, 100):
         y = at(0, mark)[1]
         parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, class_="axis faint"))
@@ -83,38 +90,37 @@ def trend_plot(table: QualityTable) -> Markup | None:
         way = " ".join(f"{x},{y}" for x, y in spots)
         parts.append(tag("polyline", points=way, class_=f"trend colour-{number}"))
         parts += [tag("circle", cx=x, cy=y, r=3, class_=f"dot colour-{number}") for x, y in spots]
-        words = f"{named(language)} {values[-1][1]:.0f}"
+        words = f"{named(language, say)} {values[-1][1]:.0f}"
         parts.append(
             tag("text", words, x=width - right + 10, y=end + 4, class_=f"label name colour-{number}")
         )
     more = (
-        f"The first {_LINES} of {len(trends)} languages are drawn; the table has all."
+        say.said(f"The first {_LINES} of {len(trends)} languages are drawn; the table has all.")
         if len(trends) > _LINES
         else ""
     )
     svg = tag("svg", parts, viewBox=f"0 0 {width} {height}", role="img", class_="plot wide-plot")
-    frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label="A plot")
+    frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label=say.said("A plot"))
     return tag("div", frame, tag("p", more) if more else [])
 
 
-def coverage_table(found: Sequence[Coverage]) -> Markup:
+def coverage_table(found: Sequence[Coverage], say: Words = ENGLISH) -> Markup:
     """Returns what there is to learn from and to measure by."""
     rows = [
         tag(
             "tr",
             tag("th", f"{one.language}/{one.domain}", scope="row"),
-            tag("td", "yes" if one.is_learned else "no"),
+            tag("td", _yes(one.is_learned, say)),
             *(tag("td", f"{count:,}") for count in (one.train, one.validation, one.held_out)),
             tag("td", "–" if one.images is None else f"{one.images:,}"),
-            tag("td", _enough(one)),
+            tag("td", say.said(_enough(one))),
         )
         for one in found
     ]
-    header = ("slice", "learned", "to learn", "to choose", "held out", "measured things", "enough to decide")
-    return framed_table(header, rows)
+    return framed_table([say.header(one) for one in COVERAGE_HEADERS], rows, say=say)
 
 
-def _matrix(table: QualityTable, cell: _Cell, *, is_pressed: bool = False) -> Markup:
+def _matrix(table: QualityTable, cell: _Cell, say: Words, *, is_pressed: bool = False) -> Markup:
     hidden = max(0, len(table.columns) - COLUMNS_SHOWN)
     columns = table.columns[hidden:]
     rows = [
@@ -122,44 +128,44 @@ def _matrix(table: QualityTable, cell: _Cell, *, is_pressed: bool = False) -> Ma
             "tr",
             tag("th", f"{line.language}/{line.domain}", scope="row"),
             *(
-                _filled(line, one, column, cell, is_pressed=is_pressed)
+                _filled(line, one, column, cell, say, is_pressed=is_pressed)
                 for one, column in zip(line.measures[hidden:], columns, strict=True)
             ),
         )
         for line in table.lines
     ]
-    header = ["slice", *(_column(column) for column in columns)]
-    earlier = f"The {hidden} oldest versions are left out here; REST has them." if hidden else ""
-    return tag("div", framed_table(header, rows, kind="heat"), tag("p", earlier) if earlier else [])
+    header = [say.header(SLICE), *(_column(column, say) for column in columns)]
+    earlier = say.said(f"The {hidden} oldest versions are left out here; REST has them.")
+    return tag("div", framed_table(header, rows, kind="heat", say=say), tag("p", earlier) if hidden else [])
 
 
 def _filled(
-    line: SliceLine, one: Measure | None, column: VersionColumn, cell: _Cell, *, is_pressed: bool
+    line: SliceLine, one: Measure | None, column: VersionColumn, cell: _Cell, say: Words, *, is_pressed: bool
 ) -> Markup:
     if one is None:
         return tag("td", "–", class_="none")
     words, strength, kind = cell(one)
     style = f"--strength:{max(0.0, min(1.0, strength)):.2f}"
-    about = f"{line.language}/{line.domain} in {column.release}: {words}, {one.captions} captions"
+    captions = say.said(f"{one.captions} captions")
+    about = f"{line.language}/{line.domain} · {column.release}: {words} · {captions}"
     if not is_pressed or not one.best:
         return tag("td", words, class_=f"cell {kind}", style=style, title=about)
     picked = BETWEEN.join((line.language, line.domain, one.best, column.release))
-    button = tag(
-        "button", words, type="button", data_pick=picked, aria_label=f"{about}. Show captions that moved."
-    )
+    about = f"{about}. {say.said('Show captions that moved.')}"
+    button = tag("button", words, type="button", data_pick=picked, aria_label=about)
     return tag("td", button, class_=f"cell {kind}", style=style)
 
 
-def _changed(one: Measure) -> tuple[str, float, str]:
+def _changed(one: Measure, say: Words) -> tuple[str, float, str]:
     if one.change is None:
-        return "first", 0.0, "none"
+        return say.said("first"), 0.0, "none"
     strength = min(1.0, abs(one.change) / 20)  # 20 points are as red, or green, as it gets
     return points(one.change), strength, "lost" if one.change < 0 else "found"
 
 
-def _column(column: VersionColumn) -> Markup:
+def _column(column: VersionColumn, say: Words) -> Markup:
     state = "live" if column.is_live else "" if column.was_live else "never live"
-    small = " · ".join(part for part in (column.strategy or "base", state) if part)
+    small = " · ".join(filter(None, (column.strategy or say.said("base"), state and say.said(state))))
     return tag("span", column.release, tag("br"), tag("small", small))
 
 
@@ -186,6 +192,10 @@ def _apart(heights: Sequence[float], least: float) -> list[float]:
         placed[after] = max(placed[after], placed[before] + least)
     over = max(placed, default=0.0) - 236
     return [height - over for height in placed] if over > 0 else placed
+
+
+def _yes(is_so: bool, say: Words) -> str:
+    return say.said("yes" if is_so else "no")
 
 
 def _enough(one: Coverage) -> str:

@@ -123,7 +123,7 @@ class _ReleasesTab:
     def _listed(self, say: Words) -> dict[str, Any]:
         there = shadow.active(self.serving.workspace)
         live = self.serving.live_id()
-        rows = wording.release_rows(self.serving.releases(), live, there.release if there else "")
+        rows = wording.release_rows(self.serving.releases(), live, there.release if there else "", say)
         return filled(wording.RELEASE_HEADERS, rows, say)
 
     def _listed_again(self, request: gr.Request) -> Any:
@@ -138,7 +138,7 @@ class _ReleasesTab:
         try:
             self.access.admin(request)
             live = self.serving.live_id()
-            choices = [(wording.release_label(one, live), one.id) for one in self.serving.releases()]
+            choices = [(wording.release_label(one, live, say), one.id) for one in self.serving.releases()]
             return *self._rows(say), *self.two.menus(choices)
         except OWN_ERRORS:
             nothing = gr.Button(visible=False)
@@ -149,7 +149,7 @@ class _ReleasesTab:
         drawn = lineage_view(self.serving.lineage(), say)
         standing = pinned(self.serving.workspace)
         held = "" if standing is None else f"{release_word_line(standing, say)} {say.said(_PINNED)}\n\n"
-        history = wording.history_rows(self.serving.workspace.releases.history())
+        history = wording.history_rows(self.serving.workspace.releases.history(), say)
         return (
             gr.Markdown(held + drawn, visible=bool(drawn)),
             self._listed(say),

@@ -12,7 +12,7 @@ from app.search import AUTO
 from app.ui import wording
 from app.ui.address import address_of
 from app.ui.asking import Asked
-from app.ui.language_names import english_name, own_name
+from app.ui.language_names import name_in
 from app.ui.wording import escaped
 from app.ui.words import BASE, ENGLISH, TABLES, Words
 from ingest.pair import Caption
@@ -74,7 +74,7 @@ def notes(answer: QueryAnswer, say: Words) -> str:
     if not answer.unlearned:
         return say.said(escaped(answer.note))
     unknown = answer.unlearned == UNDETERMINED
-    name = _name(answer.unlearned, say)
+    name = name_in(answer.unlearned, say.language)
     first = say("unlearned_unknown") if unknown else say("unlearned", language=f"**{escaped(name)}**")
     return f"{first} {say('what_helps')}"
 
@@ -146,9 +146,5 @@ def _reading(answer: QueryAnswer, release: ReleaseRecord, say: Words) -> str:
 
 
 def _with_badge(tag: str, release: ReleaseRecord, say: Words) -> str:
-    badge = wording.recall_badge(release, tag)
-    return f"{_name(tag, say)}, {badge}" if badge else _name(tag, say)
-
-
-def _name(tag: str, say: Words) -> str:
-    return english_name(tag) if say.language == BASE else own_name(tag)
+    badge, name = wording.recall_badge(release, tag), name_in(tag, say.language)
+    return f"{name}, {badge}" if badge else name

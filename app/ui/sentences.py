@@ -22,6 +22,7 @@ _APART = ("; ", " · ")
 _END = re.compile(r"[.!?] ")
 _CELLS = re.compile(r"( ?\| ?|<br>)")
 _BOLD = "**"
+_AS_WRITTEN = {"name", "query", "domain"}  # places of what people called something or asked for
 # Around a value in a language from right to left: it keeps its own direction, and the words around it theirs.
 _ISOLATE, _ISOLATED = "\u2068", "\u2069"
 
@@ -99,7 +100,8 @@ class Sentences:
             found = values[place[1]]
             if translated.count("`", 0, place.start()) % 2:  # in code, where a backslash is one to be read
                 return found if "`" in found else found.replace("\\", "")
-            said = self._line(found, depth + 1) if depth < _DEEPEST else found
+            is_ours = place[1] not in _AS_WRITTEN and depth < _DEEPEST
+            said = self._line(found, depth + 1) if is_ours else found
             return said if place[1] == "why" else f"{before}{said}{after}"
 
         return _PLACE.sub(value, translated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.shadow_report import ShadowLine, ShadowReport
 from app.shadow_words import HEADERS, line_cells, shadow_sentences
 from app.ui.drawn import Markup, framed_table, tag
-from app.ui.language_names import english_name
+from app.ui.language_names import name_in
 from app.ui.words import ENGLISH, Words
 
 _BAR = 3  # the column before which the bar stands
@@ -16,13 +16,13 @@ def shadow_view(told: ShadowReport, say: Words = ENGLISH) -> Markup:
     lines = [*told.languages, *([told.total] if told.total and len(told.languages) > 1 else [])]
     headers = [say.said(one) for one in HEADERS]
     header = (*headers[:_BAR], "", *headers[_BAR:])
-    table = [framed_table(header, [_row(line, say) for line in lines])] if lines else []
+    table = [framed_table(header, [_row(line, say) for line in lines], say=say)] if lines else []
     said = [tag("p", say.said(one)) for one in shadow_sentences(told)]
     return tag("div", tag("h2", say.said("In the shadow")), said, table)
 
 
 def _row(line: ShadowLine, say: Words) -> Markup:
-    first, *cells = [say.said(cell) for cell in line_cells(line, english_name)]
+    first, *cells = [say.said(cell) for cell in line_cells(line, lambda tag: name_in(tag, say.language))]
     bar = tag("span", " ", class_="amount", style=f"width:{line.overlap:.0f}%")
     return tag(
         "tr",

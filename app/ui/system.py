@@ -42,7 +42,7 @@ class _SystemTab:
         self.chosen = gr.State("")
         with gr.Row(elem_classes="beside"):
             self.line = gr.Markdown(
-                "Nobody has looked yet.", elem_id="doctor-said", elem_classes="status", latex_delimiters=[]
+                system_words.NOBODY, elem_id="doctor-said", elem_classes="status", latex_delimiters=[]
             )
             self.look = gr.Button("Examine", variant="primary", scale=0, min_width=140, elem_id="examine")
             self.quick = gr.Button("Examine quickly", scale=0, min_width=220, elem_id="examine-quick")
@@ -90,10 +90,11 @@ class _SystemTab:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", *([gr.skip()] * 7)
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 7)
         lines = logs.last_lines(logs.log_file(self.serving.settings.home), _LOG_LINES)
-        settings = system_words.settings_view(described(self.serving.settings))
-        return *self._doctor(words_of(request)), "\n".join(reversed(lines)), drawn(settings)
+        say = words_of(request)
+        settings = system_words.settings_view(described(self.serving.settings), say)
+        return *self._doctor(say), "\n".join(reversed(lines)), drawn(settings)
 
     def _examine_all(self, request: gr.Request) -> Outputs:
         return self._examine(request, every_byte=True)
@@ -105,14 +106,14 @@ class _SystemTab:
         try:
             self.serving.work.examine(every_byte=every_byte, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", *([gr.skip()] * 5)
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 5)
         return self._doctor(words_of(request))
 
     def _watch(self, request: gr.Request) -> Outputs:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**", *([gr.skip()] * 5)
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 5)
         return self._doctor(words_of(request))
 
     def _doctor(self, say: Words) -> Outputs:
@@ -122,12 +123,12 @@ class _SystemTab:
         done = next((job for job in looks if job.state == "succeeded"), None)
         is_looking = bool(looks) and looks[0].state not in FINAL_STATES
         return (
-            system_words.examination_line(looks[0] if looks else None),
-            drawn(system_words.examination_view(done.result) if done else None),
+            system_words.examination_line(looks[0] if looks else None, say),
+            drawn(system_words.examination_view(done.result, say) if done else None),
             gr.Button(interactive=not is_looking),
             gr.Button(interactive=not is_looking),
             gr.Timer(active=is_looking),
-            filled(system_words.JOB_HEADERS, system_words.job_rows(jobs), say),
+            filled(system_words.JOB_HEADERS, system_words.job_rows(jobs, say), say),
         )
 
     def _newest(self) -> list[JobRecord]:
@@ -138,17 +139,18 @@ class _SystemTab:
         return self._shown(str(values[row][0]), request)
 
     def _shown(self, job_id: str, request: gr.Request) -> Outputs:
+        say = words_of(request)
         try:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
             hidden = gr.Button(visible=False)
-            return "", gr.Column(visible=True), f"**{wording.escaped(error)}**", "", hidden, hidden
+            return "", gr.Column(visible=True), say.said(f"**{wording.escaped(error)}**"), "", hidden, hidden
         lines = logs.last_lines(home_log(self.serving.settings, job.id), _JOB_LINES)
         return (
             job.id,
             gr.Column(visible=True),
-            system_words.job_view(job),
+            system_words.job_view(job, say),
             gr.Textbox(value="\n".join(lines), visible=bool(lines)),
             gr.Button(visible=job.state in _ACTIVE),
             gr.Button(visible=job.state in _RESUMABLE),
@@ -162,13 +164,14 @@ class _SystemTab:
 
     def _do(self, act: Callable[[str], object], job_id: str, request: gr.Request) -> Outputs:
         """Does something with a job, and shows it as it is then."""
+        say = words_of(request)
         try:
             self.access.admin(request)
             act(job_id)
         except OWN_ERRORS as error:
-            return gr.skip(), gr.skip(), f"**{wording.escaped(error)}**", *([gr.skip()] * 4)
-        rows = system_words.job_rows(self._newest())
-        return *self._shown(job_id, request), filled(system_words.JOB_HEADERS, rows, words_of(request))
+            return gr.skip(), gr.skip(), say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 4)
+        rows = system_words.job_rows(self._newest(), say)
+        return *self._shown(job_id, request), filled(system_words.JOB_HEADERS, rows, say)
 
 
 def _log(label: str, elem_id: str, lines: int) -> gr.Textbox:

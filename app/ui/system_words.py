@@ -9,46 +9,56 @@ from typing import Any
 from app.settings import Described
 from app.ui.drawn import Markup, tag
 from app.ui.wording import escaped, moment
+from app.ui.words import ENGLISH, Words
 from ingest.records import JobRecord
 
 KINDS = {
     "update": "Update",
-    "ingest": "Upload",
+    "ingest": "Upload taken in",
     "gallery": "Gallery made whole",
     "removal": "Chunk removed",
+    "import": "Release taken in",
     "doctor": "Doctor",
 }
+NOBODY = "Nobody has looked yet."
 JOB_HEADERS = ["job", "what", "state", "begun (UTC)", "took", "by", "about"]
-_LEVELS = {"ok": "✓ fine", "warn": "! look", "error": "✗ broken"}
+FOUND_HEADERS = ("level", "looked at", "found")
+SETTING_HEADERS = ("setting", "here", "default", "means")
+ARGUMENTS = (
+    "chunk", "strategy", "seed", "promote", "why", "by", "source", "name", "held", "held why", "check", "every byte",
+)  # fmt: skip
+"""What jobs are told; other names, such as sha256, are the same in every language."""
+_LEVELS = {"ok": ("✓", "fine"), "warn": ("!", "look"), "error": ("✗", "broken")}
 _HOUR = 3600
 _MINUTE = 60
 
 
-def job_rows(jobs: Sequence[JobRecord]) -> list[list[str]]:
+def job_rows(jobs: Sequence[JobRecord], say: Words = ENGLISH) -> list[list[str]]:
     """Returns the table of jobs, a row each, in the given order."""
     return [
         [
             job.id,
-            KINDS.get(job.kind, job.kind),
-            job.state,
+            _kind(job, say),
+            say.said(job.state),
             moment(job.started or job.created),
-            took(job),
+            say.said(took(job)),
             str(job.arguments.get("by") or "–"),
-            job.error or said_of(job),
+            say.said(job.error) if job.error else said_of(job, say),
         ]
         for job in jobs
     ]
 
 
-def said_of(job: JobRecord) -> str:
-    """Says in a sentence how a job ended, or where it is."""
+def said_of(job: JobRecord, say: Words = ENGLISH) -> str:
+    """Says in a sentence how a job ended, or where it is; a person's reason as it was written."""
     if job.result.get("sentence"):
-        return str(job.result["sentence"])
+        return say.said(str(job.result["sentence"]))
     report = job.result.get("report")
     if report:
         counts = f"{report['new_pairs']} new pairs, {report['held']} held, {report['rejected']} rejected"
-        return f"{report['name']}: {counts}"
-    return str(job.progress.get("message") or job.arguments.get("why") or "")
+        return f"{report['name']}: {say.said(counts)}"
+    message = job.progress.get("message")
+    return say.said(str(message)) if message else str(job.arguments.get("why") or "")
 
 
 def took(job: JobRecord) -> str:
@@ -64,53 +74,53 @@ def took(job: JobRecord) -> str:
     return f"{seconds // _HOUR} h {seconds % _HOUR // _MINUTE} min"
 
 
-def job_view(job: JobRecord) -> str:
+def job_view(job: JobRecord, say: Words = ENGLISH) -> str:
     """Returns what is known of one job."""
-    lines = [f"## {KINDS.get(job.kind, escaped(job.kind))} `{escaped(job.id)}`: {escaped(job.state)}"]
+    lines = [f"## {escaped(_kind(job, say))} `{escaped(job.id)}`: {escaped(say.said(job.state))}"]
     if job.error:
-        lines.append(f"**{escaped(job.error)}**")
-    lines.append(escaped(said_of(job)))
+        lines.append(f"**{escaped(say.said(job.error))}**")
+    lines.append(escaped(said_of(job, say)))
     asked = [
-        f"- {escaped(name.replace('_', ' '))}: {escaped(value)}"
+        f"- {escaped(say.header(name.replace('_', ' ')))}: {_argument(value, say)}"
         for name, value in job.arguments.items()
         if value not in (None, "", {}, []) and not isinstance(value, dict)
     ]
     return "\n\n".join([*filter(None, lines), "\n".join(asked)])
 
 
-def examination_line(job: JobRecord | None) -> str:
+def examination_line(job: JobRecord | None, say: Words = ENGLISH) -> str:
     """Says when the doctor last looked, and what came of it."""
     if job is None:
-        return "Nobody has looked yet."
+        return say.said(NOBODY)
     if job.state != "succeeded":
         about = job.error or job.progress.get("message") or "waiting for its turn"
-        return f"Looking ({escaped(job.id)}, {escaped(job.state)}): {escaped(about)}"
+        return say.said(f"Looking ({escaped(job.id)}, {escaped(job.state)}): {escaped(about)}")
     how = "every byte" if job.arguments.get("every_byte", True) else "sizes only"
-    said = escaped(job.result["sentence"])
-    return f"**{said}** Looked at {moment(job.finished)} UTC ({how}, {took(job)})."
+    said = say.said(f"Looked at {moment(job.finished)} UTC ({how}, {took(job)}).")
+    return f"**{escaped(say.said(job.result['sentence']))}** {said}"
 
 
-def examination_view(result: Mapping[str, Any]) -> Markup:
+def examination_view(result: Mapping[str, Any], say: Words = ENGLISH) -> Markup:
     """Returns a table of what the doctor found, the worst first."""
     order = list(_LEVELS)
     found = sorted(result["found"], key=lambda one: -order.index(one["level"]))
     rows = [
         tag(
             "tr",
-            tag("td", _LEVELS[one["level"]], class_=f"level {one['level']}"),
-            tag("th", one["check"], scope="row"),
+            tag("td", _level(one["level"], say), class_=f"level {one['level']}"),
+            tag("th", say.said(one["check"]), scope="row"),
             tag(
                 "td",
-                tag("span", one["sentence"]),
-                tag("em", f" {one['advice']}") if one["advice"] else "",
+                tag("span", say.said(one["sentence"])),
+                tag("em", f" {say.said(one['advice'])}") if one["advice"] else "",
             ),
         )
         for one in found
     ]
-    return _table(("level", "looked at", "found"), rows)
+    return _table(FOUND_HEADERS, rows, say)
 
 
-def settings_view(settings: Sequence[Described]) -> Markup:
+def settings_view(settings: Sequence[Described], say: Words = ENGLISH) -> Markup:
     """Returns a table of all settings; what differs from the default is marked."""
     rows = []
     for one in settings:
@@ -121,13 +131,26 @@ def settings_view(settings: Sequence[Described]) -> Markup:
                 "tr",
                 tag("th", one.name, scope="row"),
                 tag("td", value),
-                tag("td", one.default if is_own else "the same"),
-                tag("td", one.says),
+                tag("td", one.default if is_own else say.said("the same")),
+                tag("td", say.said(one.says)),
             )
         )
-    return _table(("setting", "here", "default", "means"), rows)
+    return _table(SETTING_HEADERS, rows, say)
 
 
-def _table(header: Sequence[str], rows: Sequence[Markup]) -> Markup:
-    head = tag("tr", [tag("th", name, scope="col") for name in header])
+def _kind(job: JobRecord, say: Words) -> str:
+    return say.said(KINDS[job.kind]) if job.kind in KINDS else job.kind
+
+
+def _argument(value: object, say: Words) -> str:
+    return escaped(say.said("yes" if value else "no") if isinstance(value, bool) else value)
+
+
+def _level(level: str, say: Words) -> str:
+    mark, word = _LEVELS[level]
+    return f"{mark} {say.said(word)}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Markup], say: Words) -> Markup:
+    head = tag("tr", [tag("th", say.header(name), scope="col") for name in header])
     return tag("table", tag("thead", head), tag("tbody", list(rows)))

@@ -85,7 +85,7 @@ class TeachStep:
     def chosen(self, chunk_id: str, say: Words) -> Outputs:
         """Returns what the step shows of a chunk: the recommended strategy, explained."""
         name, _ = self.serving.recommended(chunk_id)
-        choices = strategy_words.menu(STRATEGIES, recommended=name)
+        choices = [(say.said(label), one) for label, one in strategy_words.menu(STRATEGIES, recommended=name)]
         explained, options = self._describe(chunk_id, name)
         return (
             gr.Dropdown(choices=choices, value=name),

@@ -8,10 +8,15 @@ import gradio as gr
 
 from app import difference_words
 from app.learning.difference import difference_between
+from app.releases.difference import Difference
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.wording import escaped
+from app.ui.words import ENGLISH, Words, words_of
 
+CHOOSE_TWO = "Choose two releases."
+MEASURED_BY = "Mean of R@1, R@5 and R@10 in percent, as each measured when it was made."
+_ALIGNED = ("---", "---", "---:", "---:", "---:")
 Outputs = tuple[Any, ...]
 
 
@@ -45,20 +50,28 @@ class TwoReleases:
         return gr.Dropdown(choices=choices, value=before), gr.Dropdown(choices=choices, value=newest)
 
     def _differ(self, a: str | None, b: str | None, request: gr.Request) -> gr.Markdown:
+        say = words_of(request)
         if not a or not b:
-            return gr.Markdown("Choose two releases first.", visible=True)
+            return gr.Markdown(say.said(CHOOSE_TWO), visible=True)
         try:
             self.access.admin(request)
             found = difference_between(self.serving.workspace, a, b)
         except OWN_ERRORS as error:
-            return gr.Markdown(f"**{escaped(error)}**", visible=True)
-        lines = [f"**A** {escaped(found.a)} · **B** {escaped(found.b)}"]
-        lines += ["\n".join(f"- {escaped(one)}" for one in difference_words.difference_sentences(found))]
-        rows = difference_words.slice_rows(found)
-        if rows:
-            header = f"| {' | '.join(difference_words.SLICE_HEADERS)} |\n|---|---|---:|---:|---:|"
-            table = "\n".join(f"| {' | '.join(map(escaped, row))} |" for row in rows)
-            lines.append(
-                f"{header}\n{table}\n\nMean of R@1, R@5 and R@10 in percent, as each measured when it was made."
-            )
-        return gr.Markdown("\n\n".join(lines), visible=True)
+            return gr.Markdown(say.said(f"**{escaped(error)}**"), visible=True)
+        return gr.Markdown(difference_view(found, say), visible=True)
+
+
+def difference_view(found: Difference, say: Words = ENGLISH) -> str:
+    """Returns what two releases differ in: sentences, and recall on every slice in both."""
+    said = difference_words.difference_sentences(found)
+    lines = [
+        f"**A** {escaped(found.a)} · **B** {escaped(found.b)}",
+        "\n".join(say.said(f"- {escaped(one)}") for one in said),
+    ]
+    rows = difference_words.slice_rows(found)
+    if rows:
+        header = [say.header(one) for one in difference_words.SLICE_HEADERS]
+        cells = [map(escaped, (name, say.said(view), *figures)) for name, view, *figures in rows]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in (header, _ALIGNED, *cells))
+        lines += [table, say.said(MEASURED_BY)]
+    return "\n\n".join(lines)

@@ -15,7 +15,8 @@ from app.ui.access import Access
 from app.ui.check import CheckStep
 from app.ui.decide import DECIDE, DecideStep
 from app.ui.running import RunView, is_over
-from app.ui.teach import TeachStep
+from app.ui.tables import filled
+from app.ui.teach import OPTION_HEADERS, TeachStep
 from app.ui.upload import UploadStep
 from app.ui.words import words_of
 
@@ -87,7 +88,7 @@ class _UpdateTab:
         blocks.load(
             self._resume,
             None,
-            [self.known, self.past, *watched, self.steps],
+            [self.known, self.past, self.teach.options, *watched, self.steps],
             queue=False,
             show_progress="hidden",
             **private,
@@ -144,20 +145,22 @@ class _UpdateTab:
             return *shown, *nothing
         self.serving.refresh()
         steps = gr.Walkthrough(selected=DECIDE)
-        return *shown, self.decide.past(), steps, *self.decide.shown(job, request)
+        return *shown, self.decide.past(words_of(request)), steps, *self.decide.shown(job, request)
 
     def _resume(self, request: gr.Request) -> Outputs:
         """Fills the menus, and finds an update that is still running, or was stopped and can go on."""
+        say = words_of(request)
+        options = filled(OPTION_HEADERS, [], say)
         try:
             self.access.admin(request)
             chunks = self.serving.workspace.catalog.chunks()
             job = self.run.open_job()
         except OWN_ERRORS:
-            return gr.Dropdown(), gr.Dropdown(), *self.run.nothing(), gr.skip(), gr.skip()
+            return gr.Dropdown(), gr.Dropdown(), options, *self.run.nothing(), gr.skip(), gr.skip()
         known = gr.Dropdown(
-            choices=[(update_words.chunk_label(chunk), chunk.id) for chunk in reversed(chunks)]
+            choices=[(update_words.chunk_label(chunk, say), chunk.id) for chunk in reversed(chunks)]
         )
-        menus = known, self.decide.past()
+        menus = known, self.decide.past(say), options
         if job is None:
             return *menus, *self.run.nothing(), gr.skip(), gr.skip()
         begin = gr.skip() if is_over(job) else gr.Button(interactive=False)

@@ -9,13 +9,14 @@ from app.forecast_words import duration
 from app.gate_words import VERDICTS
 from app.learning.forecast import seconds_left
 from app.ui.wording import escaped, moment
+from app.ui.words import ENGLISH, Words
 from ingest.records import ChunkRecord, JobRecord
 
 _BAR = 24
 
 
-def intake_view(report: Mapping[str, Any], images_embedded: int | None = None) -> tuple[str, list[list[str]]]:
-    """Returns the counts of an intake, and its held and rejected rows."""
+def intake_view(report: Mapping[str, Any], images_embedded: int | None = None) -> str:
+    """Returns the counts of an intake."""
     lines = [
         f"**{report['new_pairs']}** new pairs · **{report['new_images']}** new pictures · "
         f"{report['known_pairs']} known · **{report['held']}** held · **{report['rejected']}** rejected"
@@ -33,22 +34,31 @@ def intake_view(report: Mapping[str, Any], images_embedded: int | None = None) -
             f"{100 * report['english_share']:.0f} % of the pairs have an English caption beside them."
         )
     lines += [escaped(note) for note in report["notes"]]
-    rows = [
-        [row["outcome"], row["where"], row["code"], row["sentence"]]
-        for row in report["rows"]
-        if row["outcome"] != "accepted"
-    ]
-    return _paragraphs(lines), rows
-
-
-def chunk_label(chunk: ChunkRecord) -> str:
-    """Returns how a menu names a chunk."""
-    languages = ", ".join(chunk.languages) or "no captions"
-    standing = "" if chunk.standing == "new" else f" · {chunk.standing}"
-    return f"{chunk.id} · {chunk.name} · {chunk.pairs} pairs · {languages}{standing}"
+    return _paragraphs(lines)
 
 
 REPORT_HEADERS = ["outcome", "where", "reason", "what it means"]
+
+
+def report_rows(report: Mapping[str, Any], say: Words = ENGLISH) -> list[list[str]]:
+    """Returns the held and rejected rows of an intake."""
+    return [
+        [
+            say.said(row["outcome"]),
+            row["where"],
+            say.said(row["code"].replace("_", " ")),
+            say.said(row["sentence"]),
+        ]
+        for row in report["rows"]
+        if row["outcome"] != "accepted"
+    ]
+
+
+def chunk_label(chunk: ChunkRecord, say: Words = ENGLISH) -> str:
+    """Returns how a menu names a chunk."""
+    languages = ", ".join(chunk.languages) or say.said("no captions")
+    standing = "" if chunk.standing == "new" else f" · {say.said(chunk.standing)}"
+    return f"{chunk.id} · {chunk.name} · {say.said(f'{chunk.pairs} pairs')} · {languages}{standing}"
 
 
 def progress_view(state: str, progress: Mapping[str, Any]) -> str:
@@ -113,11 +123,17 @@ def outcome_line(result: Mapping[str, Any]) -> str:
     return f"What was live stays live · {float(result.get('seconds', 0)):.0f} s"
 
 
-def past_label(job: JobRecord) -> str:
+def past_label(job: JobRecord, say: Words = ENGLISH) -> str:
     """Returns how a menu names an update that was judged."""
     verdict = str(job.result.get("verdict") or job.result["gate"].get("verdict"))
-    what = f"{job.result.get('strategy') or 'an update'} on {job.arguments.get('chunk', '?')}"
-    return f"{job.id} · {VERDICTS.get(verdict, verdict)} · {what} · {moment(job.finished or job.created)}"
+    parts = (
+        job.id,
+        say.said(VERDICTS.get(verdict, verdict)),
+        job.result.get("strategy") or say.said("an update"),
+        job.arguments.get("chunk", "?"),
+        moment(job.finished or job.created),
+    )
+    return " · ".join(parts)
 
 
 def _paragraphs(lines: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from app.releases.store import ReleaseRecord
 from app.search import AUTO, Answer, CompareAnswer
 from app.ui.grid import Picture
 from app.ui.language_names import english_name, own_name
+from app.ui.words import ENGLISH, Words
 from ingest.pair import ImageId
 from model_updates.evaluation import View
 from model_updates.gate.report import points
@@ -45,30 +46,32 @@ def plain_languages(tags: Iterable[str]) -> list[tuple[str, str]]:
     return [(own_name(tag), tag) for tag in tags]
 
 
-Words = Mapping[ImageId, str]
+Captions = Mapping[ImageId, str]
 """A caption of each picture that has one."""
 
 
-def hit_pictures(found: Sequence[tuple[ImageId, float]], words: Words, base: str) -> list[Picture]:
+def hit_pictures(found: Sequence[tuple[ImageId, float]], captions: Captions, base: str) -> list[Picture]:
     """Returns the pictures that were found, with the score on each."""
-    return [_picture(image_id, f"{score:.3f}", words, base) for image_id, score in found]
+    return [_picture(image_id, f"{score:.3f}", captions, base) for image_id, score in found]
 
 
 def compared_pictures(
-    compared: CompareAnswer, words: Words, base: str
+    compared: CompareAnswer, captions: Captions, base: str
 ) -> tuple[list[Picture], list[Picture]]:
     """Returns both grids; each picture says its rank, and on the right how far it moved."""
     before = {hit.image_id: hit.rank for hit in compared.a.hits}
-    left = [_picture(hit.image_id, f"{hit.rank} · {hit.score:.3f}", words, base) for hit in compared.a.hits]
+    left = [
+        _picture(hit.image_id, f"{hit.rank} · {hit.score:.3f}", captions, base) for hit in compared.a.hits
+    ]
     right = [
-        _picture(hit.image_id, f"{hit.rank} {rank_move(before.get(hit.image_id), hit.rank)}", words, base)
+        _picture(hit.image_id, f"{hit.rank} {rank_move(before.get(hit.image_id), hit.rank)}", captions, base)
         for hit in compared.b.hits
     ]
     return left, right
 
 
-def _picture(image_id: ImageId, note: str, words: Words, base: str) -> Picture:
-    said = words.get(image_id, "A picture without a caption")
+def _picture(image_id: ImageId, note: str, captions: Captions, base: str) -> Picture:
+    said = captions.get(image_id, "A picture without a caption")
     return Picture(thumbnail_url(base, image_id), said, note)
 
 
@@ -88,7 +91,7 @@ def overlap_line(compared: CompareAnswer) -> str:
     return f"{line} · A {_reading(compared.a)} · B {_reading(compared.b)}"
 
 
-def compared_slices(a: ReleaseRecord, b: ReleaseRecord) -> list[list[str]]:
+def compared_slices(a: ReleaseRecord, b: ReleaseRecord, say: Words = ENGLISH) -> list[list[str]]:
     """Returns recall per slice in both releases and the difference, a row each."""
     first, second = (
         {(part.language, part.domain, part.view): part for part in record.manifest.slices}
@@ -100,7 +103,7 @@ def compared_slices(a: ReleaseRecord, b: ReleaseRecord) -> list[list[str]]:
         pair = first.get(key), second.get(key)
         counted = pair[1] or pair[0]
         cells = [cell for name in TEXT_RECALLS for cell in _both(pair, name)]
-        name = f"{language}/{domain}" + ("" if view == "own" else f" ({view})")
+        name = f"{language}/{domain}" + ("" if view == "own" else f" ({say.said(view)})")
         rows.append([name, str(counted.images) if counted else "–", *cells])
     return rows
 
@@ -115,22 +118,26 @@ COMPARED_HEADERS = ["slice", "images"] + [
 ]
 
 
-def release_rows(releases: Sequence[ReleaseRecord], live: str | None, shadow: str = "") -> list[list[str]]:
+def release_rows(
+    releases: Sequence[ReleaseRecord], live: str | None, shadow: str = "", say: Words = ENGLISH
+) -> list[list[str]]:
     """Returns the table of releases; one row each, in the given order.
 
     Args:
         releases: to list.
         live: id of the one that is.
         shadow: id of the one that is asked live queries in the shadow; empty when none is.
+        say: the words.
     """
+    states = {shadow: f"◐ {say.said('shadow')}", live: f"● {say.said('live')}"}
     return [
         [
-            "● live" if record.id == live else "◐ shadow" if record.id == shadow else "",
+            states.get(record.id, ""),
             record.id,
             record.manifest.parent or "–",
-            record.manifest.strategy or "base",
-            record.manifest.verdict or "–",
-            record.manifest.mode or "–",
+            record.manifest.strategy or say.said("base"),
+            say.said(record.manifest.verdict or "–"),
+            say.said(record.manifest.mode or "–"),
             "–" if record.manifest.images_embedded is None else str(record.manifest.images_embedded),
             ", ".join(record.manifest.languages),
             moment(record.manifest.created),
@@ -152,20 +159,32 @@ RELEASE_HEADERS = [
 ]
 
 
-def history_rows(commits: Sequence[CommitRecord]) -> list[list[str]]:
+REASONS = {"init": "made", "promote": "promoted", "rollback": "gone back to", "ingest": "pictures added"}
+"""What happened to a release in a commit."""
+
+
+def history_rows(commits: Sequence[CommitRecord], say: Words = ENGLISH) -> list[list[str]]:
     """Returns every change of the live release, newest first."""
     return [
-        [str(c.number), moment(c.time), c.reason, c.release, c.by, c.why] for c in reversed(list(commits))
+        [
+            str(one.number),
+            moment(one.time),
+            say.said(REASONS.get(one.reason, one.reason)),
+            one.release,
+            one.by,
+            one.why,
+        ]
+        for one in reversed(list(commits))
     ]
 
 
 HISTORY_HEADERS = ["commit", "time (UTC)", "what", "release", "by", "why"]
 
 
-def release_label(record: ReleaseRecord, live: str | None) -> str:
+def release_label(record: ReleaseRecord, live: str | None, say: Words = ENGLISH) -> str:
     """Returns how a menu names a release."""
-    mark = "  ● live" if record.id == live else ""
-    return f"{record.id}  ·  {record.manifest.strategy or 'base'}{mark}"
+    mark = f"  ● {say.said('live')}" if record.id == live else ""
+    return f"{record.id}  ·  {record.manifest.strategy or say.said('base')}{mark}"
 
 
 def moment(value: object) -> str:

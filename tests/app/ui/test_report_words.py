@@ -145,7 +145,7 @@ def test_the_menu_of_past_updates_names_the_verdict() -> None:
     job = JobRecord(
         "j4", "update", "rejected", {"chunk": "0a1b"}, {}, result, None, None, "", None, "2026-11-21T14:05:06"
     )
-    assert update_words.past_label(job) == "j4 · Rejected · c-clip on 0a1b · 2026-11-21 14:05"
+    assert update_words.past_label(job) == "j4 · Rejected · c-clip · 0a1b · 2026-11-21 14:05"
 
 
 def test_a_held_chunk_is_called_so_in_the_menu() -> None:

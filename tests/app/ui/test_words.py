@@ -10,8 +10,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from app import difference_words
 from app.server.serving import Serving
-from app.ui import curves, drift_plot, forest
+from app.ui import curves, drift_plot, forest, quality_plots, system_words
 from app.ui.access import Access
 from app.ui.pages import admin_page, search_page
 from app.ui.tables import filled
@@ -70,6 +71,15 @@ def test_words_have_their_values_and_unknown_keys_are_refused() -> None:
         label("no such words")
 
 
+DRAWN = {
+    *(forest.AXIS, curves.AXIS, *curves.HEADERS, *drift_plot.HEADERS, *dict(drift_plot.ROWS)),
+    *(quality_plots.SLICE, *filter(None, quality_plots.ASKED_HEADERS), *quality_plots.COVERAGE_HEADERS),
+    *(*system_words.FOUND_HEADERS, *system_words.SETTING_HEADERS, *system_words.ARGUMENTS),
+    *difference_words.SLICE_HEADERS,
+}
+"""What heads tables and axes that are drawn, which ask for it themselves."""
+
+
 async def _pages(serving: Serving) -> tuple[gr.Blocks, gr.Blocks]:
     return search_page(serving), admin_page(serving, Access(None))
 
@@ -89,9 +99,7 @@ def test_a_language_has_the_headers_of_every_table_each_another(language: str, p
     assert len(tables) > 10
     # What "R@10 A" stands for is the same everywhere.
     told = [[one for one in headers if not one.startswith("R@")] for headers in tables]
-    # Tables and axes that are drawn ask for theirs themselves.
-    drawn = {forest.AXIS, curves.AXIS, *curves.HEADERS, *drift_plot.HEADERS, *dict(drift_plot.ROWS)}
-    assert HEADERS[language].keys() == {one for headers in told for one in headers} | drawn
+    assert HEADERS[language].keys() == {one for headers in told for one in headers} | DRAWN
     for headers in told:
         said = filled(headers, [], Words(language))["headers"]
         assert all(one.strip() for one in said)
