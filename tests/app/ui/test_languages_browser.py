@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.ui import compare_words
+from app.ui import compare_words, quality_plots
 from app.ui.words import HEADERS, LABELS, TABLES, Words
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
@@ -116,3 +116,20 @@ def test_the_tables_for_admins_have_their_headers_in_it(server: Served, abroad: 
         expect(columns.filter(has_text=HEADERS[language][header]).first).to_be_visible()
         left = {text.strip() for text in columns.all_inner_texts()} & english
         assert left == set(), f"{table}: {left}"
+
+
+def test_quality_and_system_speak_it(measured: Served, abroad: tuple[str, Page]) -> None:
+    language, page = abroad
+    words = Words(language)
+    open_page(page, f"{measured.url}/admin/")
+    page.get_by_role("tab", name=LABELS[language]["Quality"], exact=True).click()
+    expect(page.locator("#quality-recall thead th").first).to_have_text(words.header(quality_plots.SLICE))
+    expect(page.locator("#quality-change .cell").first).to_have_text(words.said("first"))
+    expect(page.locator("#quality-view input")).to_have_value(words.said("own gallery"))
+    expect(page.locator("#quality-coverage thead th").last).to_have_text(words.header("enough to decide"))
+    does_not_overflow(page)
+    page.get_by_role("tab", name=LABELS[language]["System"], exact=True).click()
+    expect(page.locator("#doctor-said")).to_have_text(words.said("Nobody has looked yet."))
+    page.get_by_text(LABELS[language]["Settings"], exact=True).click()
+    expect(page.locator("#settings tbody td").last).to_have_text(words.said("Of the log."))
+    does_not_overflow(page)

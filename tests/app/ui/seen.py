@@ -1,0 +1,71 @@
+"""What of a drawing or table is the same in English and in another language, for the tests of translations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from app.ui.tables import filled
+from app.ui.words import BASE, TABLES, Words
+
+LANGUAGES = sorted(set(TABLES) - {BASE})
+WHEN = "2026-11-21T10:00:00+00:00"
+SAME = {
+    "de": {
+        "live",
+        "Name",
+        "Release",
+        "Releases",
+        "Slice",
+        "Commit",
+        "Commits",
+        "Installation",
+        "Update",
+        "Chunk",
+    },
+    "fr": {
+        "installation",
+        "commits",
+        "base",
+        "source",
+        "part",
+        "images",
+        "place",
+        "mode",
+        "release",
+        "releases",
+    },
+    "es": {"base", "no", "slice", "commit", "commits", "release", "releases"},
+}
+"""Words that are the same in English and in the language."""
+Draw = Callable[[Words], str]
+
+_NAMED = re.compile(r'(?:title|aria-label)="([^"]*)"|!\[(.*?)\]\(')
+_UNSEEN = re.compile(r"<[^>]*>|!?\[.*?\]\(.*?\)|`[^`]*`")
+_BETWEEN = re.compile(r"\n|\||\*\*| · |● |: (?=\S)")
+_TIMES = re.compile(r"[\d hmins]+")
+
+
+def left(language: str, draw: Draw, *names: str) -> set[str]:
+    """Returns the texts that stay English in a language, without names that are nobody's words."""
+    english, said = _seen(draw(Words())), _seen(draw(Words(language)))
+    assert english, "nothing is drawn"
+    return {text for text in english & said if text not in names} - SAME.get(language, set())
+
+
+def table(headers: Sequence[str], rows: Callable[[Words], Sequence[Sequence[str]]]) -> Draw:
+    """Returns what draws a table of data: its headers and cells, a line each."""
+
+    def draw(say: Words) -> str:
+        shown = filled(headers, rows(say), say)
+        return "\n".join([*shown["headers"], *(cell for row in shown["data"] for cell in row)])
+
+    return draw
+
+
+def _seen(drawn: str) -> set[str]:
+    """What a person can see of HTML or Markdown or has read to them, text by text; code and links are left out."""
+    named = [one for found in _NAMED.findall(drawn) for one in found]
+    texts = [*_BETWEEN.split(_UNSEEN.sub("\n", drawn).replace("\\", "")), *named]
+    words = {text.strip(" -#.◐“”") for text in texts if re.search(r"[A-Za-z]{2}", text)}
+    return {text for text in words if not _TIMES.fullmatch(text)}
