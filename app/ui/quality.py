@@ -37,7 +37,7 @@ class _QualityTab:
         )
         with gr.Row():
             self.metric = gr.Dropdown(
-                words.METRICS, value="t2i_r10", label="Measure", elem_id="quality-metric"
+                words.METRICS, value="t2i_r10", label="Metric", elem_id="quality-metric"
             )
             self.view = gr.Dropdown(words.VIEWS, value="own", label="View", elem_id="quality-view")
         self.said = gr.Markdown("", elem_classes="status", elem_id="quality-said", latex_delimiters=[])

@@ -8,7 +8,7 @@ template fits stays as it is, so that nothing is ever left out or made up.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _BETWEEN = (re.compile(r"((?<=[.!?]) +)"), re.compile(r"(\\?; | · )"))  # sentences, then parts of them
@@ -25,6 +25,9 @@ _BOLD = "**"
 _AS_WRITTEN = {"name", "query", "domain"}  # places of what people called something or asked for
 # Around a value in a language from right to left: it keeps its own direction, and the words around it theirs.
 _ISOLATE, _ISOLATED = "\u2068", "\u2069"
+_RIGHT_TO_LEFT = (
+    "\u200f"  # what a line begins with whose words are all in isolation, which say no direction for it
+)
 
 
 class Sentences:
@@ -71,15 +74,20 @@ class Sentences:
         for between in _BETWEEN:
             pieces = between.split(line)
             if len(pieces) > 1:
-                said = (piece if n % 2 else self._part(piece, depth + 1) for n, piece in enumerate(pieces))
-                return "".join(said)
+                said = [piece if n % 2 else self._line(piece, depth + 1) for n, piece in enumerate(pieces)]
+                return line if said == pieces else self._joined(said)
         return line
 
-    def _part(self, piece: str, depth: int) -> str:
-        """Returns a part of a line; whatever the direction of its words, it stays in its place among the others."""
+    def _joined(self, pieces: Sequence[str]) -> str:
+        """Returns a line of parts; whatever the direction of one's words, it stays in its place among the others."""
         before, after = self._around
-        said = self._line(piece, depth)
-        return f"{before}{said}{after}" if before and piece.strip() else said
+        if not before:
+            return "".join(pieces)
+        apart = (
+            piece if n % 2 or not piece.strip() else f"{before}{piece}{after}"
+            for n, piece in enumerate(pieces)
+        )
+        return _RIGHT_TO_LEFT + "".join(apart)
 
     def _whole(self, text: str, depth: int) -> str | None:
         """Returns a text that is one of the table's; the values in it may be sentences themselves."""

@@ -25,6 +25,7 @@ SAME = {
     },
     "fr": {
         "installation",
+        "commit",
         "commits",
         "base",
         "source",

@@ -131,5 +131,7 @@ def test_quality_and_system_speak_it(measured: Served, abroad: tuple[str, Page])
     page.get_by_role("tab", name=LABELS[language]["System"], exact=True).click()
     expect(page.locator("#doctor-said")).to_have_text(words.said("Nobody has looked yet."))
     page.get_by_text(LABELS[language]["Settings"], exact=True).click()
-    expect(page.locator("#settings tbody td").last).to_have_text(words.said("Of the log."))
+    expect(page.locator("#settings tbody td").last).to_have_text(
+        words.said("Of the gate's policy (docs/gate.md).")
+    )
     does_not_overflow(page)

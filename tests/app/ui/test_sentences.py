@@ -140,8 +140,13 @@ def test_parts_of_a_line_stay_in_their_places_from_right_to_left() -> None:
     said = Sentences({"{count} found": "وجد {count}"}, right_to_left=True).said
     assert (
         said("12 found · A English · 3 ms")
-        == "\u2068وجد \u206812\u2069\u2069 · \u2068A English\u2069 · \u20683 ms\u2069"
+        == "\u200f\u2068وجد \u206812\u2069\u2069 · \u2068A English\u2069 · \u20683 ms\u2069"
     )
+
+
+def test_a_line_of_which_nothing_is_known_stays_as_it_is_from_right_to_left() -> None:
+    said = Sentences({"{count} found": "وجد {count}"}, right_to_left=True).said
+    assert said("One thing. Another · a third.") == "One thing. Another · a third."
 
 
 def test_a_value_in_code_is_neither_escaped_nor_turned_nor_able_to_end_it() -> None:
