@@ -120,9 +120,16 @@ def test_what_two_releases_differ_in_is_told_in_the_browsers_language(tmp_path: 
 def test_every_strategy_says_what_it_is_in_the_browsers_language(language: str) -> None:
     said = Words(language).said
     sentences = [one for kind in STRATEGIES.values() for one in re.split(r"(?<=\.) ", kind.summary)]
+    facts = {
+        fact
+        for kind in STRATEGIES.values()
+        for _, told in strategy_words.said(kind)
+        for fact in told.split("; ")
+    }
     labels = [label for label, _ in strategy_words.menu(STRATEGIES, recommended="evergreen")]
     assert len(sentences) > 50
     assert [one for one in sentences if said(escaped(one)).replace("\\", "") == one] == []
+    assert [one for one in facts if said(escaped(one)) == escaped(one)] == []
     assert [label for label in labels if said(label) == label] == []
 
 
