@@ -93,7 +93,7 @@ def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tup
     expect(page.get_by_text(LABELS[language]["Take it in and check it"])).to_be_visible()
     page.click("#check")
     expect(page.locator("#upload-said")).to_have_text(say("Choose a file first."))
-    choose(page, "#known", "held")
+    choose(page, "#known", say("held"))
     page.click("#use-known")
     standing = say("Standing: held (it teaches nothing until a person accepts it).")
     expect(page.locator("#report-summary")).to_contain_text(standing)
