@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.doctor import examination, files, published, stores
+from app.doctor.diagnosis import SUMMARY
 from app.learning.outcomes import UpdateRequest
 from app.settings import Settings, described
 from app.ui import system_words
@@ -31,7 +32,14 @@ MESSAGES = (
 
 
 def job(kind: str = "update", state: str = "running", **facts: Any) -> JobRecord:
-    usual = {"arguments": {}, "progress": {}, "result": {}, "error": None, "pid": None, "created": WHEN}
+    usual: dict[str, Any] = {
+        "arguments": {},
+        "progress": {},
+        "result": {},
+        "error": None,
+        "pid": None,
+        "created": WHEN,
+    }
     ended = {"started": WHEN, "finished": "2026-11-21T11:12:00+00:00"}
     return JobRecord(id="j1", kind=kind, state=state, **usual | ended | facts)
 
@@ -87,7 +95,7 @@ def test_what_the_doctor_finds_is_told_in_the_browsers_language(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("said", [*examination.SUMMARY.values(), ""])
+@pytest.mark.parametrize("said", [*SUMMARY.values(), ""])
 def test_when_the_doctor_looked_is_told_in_the_browsers_language(said: str, language: str) -> None:
     looked = job("doctor", "succeeded", arguments={"every_byte": not said}, result={"sentence": said})
     looking = job("doctor", progress={"message": "orphan files"})
