@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from app import errors as app_errors
 from app.feedback import UnknownCanary, UnknownFeedback
 from app.server.known_fields import UnknownField
+from app.server.places import TooBusy
 from app.server.security import NotAllowed
-from app.server.serving import TooBusy
 from index import errors as index_errors
 from ingest import errors as ingest_errors
 from model_updates import errors as learning_errors

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from app import inventory
+from app.server import deciding
 from app.server.api_context import Admin, State
 from app.server.api_models import Strict
 from app.server.api_reports import ChunkOut, chunk_out
@@ -134,7 +135,7 @@ def aside(chunk_id: str, state: State, account: Admin) -> AsideOut:
 @router.post("/chunks/{chunk_id}/decide")
 def decide(chunk_id: str, body: Decide, state: State, account: Admin) -> DecidedOut:
     """Accepts held pairs, leaves out others, takes out pairs of the chunk; until something was taught from it."""
-    decided, job = state.decide(chunk_id, by=account.name, **body.model_dump())
+    decided, job = deciding.decide(state, chunk_id, by=account.name, **body.model_dump())
     return DecidedOut(
         chunk=chunk_out(decided.chunk),
         pairs=[_pair_out(pair) for pair in decided.pairs],

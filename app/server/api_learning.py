@@ -14,6 +14,7 @@ from app.errors import UsageProblem
 from app.jobs import worker
 from app.learning.judged import judged_job
 from app.learning.outcomes import UpdateRequest
+from app.server import deciding
 from app.server.api_context import Admin, Contributor, State
 from app.server.api_models import Accept, StartUpdate, Withdraw
 from app.server.api_reports import ChunkOut, JudgedOut, chunk_out, judged_out
@@ -103,13 +104,13 @@ def report_csv(chunk_id: str, state: State) -> Response:
 @router.post("/chunks/{chunk_id}/accept")
 def accept(chunk_id: str, body: Accept, state: State, account: Admin) -> ChunkOut:
     """Lets a chunk teach in spite of what its checks found; with `measure` its held-out pairs measure others."""
-    return chunk_out(state.accept(chunk_id, why=body.why, by=account.name, measure=body.measure))
+    return chunk_out(deciding.accept(state, chunk_id, why=body.why, by=account.name, measure=body.measure))
 
 
 @router.post("/chunks/{chunk_id}/withdraw")
 def withdraw(chunk_id: str, body: Withdraw, state: State, account: Admin) -> dict[str, Any]:
     """Takes a chunk out of training, measuring and search; says which releases learned from it."""
-    gone, job = state.withdraw(chunk_id, why=body.why, by=account.name)
+    gone, job = deciding.withdraw(state, chunk_id, why=body.why, by=account.name)
     return {
         "chunk": chunk_out(gone.chunk).model_dump(),
         "pictures": gone.pictures,
@@ -127,7 +128,7 @@ def remove(chunk_id: str, body: Withdraw, state: State, account: Admin) -> dict[
     What was taught after the chunk is taught again, with the same strategies, options and seeds, to the last version
     before it. Each step passes the gate; until the last one has, what is live stays live.
     """
-    return asdict(state.remove(chunk_id, why=body.why, by=account.name))
+    return asdict(deciding.remove(state, chunk_id, why=body.why, by=account.name))
 
 
 @router.get("/strategies")

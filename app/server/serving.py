@@ -9,18 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from app.asked import LanguageCounter
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
-from app.learning import fitting, going_live, held_pairs, lessons, release_words, standing
+from app.learning import fitting, going_live, lessons, release_words
 from app.learning.forecast import Forecast, forecast
-from app.learning.held_pairs import Decided
 from app.learning.outcomes import UpdateRequest
-from app.learning.standing import Withdrawn
 from app.query.filters import Filters
 from app.query.finder import Finder
 from app.query.pages import snapshot_of
@@ -32,13 +29,14 @@ from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
 from app.search import CompareAnswer, LiveSnapshot, Snapshot, compare
 from app.server.metrics import ServerMetrics, counted
+from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.work import Work
 from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
 from ingest.pair import BASE_LANGUAGE, Caption
-from ingest.records import FINAL_STATES, ChunkRecord, ImageRecord, JobRecord
+from ingest.records import FINAL_STATES, ImageRecord, JobRecord
 from ingest.release_words import ReleaseWord
 from model_updates.errors import ModelUpdateError
 from model_updates.strategies import strategy_named
@@ -49,17 +47,9 @@ OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateErr
 """The bases of everything that our packages raise on purpose."""
 _TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
 
-# Two queries at once use the cores of a small machine; those beyond the waiting ones would wait seconds.
-_AT_ONCE = 2
-_WAITING = 24
-_PATIENCE_SECONDS = 10.0
 _KEPT_SNAPSHOTS = 3
 # Rejected versions stay for a person to look at.
 _KEPT_UNRELEASED_SECONDS = 7 * 86_400.0
-
-
-class TooBusy(AppError):
-    """More queries are waiting than the server can answer soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +90,7 @@ class Serving:
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
         self._others_lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(_AT_ONCE)
-        self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
+        self._places = Places()
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
         self._finder = Finder(workspace, patient=False)
@@ -153,7 +142,7 @@ class Serving:
             is_new = self._live.refresh()
             if is_new:
                 self.metrics.swapped()
-                self._forget_others()
+                self.forget_others()
             return is_new
         try:
             self._live = LiveSnapshot(self.workspace)
@@ -240,7 +229,7 @@ class Serving:
             snapshot = snapshot_of(question.cursor, self.snapshot)
         else:
             snapshot = self.snapshot(release)
-        with self._place():
+        with self._places.taken(), self.shadowing.held_back():
             answer = self._finder.find(snapshot, question)
         self.languages_asked.note(question, answer, snapshot)
         if release is None:
@@ -276,7 +265,7 @@ class Serving:
     ) -> CompareAnswer:
         """Asks two releases the same; errors as `search`."""
         left, right = self.snapshot(a), self.snapshot(b)
-        with self._place():
+        with self._places.taken(), self.shadowing.held_back():
             return compare(left, right, text, language=language, k=k or self.settings.default_k)
 
     def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:
@@ -296,84 +285,7 @@ class Serving:
             for image_id, captions in known.items()
         }
 
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        if not self._queue.acquire(blocking=False):
-            raise TooBusy("Many people are searching at this moment. Try again in a few seconds.")
-        try:
-            if not self._places.acquire(timeout=_PATIENCE_SECONDS):
-                raise TooBusy("The search is taking too long at this moment. Try again in a few seconds.")
-            try:
-                with self.shadowing.held_back():
-                    yield
-            finally:
-                self._places.release()
-        finally:
-            self._queue.release()
-
-    # Chunks
-
-    def accept(self, chunk: str, *, why: str, by: str, measure: bool = False) -> ChunkRecord:
-        """Lets a chunk teach, and with `measure` measure (`app.learning.standing.accept`)."""
-        return standing.accept(self.workspace, chunk, why=why, by=by, measure=measure)
-
-    def withdraw(self, chunk: str, *, why: str, by: str) -> tuple[Withdrawn, JobRecord | None]:
-        """Withdraws a chunk, and starts taking its pictures out of search; returns what became of it, and that job."""
-        gone = standing.withdraw(self.workspace, chunk, why=why, by=by)
-        self._forget_others()
-        job = requests.withdrawal_job(self.workspace, gone, by=by)
-        if job is not None:
-            self.work.follow(job)
-        return gone, job
-
-    @contextmanager
-    def _turn(self, *, is_needed: bool) -> Iterator[None]:
-        """Waits until no upload is being taken in: accepted pairs get splits and groups as theirs do, one by one."""
-        if not is_needed:
-            yield
-            return
-        if not self.work.intake.acquire(timeout=_PATIENCE_SECONDS):
-            raise TooBusy("An upload is being taken in; accept pairs when it has ended.")
-        try:
-            yield
-        finally:
-            self.work.intake.release()
-
-    def decide(
-        self,
-        chunk: str,
-        *,
-        by: str,
-        accept: Sequence[int] = (),
-        leave_out: Sequence[int] = (),
-        take_out: Sequence[int] = (),
-        language: str | None = None,
-        why: str = "",
-    ) -> tuple[Decided, JobRecord | None]:
-        """Decides on single pairs (`app.learning.held_pairs.decide`); the job makes new pictures searchable."""
-        with self._turn(is_needed=bool(accept)):
-            decided = held_pairs.decide(
-                self.workspace,
-                chunk,
-                by=by,
-                accept=accept,
-                leave_out=leave_out,
-                take_out=take_out,
-                language=language,
-                why=why,
-            )
-        job = requests.decision_job(self.workspace, decided, by=by)
-        if job is not None:
-            self.work.follow(job)
-        return decided, job
-
-    def remove(self, chunk: str, *, why: str, by: str) -> JobRecord:
-        """Withdraws a chunk, and starts rebuilding what is live from the last version before it."""
-        job = self.work.remove(chunk, why=why, by=by)
-        self._forget_others()
-        return job
-
-    def _forget_others(self) -> None:
+    def forget_others(self) -> None:
         """Drops the other releases' snapshots: pictures may have been withdrawn since they were loaded."""
         with self._others_lock:
             self._others.clear()

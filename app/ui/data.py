@@ -7,6 +7,7 @@ from typing import Any
 import gradio as gr
 
 from app import inventory
+from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import data_words, wording
 from app.ui.access import Access, base_of
@@ -184,7 +185,7 @@ class _DataTab:
 
     def _remove(self, chunk: str, why: str, request: gr.Request) -> Outputs:
         try:
-            job = self.serving.remove(chunk, why=why, by=self.access.admin(request).name)
+            job = deciding.remove(self.serving, chunk, why=why, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
             return (
                 "",

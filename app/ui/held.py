@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from app import inventory
+from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import held_words, wording
 from app.ui.access import Access, base_of
@@ -196,8 +197,13 @@ class HeldPairs:
         numbers = {what: [int(one) for one in ids or [] if one.isdecimal()] for what, ids in ticked.items()}
         try:
             by = self.access.admin(request).name
-            decided, job = self.serving.decide(
-                chunk, by=by, language=(language or "").strip() or None, why=why or "", **numbers
+            decided, job = deciding.decide(
+                self.serving,
+                chunk,
+                by=by,
+                language=(language or "").strip() or None,
+                why=why or "",
+                **numbers,
             )
         except OWN_ERRORS as error:
             kept = [gr.skip()] * (len(self.components) - 1)

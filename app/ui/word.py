@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import Access
@@ -83,7 +84,7 @@ class PersonsWord:
 
     def _accept(self, chunk: str, why: str, measures: bool, request: gr.Request) -> Outputs:
         def accept(by: str) -> str:
-            record = self.serving.accept(chunk, why=why, by=by, measure=measures)
+            record = deciding.accept(self.serving, chunk, why=why, by=by, measure=measures)
             also = " Its held-out pairs measure every update from now on." if record.measures else ""
             return f"Chunk {record.id} is accepted: it may be taught.{also}"
 
@@ -91,7 +92,7 @@ class PersonsWord:
 
     def _withdraw(self, chunk: str, why: str, request: gr.Request) -> Outputs:
         def withdraw(by: str) -> str:
-            gone, job = self.serving.withdraw(chunk, why=why, by=by)
+            gone, job = deciding.withdraw(self.serving, chunk, why=why, by=by)
             return gone.sentence + (f" Job {job.id} is taking them out of search." if job else "")
 
         return self._give(chunk, withdraw, request)

@@ -12,7 +12,8 @@ from PIL import Image
 
 from app.errors import NoSpace, ParentMoved, UpdateRunning, UsageProblem
 from app.server.api_errors import trouble_of
-from app.server.serving import Serving, TooBusy
+from app.server.places import TooBusy
+from app.server.serving import Serving
 from app.workspace import Workspace
 from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
@@ -175,9 +176,9 @@ def test_a_rush_of_queries_is_refused_beyond_what_can_wait(tmp_path: Path) -> No
     with Workspace.open(make_home(tmp_path)) as workspace:
         serving = Serving(workspace)
         serving.refresh()
-        while serving._queue.acquire(blocking=False):
+        while serving._places._queue.acquire(blocking=False):
             pass
         with pytest.raises(TooBusy, match="few seconds"):
             serving.search("a red boat")
-        serving._queue.release()
+        serving._places._queue.release()
         assert serving.search("a red boat").hits
