@@ -31,7 +31,9 @@ def search_table(body: SearchRequest, state: State) -> Response:
 def search_archive(body: SearchRequest, state: State) -> Response:
     """Returns the pictures that a search finds in a zip with their table; up to 100 at once."""
     found, first = _found(body, state)
-    return _attached(results.archive(state.workspace, found, first=first), "application/zip", "results.zip")
+    with state.packing.taken():
+        packed = results.archive(state.workspace, found, first=first)
+    return _attached(packed, "application/zip", "results.zip")
 
 
 def _found(body: SearchRequest, state: Serving) -> tuple[results.Found, int]:

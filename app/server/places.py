@@ -8,9 +8,6 @@ from contextlib import contextmanager
 
 from app.errors import AppError
 
-# Two queries at once use the cores of a small machine; those beyond the waiting ones would wait seconds.
-_AT_ONCE = 2
-_WAITING = 24
 PATIENCE_SECONDS = 10.0
 
 
@@ -19,11 +16,16 @@ class TooBusy(AppError):
 
 
 class Places:
-    """The places of one server."""
+    """The places of one server for one kind of question.
 
-    def __init__(self) -> None:
-        self._free = threading.BoundedSemaphore(_AT_ONCE)
-        self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
+    Args:
+        at_once: questions that are answered together.
+        waiting: that may wait for a place.
+    """
+
+    def __init__(self, *, at_once: int, waiting: int) -> None:
+        self._free = threading.BoundedSemaphore(at_once)
+        self._queue = threading.BoundedSemaphore(at_once + waiting)
 
     @contextmanager
     def taken(self) -> Iterator[None]:

@@ -90,7 +90,10 @@ class Serving:
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
         self._others_lock = threading.Lock()
-        self._places = Places()
+        # Two queries at once use the cores of a small machine; those beyond the waiting ones would wait seconds.
+        self.searching = Places(at_once=2, waiting=24)
+        # Drawing the pictures of a zip keeps a core at work for seconds.
+        self.packing = Places(at_once=1, waiting=4)
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
         self._finder = Finder(workspace, patient=False)
@@ -229,7 +232,7 @@ class Serving:
             snapshot = snapshot_of(question.cursor, self.snapshot)
         else:
             snapshot = self.snapshot(release)
-        with self._places.taken(), self.shadowing.held_back():
+        with self.searching.taken(), self.shadowing.held_back():
             answer = self._finder.find(snapshot, question)
         self.languages_asked.note(question, answer, snapshot)
         if release is None:
@@ -265,7 +268,7 @@ class Serving:
     ) -> CompareAnswer:
         """Asks two releases the same; errors as `search`."""
         left, right = self.snapshot(a), self.snapshot(b)
-        with self._places.taken(), self.shadowing.held_back():
+        with self.searching.taken(), self.shadowing.held_back():
             return compare(left, right, text, language=language, k=k or self.settings.default_k)
 
     def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:

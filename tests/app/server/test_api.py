@@ -176,9 +176,9 @@ def test_a_rush_of_queries_is_refused_beyond_what_can_wait(tmp_path: Path) -> No
     with Workspace.open(make_home(tmp_path)) as workspace:
         serving = Serving(workspace)
         serving.refresh()
-        while serving._places._queue.acquire(blocking=False):
+        while serving.searching._queue.acquire(blocking=False):
             pass
         with pytest.raises(TooBusy, match="few seconds"):
             serving.search("a red boat")
-        serving._places._queue.release()
+        serving.searching._queue.release()
         assert serving.search("a red boat").hits

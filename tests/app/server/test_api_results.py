@@ -116,3 +116,17 @@ def test_a_damaged_picture_leaves_the_others_and_a_text_that_says_so(tmp_path: P
 def test_a_zip_refuses_more_pictures_than_it_holds(server: Served) -> None:
     with pytest.raises(BadQuery, match="up to 100 pictures, and these are 101"):
         results.archive(server.serving.workspace, [("0" * 64, 0.0)] * 101)
+
+
+def test_a_rush_of_zips_is_refused_and_searches_go_on(server: Served, client: httpx.Client) -> None:
+    packing = server.serving.packing
+    taken = 0
+    while packing._queue.acquire(blocking=False):
+        taken += 1
+    try:
+        refused = client.post("/v1/search.zip", json=ASKED)
+        assert (refused.status_code, refused.json()["code"]) == (503, "too_busy")
+        assert client.post("/v1/search", json=ASKED).status_code == 200
+    finally:
+        packing._queue.release(taken)
+    assert client.post("/v1/search.zip", json=ASKED).status_code == 200
