@@ -28,6 +28,8 @@ Another does for photographs: training photographs alone, a seventh of them held
 | `photo-en` | English captions |
 | `photo-qaa`, `photo-qab` | German and Portuguese ones as invented languages: letters exchanged, words turned round |
 
+And one has `photo-qaa` alone: nothing says in English what its pictures show.
+
 And a small one serves the quick sequences: 400 things of `names` in three languages, of `line`, and `ink` scenes.
 """
 
@@ -53,9 +55,9 @@ from ingest.samples.chunks import Drawing, write_chunk
 from ingest.samples.scene_grid import SUBJECTS, Scene, all_scenes, held_out
 
 TINY, PHOTO = "perennial-tiny", "perennial-photo"
-TUNING, PHOTO_TUNING = "tuning", "tuning-photo"
+TUNING, PHOTO_TUNING, ALONE = "tuning", "tuning-photo", "tuning-alone"
 QUICK = "quick"
-MODELS = {"tiny": TINY, "photo": PHOTO, TUNING: TINY, PHOTO_TUNING: PHOTO, QUICK: TINY}
+MODELS = {"tiny": TINY, "photo": PHOTO, TUNING: TINY, PHOTO_TUNING: PHOTO, ALONE: PHOTO, QUICK: TINY}
 """The encoder of each home."""
 ORDER = "en it de fil tr uk nl bn he fi sv qu fa mi fr el zh id sw no hi da te th pt ru ro pl hr es vi ar cs ko ja hu"
 LANGUAGES = tuple(ORDER.split())
@@ -107,6 +109,8 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
         return _tuning_uploads(data)
     if home == PHOTO_TUNING:
         return _photo_tuning_uploads(data)
+    if home == ALONE:
+        return {"photo-qaa": _photo_tuning_uploads(data)["photo-qaa"]}
     if home == QUICK:
         return _quick_uploads(data)
     splits = emoji_splits(data)

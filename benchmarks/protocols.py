@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from protocol_data import PHOTO, PHOTO_TUNING, TUNING, home_of
+from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
 
 from app.bench.grid import CellTask, missing, run_grid
@@ -79,6 +79,8 @@ def _homes(sequences: list[BenchSequence]) -> list[str]:
 
 def home_for(sequence: BenchSequence) -> str:
     """Returns the home that a sequence runs on."""
+    if sequence.name.endswith("-alone"):
+        return ALONE
     if sequence.name.startswith(TUNE):
         return PHOTO_TUNING if sequence.encoder == PHOTO else TUNING
     if sequence.name.startswith(QUICK):

@@ -52,7 +52,8 @@ class TeachingOptions:
 
     Attributes:
         epochs: passes over the chunk; 0 means the default for the encoder. The paper takes 3 on 616,767 captions;
-            small chunks need more, 15; where the body is foreign and rows start from translations, 3 will do.
+            small chunks need more, 15; where the body is foreign and rows start from translations, 3 will do, and 10
+            where they start from nothing.
         batch_size: pairs per step (paper: 128).
         learning_rate: 0 means the default for the encoder's size (5e-5 in the paper for ViT-B/16).
         weight_decay: on rows that may move (paper: 0.05).

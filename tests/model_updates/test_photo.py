@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,20 @@ import torch
 
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
 from model_updates.opening import base_languages, open_encoder
+from model_updates.pairs import TrainingPair
+from model_updates.parts.language_teaching import FOREIGN_EPOCHS, TeachingOptions
 from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
 from model_updates.photo.image_tower import ImageTower
 from model_updates.photo.text_tower import WIDTH
 from model_updates.photo.tokenizer import ROWS
 from model_updates.segmenters import open_segmenter
+from model_updates.strategies.language_tables import UNTRANSLATED_EPOCHS, LanguageTables
 from model_updates.towers import resize_token_table
 from model_updates.versions import load_version, write_version
 from model_updates.vocabulary import SHARED, Vocabulary
 from tests.model_updates.photographs import drawn_pictures, photo_encoder
+from tests.model_updates.tiny import context_for, toy_pairs
 
 TEXTS = ["Two dogs run on the beach.", "ein Hund", "كلب يجري على العشب", "犬", "x", ""]
 
@@ -142,6 +147,25 @@ def test_a_language_gets_rows_behind_those_of_the_package() -> None:
     assert vocabulary.encode(["a dog"], "en") == english
     assert encoder.text_fingerprint("en") == before
     assert encoder.text_fingerprint("hi") != before
+
+
+def test_a_language_that_nothing_translates_is_taught_for_longer() -> None:
+    pairs = toy_pairs("hi")
+    alone = [replace(pair, english=None) for pair in pairs]
+    half = [*alone[::2], *pairs[1::2]]
+
+    def epochs(chunk: list[TrainingPair], **options: int) -> set[int]:
+        """What is forecast, and what is planned once the rows are there."""
+        context = context_for(photo_encoder().copy(), chunk)
+        strategy = LanguageTables(TeachingOptions(vocabulary=560, **options))
+        forecast = strategy.foreseen(context).epochs
+        strategy.before_update(context)
+        return {forecast, strategy.schedule(context.encoder).epochs}
+
+    assert epochs(pairs) == epochs(half) == {FOREIGN_EPOCHS}
+    assert epochs(alone) == {UNTRANSLATED_EPOCHS}
+    assert epochs(alone, epochs=2) == {2}
+    assert UNTRANSLATED_EPOCHS > FOREIGN_EPOCHS
 
 
 def test_the_shared_words_of_a_foreign_segmentation_cannot_grow() -> None:
