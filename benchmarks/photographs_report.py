@@ -42,7 +42,7 @@ def _head(start: Values, cells: Cells) -> str:
     return (
         "# Photographs: `perennial-photo` through the product\n\n"
         "Written by `python benchmarks/photographs.py --data ../shared/data`; each figure is of its own run.\n"
-        f"{machine}, {start['date']}. Six processes shared the machine, so seconds are wall clock of a busy one.\n"
+        f"{machine}, {start['date']}. Other processes shared the machine, so seconds are wall clock of a busy one.\n"
         "flickr8k is for research only: nothing trained on it is shipped, and no picture of it is here.\n\n"
         f"`init`, then five uploads: {start['texts']:,} English captions of photographs (five each; training,\n"
         "validation and test as the data give them), the names of drawn objects as a second picture domain\n"
