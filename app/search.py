@@ -10,8 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,10 +79,11 @@ class Snapshot:
         return cls(record, number, encoder, generation, learned, hidden, reranker)
 
 
-class Hit(NamedTuple):
+@dataclass(slots=True)
+class Hit:
     """One picture found: cosine of query and picture, and its place from 1.
 
-    A tuple, since a deep page has thousands of hits before it and a dataclass takes four times as long to make.
+    Not frozen: a deep page has thousands of hits before it, and frozen ones take three times as long to make.
 
     Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
     them (see `search_text`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
@@ -324,7 +324,7 @@ def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]
     scale = snapshot.encoder.similarity_scale
     together = [scale * hit.score + float(match) for hit, match in zip(first, odds, strict=True)]
     order = sorted(range(len(first)), key=lambda n: (-together[n], first[n].rank))
-    moved = [first[n]._replace(rank=rank, match=float(odds[n])) for rank, n in enumerate(order, start=1)]
+    moved = [replace(first[n], rank=rank, match=float(odds[n])) for rank, n in enumerate(order, start=1)]
     return (*moved, *hits[FIRST:])
 
 

@@ -7,6 +7,7 @@ was stated by who uploaded them; a cosine could not tell a copy from a look-alik
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from app.search import Hit
 
@@ -27,5 +28,5 @@ def folded(hits: Sequence[Hit], groups: Mapping[str, str]) -> list[Hit]:
         else:
             first[group] = hit
     return [
-        hit._replace(copies=tuple(copies[group])) if group in copies else hit for group, hit in first.items()
+        replace(hit, copies=tuple(copies[group])) if group in copies else hit for group, hit in first.items()
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class Finder:
             detected=encoded.guesses,
             note=encoded.note + (f" {_HELP}" if unlearned else ""),
             unlearned=unlearned,
-            hits=tuple(hit._replace(rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
+            hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
             encode_seconds=encoding - started,
             index_seconds=end - encoding - search.rerank_seconds,
             rerank_seconds=search.rerank_seconds,
@@ -219,7 +220,7 @@ class _Search:
 
         Of a page alone: a deep one has thousands of hits before it, which nobody is told about.
         """
-        return [hit._replace(by=hit.by or (VECTORS,), relevance=self._worth(hit.score)) for hit in page]
+        return [replace(hit, by=hit.by or (VECTORS,), relevance=self._worth(hit.score)) for hit in page]
 
     def best(self, hits: Sequence[Hit]) -> str:
         """Returns what the best of all hits is worth; "" where nobody can say."""
@@ -257,7 +258,7 @@ class _Search:
         rows = self._snapshot.generation.vectors([hit.image_id for hit in hits])
         near = np.asarray(rows @ self._encoded.parts[0].T, dtype=np.float64)
         return [
-            hit._replace(parts=tuple(float(one) for one in own)) for hit, own in zip(hits, near, strict=True)
+            replace(hit, parts=tuple(float(one) for one in own)) for hit, own in zip(hits, near, strict=True)
         ]
 
 

@@ -61,6 +61,7 @@ def test_going_back_starts_a_job_for_the_pictures_that_came_later(home: Path, tm
 def test_compare_shows_how_pictures_moved(reviewed: Path) -> None:
     found = document("compare", "r2", "r3", "ein rotes Boot", "-k", "3", home=reviewed)
     assert len(found["a"]["hits"]) == len(found["b"]["hits"]) == 3
+    assert [hit["rank"] for hit in found["b"]["hits"]] == [1, 2, 3]
     assert "are the same" in run("compare", "r2", "r3", "boat", home=reviewed).stdout
 
 
