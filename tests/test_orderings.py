@@ -151,6 +151,8 @@ def test_every_claim_is_measured_by_something_with_a_name(module: Any) -> None:
 def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(module: Any) -> None:
     bars, findings = module("evergreen_bars"), module("app.bench.findings")
 
+    seeds = 3
+
     def ran(sequence: str, strategy: str, right: int, recalls: list[float], **said: Any) -> list[Any]:
         bits = [1] * right + [0] * (40 - right)
         slices = [
@@ -159,7 +161,8 @@ def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(mo
         ]
         steps = [step(str(n), **said) for n in range(len(recalls) - 1)]
         return [
-            cell(slices, strategy=strategy, seed=seed, steps=steps, sequence=sequence) for seed in range(3)
+            cell(slices, strategy=strategy, seed=seed, steps=steps, sequence=sequence)
+            for seed in range(seeds)
         ]
 
     def found(lost: float, joint: int, angle: float) -> str:
@@ -168,6 +171,7 @@ def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(mo
             "languages-36-together": ran("languages-36-together", "cll-clip+joint", joint, [0, 70]),
             "domains": [
                 *ran("domains", "evergreen", 20, [0, 50], drift={"ram_pictures": angle}),
+                *ran("domains", "domain-adapters", 20, [0, 50]),
                 *ran("domains", "ewc", 4, [0, 10]),
                 *ran("domains", "finetune+er", 36, [0, 90]),
             ],
@@ -185,3 +189,6 @@ def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(mo
     assert "- holds: domains: no vector of a picture of another domain moves" in kept
     assert "does not hold" not in kept
     assert broken.count("**does not hold**") == 4
+    seeds = 1
+    assert "- too few seeds: 36 languages, not told: forgets at most 0.5 points" in found(0.2, 10, 0.0)
+    assert "- **does not hold**: 36 languages, not told: forgets" in found(2.0, 10, 0.0)
