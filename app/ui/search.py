@@ -106,9 +106,11 @@ class _SearchTab:
             self.after,
             self.empty,
             self.details.panel,
+            self.details.chosen,
             self.filters.fold,
             self.screen,
         ]
+        chosen = self.details.chosen
         # Programs call `client_api`.
         search: dict[str, Any] = {
             "api_visibility": "private",
@@ -125,17 +127,15 @@ class _SearchTab:
         }
         asking = [self.box.submit, *(one.submit for one in self.filters.typed)]
         asking += [one.input for one in self.filters.chosen]
-        gr.on(asking, self._search, [self.box, *filters], outputs, **search)
-        gr.on([self.more.click], self._more, [self.screen], outputs, **search)
-        gr.on([self.before.click], self._page_before, [self.screen], outputs, **search)
-        gr.on([self.after.click], self._page_after, [self.screen], outputs, **search)
-        self.details.similar.click(
-            self._more_like, [self.details.chosen, *filters], [self.box, *outputs], **search
-        )
+        gr.on(asking, self._search, [chosen, self.box, *filters], outputs, **search)
+        gr.on([self.more.click], self._more, [chosen, self.screen], outputs, **search)
+        gr.on([self.before.click], self._page_before, [chosen, self.screen], outputs, **search)
+        gr.on([self.after.click], self._page_after, [chosen, self.screen], outputs, **search)
+        self.details.similar.click(self._more_like, [chosen, *filters], [self.box, *outputs], **search)
         self.details.connect(self.grid, self.screen)
         self.files.connect(self.screen)
         everything = [self.box, *filters, *outputs]
-        self.address.submit(self._go, [self.address], everything, **search)
+        self.address.submit(self._go, [chosen, self.address], everything, **search)
         # Not queued: events that begin together when a page opens would race for the one stream of the queue.
         blocks.load(self._open, None, everything, **search)
 
@@ -143,52 +143,53 @@ class _SearchTab:
 
     def _open(self, request: gr.Request) -> Outputs:
         inner = request.request
-        return self._go(f"?{inner.url.query}" if inner is not None else "", request)
+        return self._go("", f"?{inner.url.query}" if inner is not None else "", request)
 
-    def _go(self, address: str, request: gr.Request) -> Outputs:
+    def _go(self, chosen: str, address: str, request: gr.Request) -> Outputs:
         """Shows the search of an address: in the box and the filters, and what it finds."""
         say = words_of(request)
         try:
             snapshot = self.serving.snapshot()
         except NoRelease as error:
             hint = f"{say('not_live')}\n\n{say.said(wording.escaped(error))}"
-            return *([gr.skip()] * (1 + len(self.filters.parts))), *_nothing("", hint)
+            return *([gr.skip()] * (1 + len(self.filters.parts))), *_nothing(chosen, "", hint)
         asked, missing = self.filters.known(asked_of(address), snapshot)
         if asked.is_empty:
             hint = say("nothing_yet" if len(snapshot.generation) else "empty_gallery")
-            outputs = _nothing(search_words.missing(missing, say), hint)
+            outputs = _nothing(chosen, search_words.missing(missing, say), hint)
         else:
-            outputs = self._page(asked, request, said=search_words.missing(missing, say))
+            outputs = self._page(chosen, asked, request, said=search_words.missing(missing, say))
         return {"text": asked.text, "files": []}, *self.filters.shown(asked, snapshot, say), *outputs
 
-    def _search(self, request: gr.Request, box: Any, *filters: Any) -> Outputs:
+    def _search(self, request: gr.Request, chosen: str, box: Any, *filters: Any) -> Outputs:
         text, files = box_values(box)
         asked = replace(self.filters.asked(filters), text=text, files=files)
-        return (
-            _nothing("", words_of(request)("nothing_yet")) if asked.is_empty else self._page(asked, request)
-        )
+        if asked.is_empty:
+            return _nothing(chosen, "", words_of(request)("nothing_yet"))
+        return self._page(chosen, asked, request)
 
-    def _more_like(self, request: gr.Request, image_id: str, *filters: Any) -> Outputs:
-        """Asks for what is like a picture, which the box then names, so that a person can add to it."""
-        text = f"#{image_id[:_NAMED]}"
+    def _more_like(self, request: gr.Request, chosen: str, *filters: Any) -> Outputs:
+        """Asks for what is like the chosen picture, which the box then names, so that a person can add to it."""
+        text = f"#{chosen[:_NAMED]}"
         asked = replace(self.filters.asked(filters), text=text, translation="")
-        return {"text": text, "files": []}, *self._page(asked, request)
+        return {"text": text, "files": []}, *self._page(chosen, asked, request)
 
-    def _more(self, request: gr.Request, screen: Screen) -> Outputs:
-        return self._page(screen.asked, request, before=screen)
+    def _more(self, request: gr.Request, chosen: str, screen: Screen) -> Outputs:
+        return self._page(chosen, screen.asked, request, before=screen)
 
-    def _page_before(self, request: gr.Request, screen: Screen) -> Outputs:
+    def _page_before(self, request: gr.Request, chosen: str, screen: Screen) -> Outputs:
         offset = max(0, screen.asked.offset - self.size)
-        return self._page(replace(screen.asked, offset=offset), request, release=screen.release)
+        return self._page(chosen, replace(screen.asked, offset=offset), request, release=screen.release)
 
-    def _page_after(self, request: gr.Request, screen: Screen) -> Outputs:
+    def _page_after(self, request: gr.Request, chosen: str, screen: Screen) -> Outputs:
         offset = screen.asked.offset + len(screen.found)
-        return self._page(replace(screen.asked, offset=offset), request, release=screen.release)
+        return self._page(chosen, replace(screen.asked, offset=offset), request, release=screen.release)
 
     # What is answered
 
     def _page(
         self,
+        chosen: str,
         asked: Asked,
         request: gr.Request,
         *,
@@ -199,6 +200,7 @@ class _SearchTab:
         """Answers one page.
 
         Args:
+            chosen: id of the picture that is marked as chosen until now; "" for none.
             asked: what is asked, with the offset of the first picture on the screen.
             request: of the browser.
             before: what is on the screen and stays there, before the page.
@@ -210,7 +212,7 @@ class _SearchTab:
             answer, note = self._find(asked, before.next if before else "", release)
             record = self.serving.workspace.releases.release(answer.release)
         except OWN_ERRORS as error:
-            return _nothing(say.said(f"**{wording.escaped(error)}**"), say("nothing_yet"))
+            return _nothing(chosen, say.said(f"**{wording.escaped(error)}**"), say("nothing_yet"))
         kept = before.found if before else ()
         found = (*kept, *((hit.image_id, hit.score) for hit in answer.hits))
         screen = Screen(asked, found, answer.next, answer.release, answer.query)
@@ -223,19 +225,22 @@ class _SearchTab:
         ]
         status = "  \n".join(one for one in lines if one)
         if not found:
-            return _nothing(status, say("no_hits" if answer.searched < answer.gallery else "empty_gallery"))
+            return _nothing(
+                chosen, status, say("no_hits" if answer.searched < answer.gallery else "empty_gallery")
+            )
         captions = search_words.found_captions(answer, say)
         return (
             status,
             gr.Row(visible=True),
             gr.Radio(visible=True),
             gr.Markdown(captions, visible=bool(captions)),
-            as_sent(self._pictures(screen, answer, request)),
+            as_sent(self._pictures(screen, answer, request), one_is_chosen=bool(chosen)),
             gr.Button(visible=asked.offset > 0),
             gr.Button(visible=bool(answer.next) and len(found) < _MOST),
             gr.Button(visible=bool(answer.next)),
             gr.Markdown(visible=False),
             gr.Column(visible=False),
+            "",
             self.filters.heading(asked, say, is_open=bool(answer.unlearned)),
             screen,
         )
@@ -257,19 +262,20 @@ class _SearchTab:
         return wording.hit_pictures(screen.found, words, wording.base_address(*base_of(request)))
 
 
-def _nothing(line: str, hint: str) -> Outputs:
-    """The outputs of a search that shows no picture."""
+def _nothing(chosen: str, line: str, hint: str) -> Outputs:
+    """The outputs of a search that shows no picture, where one was marked as chosen or none ("") until now."""
     return (
         line,
         gr.Row(visible=False),
         gr.Radio(visible=False),
         gr.Markdown(visible=False),
-        as_sent([]),
+        as_sent([], one_is_chosen=bool(chosen)),
         gr.Button(visible=False),
         gr.Button(visible=False),
         gr.Button(visible=False),
         gr.Markdown(hint, visible=True),
         gr.Column(visible=False),
+        "",
         gr.skip(),
         Screen(),
     )

@@ -22,7 +22,7 @@ class Details:
 
     Attributes:
         panel: shown while a picture is chosen.
-        chosen: its id.
+        chosen: its id; "" while none is.
         similar: asks for more like it.
     """
 
@@ -51,7 +51,7 @@ class Details:
         }
         parts = [self.panel, self.picture, self.facts, self.said, self.chosen]
         grid.select(self._choose, [screen], parts, **quiet)
-        self.close.click(_closed, None, parts, **quiet)
+        self.close.click(_put_away, None, [grid, *parts], **quiet)
         self.up.click(self._fits, [screen, self.chosen], [self.said], **quiet)
         self.down.click(self._does_not_fit, [screen, self.chosen], [self.said], **quiet)
 
@@ -99,3 +99,8 @@ class Details:
 def _closed() -> Outputs:
     """The outputs when no picture is chosen."""
     return gr.Column(visible=False), "", "", "", ""
+
+
+def _put_away() -> Outputs:
+    """Closes the panel; no picture is marked as chosen any longer."""
+    return gr.Gallery(selected_index=None), *_closed()

@@ -75,6 +75,23 @@ def test_a_caption_of_a_hit_is_a_search(server: Served, page: Page) -> None:
     expect(page.locator("#details")).to_be_hidden()
 
 
+def test_a_picture_is_marked_as_chosen_until_another_search_or_its_details_are_closed(
+    server: Served, page: Page
+) -> None:
+    open_page(page, f"{server.url}/?text=a+red+boat")
+    expect(page.locator(HITS)).to_have_count(10)
+    for go_on in (lambda: ask(page, "#query", "a yellow house"), lambda: page.click("#close")):
+        settle(page)
+        page.locator(HITS).nth(2).click()
+        expect(page.locator("#details")).to_be_visible()
+        expect(page.locator(f"{HITS}.selected")).to_have_count(1)
+        settle(page)
+        go_on()
+        expect(page.locator("#details")).to_be_hidden()
+        expect(page.locator(f"{HITS}.selected")).to_have_count(0)
+        expect(page.locator(HITS)).to_have_count(10)
+
+
 def test_a_thumb_is_kept_with_what_was_asked(server: Served, page: Page) -> None:
     open_page(page, f"{server.url}/?text=a+red+boat+at+night")
     expect(page.locator(HITS)).to_have_count(10)
