@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.errors import AppError
@@ -22,7 +22,7 @@ class AnswerChange:
     """How far the answer to one query differs between two releases.
 
     Attributes:
-        query: that was asked.
+        query: that was asked, in the query grammar.
         read_a: the language that release A read it in.
         read_b: the language that release B read it in.
         overlap: share of the hits that both have, 0 to 1.
@@ -122,6 +122,6 @@ def mean_overlap(asked: Sequence[Asked]) -> float | None:
 
 def _asked(ask: Ask, query: str) -> Asked:
     try:
-        return Asked(query, change_of(ask(query)))
+        return Asked(query, replace(change_of(ask(query)), query=query))
     except AppError as error:
         return Asked(query, error=error)

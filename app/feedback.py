@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.errors import UsageProblem
+from app.query.grammar import as_text
 from app.workspace import Workspace
 from ingest.captions import normalise_language
 from ingest.errors import UnknownImage
@@ -148,6 +149,10 @@ def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str 
     record = workspace.catalog.image(picture)
     if record is None or record.withdrawn:
         raise UnknownImage(f"There is no picture {picture[:64]!r}.")
+    if as_text(found.query) is None:
+        raise UsageProblem(
+            f"{found.query[:60]!r} is no single text, and only such a query can be a canary. Pin the words alone."
+        )
     spoken = found.language.split(" ")[0]
     spoken = normalise_language(language) if language else spoken
     if spoken == "auto":

@@ -14,10 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import BadQuery, UsageProblem
+from app.errors import UsageProblem
 from app.languages import UNDETERMINED
-from app.query.grammar import Kind
-from app.query.parts import query_terms
+from app.query.grammar import as_text
 from app.search import AUTO
 from app.workspace import Workspace
 from ingest.captions import normalise_caption
@@ -183,11 +182,8 @@ def _sorted_out(
 def _plain(query: str) -> str:
     """The text of a query that is one text, as a caption is kept; "" of any other."""
     try:
-        terms = query_terms(query, longest=len(query))
-        if len(terms) != 1 or terms[0].kind is not Kind.TEXT or terms[0].weight != 1:
-            return ""
-        return normalise_caption(terms[0].value).text
-    except (BadQuery, BadCaption):
+        return normalise_caption(as_text(query) or "").text
+    except BadCaption:
         return ""
 
 

@@ -244,9 +244,12 @@ def ranked(
 
 
 def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> CompareAnswer:
-    """Asks two releases the same and says how pictures moved between them."""
-    first = search_text(a, query, language=language, k=k)
-    second = search_text(b, query, language=language, k=k)
+    """Asks two releases the same text, taken as it is, and says how pictures moved between them."""
+    return moved(search_text(a, query, language=language, k=k), search_text(b, query, language=language, k=k))
+
+
+def moved(first: Answer, second: Answer) -> CompareAnswer:
+    """Says how pictures moved from one answer to another."""
     rank_a = {hit.image_id: hit.rank for hit in first.hits}
     rank_b = {hit.image_id: hit.rank for hit in second.hits}
     union = list(dict.fromkeys([*rank_b, *rank_a]))

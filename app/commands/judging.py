@@ -40,12 +40,22 @@ def changes(
     with workspace_for(home) as workspace:
         from app.comparison import ManyCompared, ask_all, mean_overlap
         from app.known_queries import known_queries
-        from app.search import Snapshot, compare
+        from app.query.finder import Finder
+        from app.query.grammar import literal
+        from app.query.parts import read_file
+        from app.query.question import Question
+        from app.search import CompareAnswer, Snapshot
 
         first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
+        finder, longest = Finder(workspace), workspace.settings.max_query_characters
+
+        def ask(query: str) -> CompareAnswer:
+            question = Question.typed(query, longest=longest, k=k, language=language, read=read_file)
+            return finder.compare(first, second, question)
+
         known = known_queries(workspace, first.release, second.release)
-        wanted = known if queries is None else queries_in(queries)
-        asked = ask_all(lambda query: compare(first, second, query, language=language, k=k), wanted)
+        # Captions and canaries are meant as they are, whatever signs are in them.
+        asked = ask_all(ask, list(map(literal, known)) if queries is None else queries_in(queries))
     compared = ManyCompared(
         first.release.id, second.release.id, len(asked), mean_overlap(asked), tuple(asked)
     )

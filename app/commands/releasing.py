@@ -123,11 +123,15 @@ def compare(
     """Ask two releases the same and show how pictures moved."""
     with workspace_for(home) as workspace:
         from app.messages import moved_table
+        from app.query.finder import Finder
+        from app.query.parts import read_file
+        from app.query.question import Question
         from app.search import Snapshot
-        from app.search import compare as ask_both
 
+        longest = workspace.settings.max_query_characters
+        question = Question.typed(query, longest=longest, k=k, language=language, read=read_file)
         first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
-        answer = ask_both(first, second, query, language=language, k=k)
+        answer = Finder(workspace).compare(first, second, question)
         moves = [
             (move.image_id, move.rank_a, move.rank_b, caption_of(workspace, move.image_id, answer.b))
             for move in answer.moves

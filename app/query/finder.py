@@ -18,7 +18,7 @@ from app.query.question import Mode, QueryAnswer, Question
 from app.query.relevance import FEWEST, Calibration, Levels
 from app.query.translation import Eta, Etas, fused
 from app.reranking import FIRST
-from app.search import MOST_RESULTS, Hit, Snapshot, ranked, reranked
+from app.search import MOST_RESULTS, Answer, CompareAnswer, Hit, Snapshot, moved, ranked, reranked
 from app.workspace import Workspace
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
@@ -77,7 +77,7 @@ class Finder:
             release=snapshot.release.id,
             commit=snapshot.commit,
             query=_query(question, encoded),
-            language=" + ".join(one.language for one in encoded.readings if one.language),
+            language=_languages(encoded),
             detected=encoded.guesses,
             note=encoded.note + (f" {_HELP}" if unlearned else ""),
             unlearned=unlearned,
@@ -94,6 +94,33 @@ class Finder:
             relevance=search.best(hits),
             captions=self._nearest_captions(snapshot, question, encoded),
             eta=None if eta is None else eta.value,
+        )
+
+    def compare(self, a: Snapshot, b: Snapshot, question: Question) -> CompareAnswer:
+        """Asks two releases the same, and says how pictures moved; nobody asks here what their cosines are worth.
+
+        Raises:
+            BadQuery: a part cannot be used in one of them.
+        """
+        return moved(self._bare(a, question), self._bare(b, question))
+
+    def _bare(self, snapshot: Snapshot, question: Question) -> Answer:
+        """Returns the first hits of a question's parts."""
+        started = time.perf_counter()
+        encoded = encode(snapshot, question.terms, question.pictures, question.language)
+        encoding = time.perf_counter()
+        k = max(1, min(question.k, MOST_RESULTS))
+        hits = _Search(self._catalog, snapshot, question, encoded, None, None).first(k)[:k]
+        return Answer(
+            release=snapshot.release.id,
+            commit=snapshot.commit,
+            query=_query(question, encoded),
+            language=_languages(encoded),
+            detected=encoded.guesses,
+            note=encoded.note,
+            hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1)),
+            encode_seconds=encoding - started,
+            index_seconds=time.perf_counter() - encoding,
         )
 
     def _eta(self, snapshot: Snapshot, question: Question, encoded: Encoded) -> Eta | None:
@@ -269,6 +296,10 @@ def is_one_text(question: Question) -> bool:
 
 def _query(question: Question, encoded: Encoded) -> str:
     return encoded.text if is_one_text(question) else written(question.terms)
+
+
+def _languages(encoded: Encoded) -> str:
+    return " + ".join(one.language for one in encoded.readings if one.language)
 
 
 def _unlearned(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:

@@ -83,6 +83,21 @@ def quoted(text: str) -> str:
     return f'"{plain}"'
 
 
+def as_text(query: str) -> str | None:
+    """Returns the text of a query that is one text and to be found; None of any other, and of one that is wrong."""
+    try:
+        terms = parse(query)
+    except BadQuery:
+        return None
+    (first, *others) = terms
+    return first.value if not others and first.kind is Kind.TEXT and first.weight == 1 else None
+
+
+def literal(text: str) -> str:
+    """Returns a query that means a text: as it is, or in quotation marks where it would be read as something else."""
+    return text if as_text(text) == text.strip() else quoted(text)
+
+
 def written(terms: Sequence[Term]) -> str:
     """Returns parts as one query, for people."""
     said = []

@@ -12,6 +12,7 @@ from PIL import Image
 from app.query.caption_index import FoundCaption
 from app.query.filters import Filters
 from app.query.grammar import Term
+from app.query.parts import ReadPicture, no_file, query_terms, read_pictures
 from app.query.relevance import Relevance
 from app.search import AUTO, Answer
 
@@ -61,6 +62,25 @@ class Question:
     least: Relevance | None = None
     captions: int = 0
     caption_languages: tuple[str, ...] = ()
+
+    @classmethod
+    def typed(
+        cls, text: str, *, longest: int, k: int, language: str = AUTO, read: ReadPicture = no_file
+    ) -> Question:
+        """Returns the question that a text in the query grammar asks, and nothing beside it.
+
+        Args:
+            text: as typed.
+            longest: characters that it may have.
+            k: hits that are wanted.
+            language: of its texts, or "auto".
+            read: gives the bytes of a picture that it names; by default none may be named.
+
+        Raises:
+            BadQuery: the grammar does not know it, or a picture cannot be read.
+        """
+        terms = query_terms(text, longest=longest)
+        return cls(terms, read_pictures(terms, read), language=language, k=k)
 
     def digest(self) -> str:
         """Returns what two pages of one result have in common, as 16 hexadecimal digits."""

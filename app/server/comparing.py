@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app.comparison import ManyCompared, ask_all, mean_overlap, most_changed
 from app.known_queries import known_queries
+from app.query.grammar import literal
 from app.server.serving import Serving
 
 
@@ -34,6 +35,7 @@ def changed_most(
     """
     releases = [serving.workspace.releases.release(name) for name in (a, b)]
     queries = known_queries(serving.workspace, *releases)
-    every = compare_all(serving, queries, a, b, language=language, k=k)
+    # Captions and canaries are meant as they are, whatever signs are in them.
+    every = compare_all(serving, list(map(literal, queries)), a, b, language=language, k=k)
     changed = most_changed(every.asked, most)
     return ManyCompared(every.a, every.b, every.queries, every.overlap, tuple(changed))

@@ -21,13 +21,12 @@ from app.learning.outcomes import UpdateRequest
 from app.query.filters import Filters
 from app.query.finder import Finder
 from app.query.pages import snapshot_of
-from app.query.parts import no_file, query_terms, read_pictures
 from app.query.question import QueryAnswer, Question
 from app.releases.commits import CommitRecord
 from app.releases.lineage import Node, lineage
 from app.releases.manifest import SliceSummary
 from app.releases.store import ReleaseRecord
-from app.search import CompareAnswer, LiveSnapshot, Snapshot, compare
+from app.search import CompareAnswer, LiveSnapshot, Snapshot
 from app.server.metrics import ServerMetrics, counted
 from app.server.places import Places
 from app.server.shadowing import Shadowing
@@ -251,25 +250,22 @@ class Serving:
         rerank: bool = False,
     ) -> QueryAnswer:
         """Searches by a text in the query grammar that names no file; errors as `find`."""
-        terms = query_terms(text, longest=self.settings.max_query_characters)
         filters = Filters(languages=tuple(languages or ()), domains=tuple(domains or ()))
-        question = Question(
-            terms,
-            read_pictures(terms, no_file),
-            language=language,
-            filters=filters,
-            k=k or self.settings.default_k,
-            rerank=rerank,
-        )
+        question = replace(self._question(text, language, k), filters=filters, rerank=rerank)
         return self.find(question, release=release)
+
+    def _question(self, text: str, language: str, k: int | None) -> Question:
+        longest = self.settings.max_query_characters
+        return Question.typed(text, longest=longest, k=k or self.settings.default_k, language=language)
 
     def compare(
         self, text: str, a: str, b: str, *, language: str = "auto", k: int | None = None
     ) -> CompareAnswer:
-        """Asks two releases the same; errors as `search`."""
+        """Asks two releases the same, in the query grammar; errors as `search`."""
+        question = self._question(text, language, k)
         left, right = self.snapshot(a), self.snapshot(b)
         with self.searching.taken(), self.shadowing.held_back():
-            return compare(left, right, text, language=language, k=k or self.settings.default_k)
+            return self._finder.compare(left, right, question)
 
     def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:
         """Returns for each picture its record and its first captions, those in `language` and English before others."""

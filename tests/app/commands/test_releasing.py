@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from PIL import Image
+
 from app.jobs import worker
 from app.learning import going_live
 from app.settings import load_settings
@@ -63,6 +65,17 @@ def test_compare_shows_how_pictures_moved(reviewed: Path) -> None:
     assert len(found["a"]["hits"]) == len(found["b"]["hits"]) == 3
     assert [hit["rank"] for hit in found["b"]["hits"]] == [1, 2, 3]
     assert "are the same" in run("compare", "r2", "r3", "boat", home=reviewed).stdout
+
+
+def test_compare_takes_what_a_search_takes(reviewed: Path, tmp_path: Path) -> None:
+    drawn = tmp_path / "drawn.png"
+    Image.linear_gradient("L").save(drawn)
+    text = f"boat + 2:{drawn} - house"
+    found = document("compare", "r2", "r3", text, "-k", "3", home=reviewed)
+    alone = document("search", text, "--release", "r2", "-k", "3", home=reviewed)
+    assert [hit["image_id"] for hit in found["a"]["hits"]] == [hit["image_id"] for hit in alone["hits"]]
+    refused = document("compare", "r2", "r3", "boat + ./none.png", home=reviewed, code=2)
+    assert "./none.png cannot be read" in refused["error"]
 
 
 def test_drift_shows_that_a_table_of_its_own_turned_nothing(reviewed: Path) -> None:

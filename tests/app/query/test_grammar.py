@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadQuery
-from app.query.grammar import HEAVIEST, Kind, Term, parse, quoted, written
+from app.query.grammar import HEAVIEST, Kind, Term, as_text, literal, parse, quoted, written
 
 TEXT, IMAGE, ITEM = Kind.TEXT, Kind.IMAGE, Kind.ITEM
 
@@ -86,6 +86,24 @@ def test_any_text_is_read_or_refused_by_a_sentence(query: str) -> None:
 @given(st.text(min_size=1, max_size=40).filter(lambda text: '"' not in text and text.strip() == text))
 def test_what_is_quoted_is_one_text(text: str) -> None:
     assert _read(quoted(text)) == [(TEXT, text, 1)]
+
+
+@given(st.text(max_size=30))
+def test_a_text_that_is_meant_literally_is_read_as_one_text(text: str) -> None:
+    read = as_text(literal(text))
+    assert read is not None
+    assert read.split() in (text.split(), text.replace('"', " ").split())
+
+
+def test_only_a_query_that_is_one_text_to_be_found_is_a_text() -> None:
+    assert [
+        as_text(one) for one in ("a red boat", '"2:1 - 3"', "2:1 - 3", "- red", "2:red", "red +", "#12ab34")
+    ] == [
+        "a red boat",
+        "2:1 - 3",
+        *[None] * 5,
+    ]
+    assert (literal("a red boat"), literal("boat - house")) == ("a red boat", '"boat - house"')
 
 
 def test_parts_are_written_as_they_are_read() -> None:

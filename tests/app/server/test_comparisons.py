@@ -37,6 +37,39 @@ def test_each_of_many_queries_has_a_status_of_its_own(client: httpx.Client) -> N
     assert found["results"][0]["overlap"] == single["overlap"]
 
 
+def test_two_releases_are_asked_in_the_grammar_of_a_search(client: httpx.Client) -> None:
+    text = "2:a red boat - a house"
+    compared = client.post("/v1/compare", json={"text": text, "a": "r1", "b": "r2", "k": 5}).json()
+    for side, release in (("a", "r1"), ("b", "r2")):
+        alone = client.post("/v1/search", json={"text": text, "release": release, "k": 5}).json()
+        assert [hit["id"] for hit in compared[side]["hits"]] == [hit["id"] for hit in alone["hits"]]
+        assert compared[side]["query"] == alone["query"] == "2:a red boat - a house"
+    (first, *_) = compared["a"]["hits"]
+    alike = client.post(
+        "/v1/compare", json={"text": f"#{first['id'][:16]}", "a": "r1", "b": "r2", "k": 5}
+    ).json()
+    assert first["id"] not in {hit["id"] for hit in alike["a"]["hits"]}
+    wrong = client.post("/v1/compare", json={"text": "a red boat +", "a": "r1", "b": "r2"})
+    assert (wrong.status_code, "at character 12" in wrong.json()["error"]) == (400, True)
+
+
+def test_canaries_are_compared_as_they_are_whatever_signs_are_in_them(
+    server: Served, client: httpx.Client
+) -> None:
+    catalog = server.serving.workspace.catalog
+    image = client.post("/v1/search", json={"text": "boat", "k": 1}).json()["hits"][0]["id"]
+    canary = "two red boats - a house +"  # as a query it would be wrong
+    catalog.set_pin(canary, "en", image)
+    try:
+        changed = client.get("/v1/comparisons/changed", params={"a": "r1", "b": "r2", "most": "64"}).json()[
+            "results"
+        ]
+    finally:
+        catalog.remove_pin(canary, "en")
+    (own,) = [one for one in changed if "+" in one["query"]]
+    assert (own["query"], own["status"]) == (f'"{canary}"', 200)
+
+
 def test_those_that_changed_most_come_first_and_a_release_differs_from_itself_in_nothing(
     client: httpx.Client,
 ) -> None:

@@ -61,6 +61,13 @@ def test_a_thumb_up_becomes_a_canary_and_a_thumb_down_does_not(server: Served, c
     assert client.post("/v1/feedback/999999/pin").status_code == 404
 
 
+def test_a_query_of_several_parts_becomes_no_canary(client: httpx.Client) -> None:
+    body = {"query": "2:red boat - house", "language": "en", "release": "r1", "verdict": "up"}
+    up = client.post("/v1/feedback", json=body | {"image": _first(client)}).json()
+    refused = client.post(f"/v1/feedback/{up['id']}/pin")
+    assert (refused.status_code, "no single text" in refused.json()["error"]) == (400, True)
+
+
 def test_a_vote_or_a_thumb_down_becomes_a_canary_once_a_person_names_the_picture(
     server: Served, client: httpx.Client
 ) -> None:
