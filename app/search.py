@@ -74,7 +74,7 @@ class Snapshot:
         learned = record.manifest.languages or (BASE_LANGUAGE,)
         warm_up(learned, encoder.profiles)
         number = commit.number if record.id == commit.release else 0
-        hidden = frozenset(generation.ids) - set(workspace.catalog.gallery_ids())
+        hidden = _hidden(workspace, generation)
         reranker = Reranker.of(encoder, workspace.load_image, generation.routes)
         return cls(record, number, encoder, generation, learned, hidden, reranker)
 
@@ -258,6 +258,10 @@ def moved(first: Answer, second: Answer) -> CompareAnswer:
     return CompareAnswer(first, second, moves, common / max(1, min(len(rank_a), len(rank_b))))
 
 
+def _hidden(workspace: Workspace, generation: Generation) -> frozenset[str]:
+    return frozenset(generation.ids) - set(workspace.catalog.gallery_ids())
+
+
 class LiveSnapshot:
     """The one reference that a server answers from."""
 
@@ -266,6 +270,12 @@ class LiveSnapshot:
         self._refreshing = threading.Lock()
         self.problem: str | None = None
         self.current = Snapshot.load(workspace)
+
+    def hide(self) -> None:
+        """Hides at once what has left the gallery, and shows what came back; the index follows in its time."""
+        with self._refreshing:
+            hidden = _hidden(self._workspace, self.current.generation)
+            self.current = replace(self.current, hidden=hidden)
 
     def refresh(self) -> bool:
         """Swaps to the newest release if there is one; keeps the old one, and says why, when it cannot be loaded."""

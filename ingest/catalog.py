@@ -30,6 +30,7 @@ from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
 from ingest.standing import Standing, set_findings, set_standing
+from ingest.withheld import WithheldTable
 
 
 class Catalog(ImageQueries):
@@ -46,6 +47,7 @@ class Catalog(ImageQueries):
         release_words: what people said of releases.
         shadows: which candidates were asked live queries, too, and how far their answers lay from the live ones.
         aside: pairs of uploads that were held or rejected.
+        withheld: pictures that a person took out by themselves.
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
@@ -57,6 +59,7 @@ class Catalog(ImageQueries):
         self.release_words = ReleaseWordTable(engine)
         self.shadows = ShadowTable(engine)
         self.aside = AsideTable(engine)
+        self.withheld = WithheldTable(engine)
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Catalog:

@@ -26,6 +26,11 @@ class ImageQueries:
         """Returns the ids of all gallery images in the order they came."""
         return self._column(select(images.c.id).where(images.c.in_gallery).order_by(images.c.seq))
 
+    def ids_beginning(self, beginning: str, *, limit: int) -> list[ImageId]:
+        """Returns ids, also of withdrawn images, that begin so; ids are lower-case hexadecimal digits."""
+        query = select(images.c.id).where(images.c.id >= beginning, images.c.id < f"{beginning}g")
+        return self._column(query.order_by(images.c.id).limit(limit))
+
     def image(self, image_id: ImageId) -> ImageRecord | None:
         """Returns what is known of an image, or None."""
         return self.images([image_id]).get(image_id)

@@ -28,7 +28,7 @@ from ingest.readers.container import shown
 from ingest.readers.dispatch import open_container
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
-from ingest.report import IntakeReport, copies_note
+from ingest.report import IntakeReport, copies_note, withheld_note
 from ingest.unstated_languages import Detected, fill_in
 
 logger = logging.getLogger(__name__)
@@ -153,6 +153,8 @@ def _record(
         known = [f"already have chunk {chunk.id}: 0 new"] if recorded.known_chunk else []
         if recorded.returned:
             known = [f"chunk {chunk.id} was withdrawn; it is taken in again, as new, and searched again"]
+        if recorded.withheld:
+            known.append(withheld_note(recorded.withheld))
         return IntakeReport(
             chunk_id=chunk.id,
             name=chunk.name,

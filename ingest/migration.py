@@ -59,6 +59,10 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE INDEX aside_by_chunk ON aside (chunk)",
         "CREATE INDEX aside_by_image ON aside (image_id)",
     ),
+    7: (
+        "CREATE TABLE withheld (image_id VARCHAR(64) NOT NULL PRIMARY KEY, since VARCHAR(32) NOT NULL, "
+        '"by" TEXT NOT NULL, why TEXT NOT NULL, links JSON NOT NULL)',
+    ),
 }
 """By schema number, the statements that make the next one of it."""
 

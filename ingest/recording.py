@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
@@ -16,6 +17,7 @@ from ingest.pair import ImageId
 from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
 from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
+from ingest.withheld import withheld_among
 
 T = TypeVar("T")
 
@@ -39,6 +41,7 @@ def record_chunk(
 
     What a person took out of a known chunk stays out of it when the same upload comes again.
     """
+    chunk, out_already = _without_withheld(connection, chunk)
     found = connection.execute(select(chunks.c.seq, chunks.c.standing).where(chunks.c.id == chunk.id))
     present = found.one_or_none()
     returned = present is not None and present.standing == WITHDRAWN
@@ -59,6 +62,7 @@ def record_chunk(
         pairs_after - pairs_before,
         known_chunk=present is not None and not returned,
         returned=returned,
+        withheld=out_already,
     )
     if not recorded.known_chunk:
         values: dict[str, Any] = {"new_pairs": recorded.new_pairs, "new_images": recorded.new_images}
@@ -77,6 +81,8 @@ def accept_aside(
         raise BadOption(f"Chunk {chunk.id} is withdrawn; take it in again first.")
     _require_no_teaching(connection, chunk.id)
     recorded = record_chunk(connection, chunk, None, accepted=ids)
+    if recorded.withheld:
+        raise BadOption("A picture of these pairs was taken out by a person; put it back first.")
     counted = {
         "new_pairs": chunks.c.new_pairs + recorded.new_pairs,
         "new_images": chunks.c.new_images + recorded.new_images,
@@ -84,6 +90,16 @@ def accept_aside(
     connection.execute(update(chunks).where(chunks.c.id == chunk.id).values(**counted))
     decide(connection, ids, "accepted", by=by, why=why)
     return recorded
+
+
+def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk, int]:
+    """Returns a chunk without the pictures that a person took out, and how many these are."""
+    out = withheld_among(connection, [image.id for image in chunk.images])
+    if not out:
+        return chunk, 0
+    kept = [image for image in chunk.images if image.id not in out]
+    said = [caption for caption in chunk.captions if caption[0] not in out]
+    return replace(chunk, images=kept, captions=said), len(out)
 
 
 def take_out(

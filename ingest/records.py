@@ -210,9 +210,18 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What recording a chunk changed; `returned`: it was withdrawn, and is taken in again as new."""
+    """What recording a chunk changed.
+
+    Attributes:
+        new_images: pictures that the home did not show before.
+        new_pairs: captions that it did not have before.
+        known_chunk: the chunk was there already.
+        returned: it was withdrawn, and is taken in again as new.
+        withheld: pictures of it that a person took out, and that stay out.
+    """
 
     new_images: int
     new_pairs: int
     known_chunk: bool
     returned: bool = False
+    withheld: int = 0

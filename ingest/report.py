@@ -100,6 +100,16 @@ def guarded(cell: str) -> str:
     return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
 
 
+def withheld_note(count: int) -> str:
+    """Says that pictures which a person took out stay out."""
+    said = (
+        "1 picture that a person took out stays"
+        if count == 1
+        else f"{count} pictures that a person took out stay"
+    )
+    return f"{said} out; `python -m app pictures --withheld` lists them, `--put-back` takes them in again"
+
+
 def copies_note(copies: Mapping[str, int]) -> str | None:
     """Returns what a report says of near-copies, None when there are none."""
     told = []

@@ -33,7 +33,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
 
-SCHEMA = 7
+SCHEMA = 8
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -230,6 +230,17 @@ aside = Table(
     Index("aside_by_image", "image_id"),
     # A number is never another pair's: its picture may be kept by a browser, and its note may name it.
     sqlite_autoincrement=True,
+)
+
+# Pictures that a person took out by themselves, and the chunks and pairs to which they belong once they are put back.
+withheld = Table(
+    "withheld",
+    metadata,
+    Column("image_id", String(64), primary_key=True),
+    Column("since", String(32), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("links", JSON, nullable=False),
 )
 
 _FULL_TEXT = (

@@ -66,13 +66,17 @@ def settle_withdrawn(connection: Connection, chunk_id: str) -> None:
     """
     seq = select(chunks.c.seq).where(chunks.c.id == chunk_id).scalar_subquery()
     settle_captions(connection, select(chunk_captions.c.caption).where(chunk_captions.c.chunk == seq))
-    pictures = select(chunk_images.c.image).where(chunk_images.c.chunk == seq)
+    settle_images(connection, select(chunk_images.c.image).where(chunk_images.c.chunk == seq))
+
+
+def settle_images(connection: Connection, numbers: Sequence[int] | Select[Any]) -> None:
+    """Marks pictures that no chunk but withdrawn ones has, and unmarks the others; those leave or join the gallery."""
     holder = exists().where(
         chunk_images.c.image == images.c.seq,
         chunk_images.c.chunk == chunks.c.seq,
         chunks.c.standing != WITHDRAWN,
     )
-    statement = update(images).where(images.c.seq.in_(pictures))
+    statement = update(images).where(images.c.seq.in_(numbers))
     connection.execute(statement.values(withdrawn=~holder, in_gallery=holder.where(chunks.c.in_gallery)))
 
 

@@ -180,6 +180,20 @@ def decision_job(workspace: Workspace, decided: Decided, *, by: str) -> JobRecor
     return worker.submit(workspace.settings, "gallery", arguments)
 
 
+def pictures_job(workspace: Workspace, *, why: str, by: str) -> JobRecord:
+    """Queues making the live gallery whole after single pictures left it or came back; one that waits sees them, too.
+
+    Args:
+        workspace: Opened.
+        why: The gallery is made anew.
+        by: Who asks.
+    """
+    for waiting in workspace.catalog.jobs(state="queued"):
+        if waiting.kind == "gallery":
+            return waiting
+    return worker.submit(workspace.settings, "gallery", {"why": why, "by": by})
+
+
 def withdrawal_job(workspace: Workspace, gone: Withdrawn, *, by: str) -> JobRecord | None:
     """Queues taking a withdrawn chunk's pictures out of search; None when every one of them stays.
 

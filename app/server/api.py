@@ -18,9 +18,11 @@ from starlette.exceptions import HTTPException
 
 from app.server import (
     api_compare,
+    api_embed,
     api_events,
     api_feedback,
     api_held,
+    api_items,
     api_learning,
     api_quality,
     api_releases,
@@ -44,6 +46,8 @@ ROUTERS = (
     api_search.router,
     api_results.router,
     api_compare.router,
+    api_embed.router,
+    api_items.router,
     api_learning.router,
     api_events.router,
     api_feedback.router,

@@ -11,7 +11,7 @@ from app.learning.judged import judged_release
 from app.query.results import picture_to_look_at
 from app.releases.store import ReleaseRecord
 from app.search import Answer
-from app.server.api_context import Admin, State
+from app.server.api_context import Admin, Anyone, State
 from app.server.api_models import (
     CompareRequest,
     FoundCaptionOut,
@@ -25,7 +25,9 @@ from app.server.api_models import (
 )
 from app.server.api_query import SearchRequest, question_of
 from app.server.api_reports import judged_out
+from app.server.security import Account
 from app.server.serving import Serving, WentLive
+from ingest.errors import UnknownImage
 
 router = APIRouter(prefix="/v1")
 
@@ -77,16 +79,28 @@ def compare(body: CompareRequest, state: State) -> dict[str, Any]:
 
 
 @router.get("/images/{image_id}/thumbnail", response_class=Response, responses=_PICTURE)
-def thumbnail(image_id: str, state: State) -> Response:
+def thumbnail(image_id: str, state: State, account: Anyone) -> Response:
     """Returns a picture's thumbnail."""
+    require_shown(image_id, state, account)
     return Response(state.workspace.blobs.thumbnail(image_id), media_type="image/webp", headers=_FOREVER)
 
 
 @router.get("/images/{image_id}", response_class=Response, responses=_PICTURE)
-def image(image_id: str, state: State) -> Response:
+def image(image_id: str, state: State, account: Anyone) -> Response:
     """Returns a picture to look at: drawn anew, so that nothing hidden in the uploaded file goes out."""
+    require_shown(image_id, state, account)
     data = picture_to_look_at(state.workspace, image_id)
     return Response(data, media_type="image/webp", headers=_FOREVER)
+
+
+def require_shown(image_id: str, serving: Serving, account: Account) -> None:
+    """Refuses a picture that somebody took out to all but admins, who may put it back.
+
+    Raises:
+        UnknownImage: it was taken out.
+    """
+    if image_id in serving.withheld and not account.may("admin"):
+        raise UnknownImage(f"Picture {image_id[:24]} was taken out.")
 
 
 @router.get("/captions")

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from app.jobs import requests
-from app.learning import held_pairs, standing
+from app.learning import held_pairs, pictures, standing
 from app.learning.held_pairs import Decided
 from app.learning.standing import Withdrawn
 from app.server.places import PATIENCE_SECONDS, TooBusy
 from app.server.serving import Serving
+from ingest.pair import ImageId
 from ingest.records import ChunkRecord, JobRecord
 
 
@@ -61,6 +62,28 @@ def decide(
             why=why,
         )
     return decided, _followed(serving, requests.decision_job(serving.workspace, decided, by=by))
+
+
+def take_out(
+    serving: Serving, names: Sequence[str], *, why: str, by: str
+) -> tuple[list[ImageId], JobRecord | None]:
+    """Takes single pictures out of everything, search at once; returns those that were not out, and the job."""
+    gone = pictures.take_out(serving.workspace, names, by=by, why=why)
+    return gone, _regathered(serving, gone, "were taken out", by)
+
+
+def put_back(serving: Serving, names: Sequence[str], *, by: str) -> tuple[list[ImageId], JobRecord | None]:
+    """Puts single pictures back; returns them, and the job after which search has them all again."""
+    back = pictures.put_back(serving.workspace, names)
+    return back, _regathered(serving, back, "came back", by)
+
+
+def _regathered(serving: Serving, changed: Sequence[ImageId], what: str, by: str) -> JobRecord | None:
+    if not changed:
+        return None
+    serving.hide()
+    why = f"{len(changed)} pictures {what}"
+    return _followed(serving, requests.pictures_job(serving.workspace, why=why, by=by))
 
 
 @contextmanager

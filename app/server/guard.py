@@ -49,8 +49,8 @@ _HEADERS = {
 
 _UNGUARDED = frozenset({"/healthz", "/readyz"})
 _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/v1/search.zip", "/v1/searches"})
-_SEARCHERS_MAY_POST = frozenset({*_SEARCHES, "/v1/compare", "/v1/comparisons", "/v1/feedback"})
-_CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks"})
+_SEARCHERS_MAY_POST = frozenset({*_SEARCHES, "/v1/compare", "/v1/comparisons", "/v1/embed", "/v1/feedback"})
+_CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks", "/v1/items"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Routes of Gradio that fetch from addresses a caller chooses, or show what others did.
 _FORBIDDEN = (
@@ -61,8 +61,8 @@ _FORBIDDEN = (
     "/gradio_api/runs",
 )
 _SMALL_BODY_BYTES = 1024**2
-# A query may bring pictures: in base64, or dropped into the box of the search page.
-_QUERY_PATHS = frozenset({*_SEARCHES, "/knn-service", "/gradio_api/upload"})
+# What is asked, or added, may bring pictures: in base64, or dropped into the box of the search page.
+_QUERY_PATHS = frozenset({*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/gradio_api/upload"})
 MOST_QUERY_BYTES = 32 * 1024**2
 _UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
 # What multipart wraps around a file.

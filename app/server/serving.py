@@ -96,6 +96,7 @@ class Serving:
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
         self._finder = Finder(workspace, patient=False)
+        self.withheld = workspace.catalog.withheld.ids()
 
     # Life
 
@@ -144,7 +145,7 @@ class Serving:
             is_new = self._live.refresh()
             if is_new:
                 self.metrics.swapped()
-                self.forget_others()
+                self.hide()
             return is_new
         try:
             self._live = LiveSnapshot(self.workspace)
@@ -283,6 +284,13 @@ class Serving:
             image_id: Found(records.get(image_id), tuple((captions or catalog.captions_of(image_id))[:most]))
             for image_id, captions in known.items()
         }
+
+    def hide(self) -> None:
+        """Leaves out of every answer what has left the gallery by now, and shows what came back."""
+        if self._live is not None:
+            self._live.hide()
+        self.forget_others()
+        self.withheld = self.workspace.catalog.withheld.ids()
 
     def forget_others(self) -> None:
         """Drops the other releases' snapshots: pictures may have been withdrawn since they were loaded."""

@@ -1,0 +1,103 @@
+"""Single pictures: what is known of one, taking some out of everything, putting them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.errors import UsageProblem
+from app.learning.probes import is_probes
+from app.workspace import Workspace
+from ingest.errors import UnknownImage
+from ingest.pair import Caption, ImageId
+from ingest.records import ImageRecord
+from ingest.withheld import Withheld
+
+
+@dataclass(frozen=True)
+class KnownPicture:
+    """A picture with its captions, by language; and who took it out, if somebody did."""
+
+    record: ImageRecord
+    captions: tuple[Caption, ...]
+    withheld: Withheld | None
+
+
+def picture(workspace: Workspace, name: str) -> KnownPicture:
+    """Returns what is known of a picture.
+
+    Args:
+        workspace: opened.
+        name: its id, or a beginning of it that no other picture's id has.
+
+    Raises:
+        UnknownImage: none or several match, or it left the home with its chunk.
+    """
+    image_id = named(workspace, name)
+    record = workspace.catalog.image(image_id)
+    out = {one.image_id: one for one in workspace.catalog.withheld.all()}.get(image_id)
+    if record is None or (record.withdrawn and out is None):
+        raise UnknownImage(f"There is no picture {name[:64]!r}: its chunk was withdrawn.")
+    return KnownPicture(record, tuple(workspace.catalog.captions_of(image_id)), out)
+
+
+def named(workspace: Workspace, name: str) -> ImageId:
+    """Returns the id of the picture that begins so.
+
+    Raises:
+        UnknownImage: none or several do.
+    """
+    wanted = name.strip().removeprefix("#").lower()
+    found = workspace.catalog.ids_beginning(wanted, limit=2) if wanted else []
+    if len(found) == 1:
+        return found[0]
+    said = "Several pictures have ids that begin" if found else "No picture has an id that begins"
+    raise UnknownImage(f"{said} with {wanted[:64]!r}. Take the id from a result of a search.")
+
+
+def take_out(workspace: Workspace, names: Sequence[str], *, by: str, why: str) -> list[ImageId]:
+    """Takes pictures out of everything: nothing shows them, trains on them or measures by them.
+
+    What encoders learned from them stays learned. Search leaves them out at once, the index when it is made anew.
+
+    Args:
+        workspace: opened for writing.
+        names: their ids, or beginnings of them.
+        by: who says so.
+        why: the reason, which is kept.
+
+    Returns:
+        The ids of those that were not out before.
+
+    Raises:
+        UnknownImage: there is none of a name; nothing changed.
+        UsageProblem: no reason was given, or one is a probe.
+        BadOption: too many, or an update is learning from one of them.
+    """
+    if not why.strip():
+        raise UsageProblem('Say why: the reason is kept. For example: --why "she asked for it"')
+    ids = [named(workspace, name) for name in names]
+    _require_no_probe(workspace, ids)
+    return workspace.catalog.withheld.take_out(ids, by=by, why=why)
+
+
+def put_back(workspace: Workspace, names: Sequence[str]) -> list[ImageId]:
+    """Puts pictures back where they were; search has them once the gallery was made whole.
+
+    Raises:
+        UnknownImage: there is none of a name, or it is not out; nothing changed.
+        BadOption: too many, or an update is learning from one of their chunks.
+    """
+    return workspace.catalog.withheld.put_back([named(workspace, name) for name in names])
+
+
+def _require_no_probe(workspace: Workspace, ids: Sequence[ImageId]) -> None:
+    """Refuses to take out what every update is measured by."""
+    probes = [chunk.id for chunk in workspace.catalog.chunks() if is_probes(chunk)]
+    if not probes:
+        return
+    common = workspace.catalog.ids_where(chunks=probes) & set(ids)
+    if common:
+        raise UsageProblem(
+            f"Picture {min(common)[:24]} is one of the probes that every update is measured by; it stays."
+        )

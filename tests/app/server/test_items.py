@@ -1,0 +1,153 @@
+"""Claims about single pictures over REST: looked at, added, taken out of everything at once, and put back."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from ingest.samples.scene_painting import draw
+from ingest.samples.scenes import all_scenes
+from tests.app.server.served import PICTURES, make_home, served
+from tests.app.server.test_work import ended, hits, hits_after_a_moment
+
+PROXY = {"proxy_user_header": "X-User", "proxy_admins": ["ada"], "proxy_contributors": ["cora"]}
+
+
+def ids(client: httpx.Client) -> list[str]:
+    return [hit["id"] for hit in client.post("/v1/search", json={"text": "boat", "k": 100}).json()["hits"]]
+
+
+def sent(number: int) -> str:
+    drawn = io.BytesIO()
+    draw(list(all_scenes())[300 + number], "flat", seed=number).save(drawn, "PNG")
+    return base64.b64encode(drawn.getvalue()).decode()
+
+
+def test_what_is_known_of_a_picture(client: httpx.Client) -> None:
+    (first, *_) = ids(client)
+    known = client.get(f"/v1/items/{first[:12]}").json()
+    assert (known["id"], known["in_gallery"], known["withheld"]) == (first, True, None)
+    assert {one["language"] for one in known["captions"]} == {"en", "de"}
+    assert known["width"] > 0
+    assert client.get(known["thumb_url"]).content == client.get(f"/v1/items/{first}/thumb").content
+    for name, status in (("0" * 64, 404), ("nothing", 422), ("abc", 422)):
+        assert client.get(f"/v1/items/{name}").status_code == status, name
+
+
+def test_a_picture_is_taken_out_of_every_answer_at_once_and_put_back(tmp_path: Path) -> None:
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        before = ids(client)
+        gone, other, *_ = before
+        captions = client.get(f"/v1/items/{gone}").json()["captions"]
+        caption = captions[0]["text"]
+        asked = {"ids": [gone[:16], "f" * 64, gone], "why": "she asked for it"}
+        done = client.post("/v1/items/delete", json=asked).json()
+        assert [(one["status"], one["id"]) for one in done["results"]] == [
+            (200, gone),
+            (404, ""),
+            (200, gone),
+        ]
+        # Before any job has ended, in every release, whichever way it is looked for.
+        assert gone not in ids(client)
+        assert hits(client) == PICTURES - 1
+        old = client.post("/v1/search", json={"text": "boat", "k": 100, "release": "r2"}).json()["hits"]
+        assert gone not in {hit["id"] for hit in old}
+        assert client.post("/v1/search", json={"items": [gone]}).status_code == 400
+        found = client.post("/v1/search", json={"text": caption, "mode": "captions", "k": 100}).json()["hits"]
+        assert gone not in {hit["id"] for hit in found}
+        (listed,) = client.get("/v1/items/withheld").json()["withheld"]
+        assert (listed["id"], listed["by"], listed["why"]) == (gone, "local", "she asked for it")
+        assert ended(client, done["job"])["state"] == "succeeded"
+        assert hits_after_a_moment(client, PICTURES - 1) == PICTURES - 1
+        assert gone not in running.serving.snapshot().generation.ids
+
+        back = client.post("/v1/items/restore", json={"ids": [gone, other]}).json()
+        assert [(one["status"], one["id"]) for one in back["results"]] == [(200, gone), (404, "")]
+        assert ended(client, back["job"])["state"] == "succeeded"
+        assert hits_after_a_moment(client, PICTURES) == PICTURES
+        assert ids(client) == before
+        assert client.get(f"/v1/items/{gone}").json()["captions"] == captions
+
+
+def test_pictures_are_added_one_by_one_with_a_status_each(tmp_path: Path) -> None:
+    grey = io.BytesIO()
+    Image.new("L", (64, 64), 128).save(grey, "PNG")
+    items: list[dict[str, Any]] = [
+        {"image": sent(1), "caption": "a blue hut by the lake", "language": "en"},
+        {"image": "no picture"},
+        {"image": base64.b64encode(grey.getvalue()).decode(), "caption": "grey", "language": "en"},
+        {"image": sent(2), "captions": {"en": ["a hut", "a small hut"], "de": ["eine Hütte"]}},
+        {"image": sent(3), "caption": "a hut", "language": "not a language at all"},
+        {"image": sent(4)},
+    ]
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        done = client.post("/v1/items", json={"items": items, "name": "huts", "domain": "flat"}).json()
+        assert [one["status"] for one in done["results"]] == [202, 400, 422, 202, 422, 202]
+        assert all(one["error"] for one in done["results"] if one["status"] != 202)
+        job = ended(client, done["job"])
+        report = job["result"]["report"]
+        assert (report["name"], report["new_images"], report["new_pairs"]) == ("huts", 3, 4)
+        assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
+        known = client.get(f"/v1/items/{done['results'][3]['id']}").json()
+        assert {(one["language"], one["text"]) for one in known["captions"]} == {
+            *(("en", "a hut"), ("en", "a small hut"), ("de", "eine Hütte"))
+        }
+        assert (known["chunk"], known["domain"]) == (report["chunk_id"], "flat")
+
+        # What was taken out stays out when it comes again, and the report says so.
+        client.post("/v1/items/delete", json={"ids": [known["id"]], "why": "x"})
+        again = client.post(
+            "/v1/items", json={"items": [items[3] | {"captions": {"en": ["another hut"]}}]}
+        ).json()
+        notes = ended(client, again["job"])["result"]["report"]["notes"]
+        assert any("1 picture that a person took out stays out" in note for note in notes)
+        assert hits_after_a_moment(client, PICTURES + 2) == PICTURES + 2
+        nothing = client.post("/v1/items", json={"items": [items[1]]}).json()
+        assert (nothing["results"][0]["status"], nothing["job"]) == (400, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/items", {"items": []}),
+        ("/v1/items", {"items": [{"image": "x"}] * 65}),
+        ("/v1/items", {"items": [{"image": "x", "captoin": "a hut"}]}),
+        ("/v1/items/delete", {"ids": [], "why": "x"}),
+        ("/v1/items/delete", {"ids": ["0" * 64], "why": ""}),
+        ("/v1/items/delete", {"ids": ["../etc"], "why": "x"}),
+        ("/v1/items/restore", {"ids": ["0" * 64], "why": "x"}),
+    ],
+)
+def test_what_cannot_be_read_is_refused(client: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    assert client.post(path, json=body).status_code == 422
+
+
+def test_roles_decide_who_adds_takes_out_and_still_sees(tmp_path: Path) -> None:
+    settings = make_home(tmp_path).model_copy(update=PROXY)
+    with served(settings) as running, running.client() as client:
+        gone = ids_as(client, "ada")[0]
+        ada, cora, sam = ({"X-User": name} for name in ("ada", "cora", "sam"))
+        taking = {"ids": [gone], "why": "x"}
+        for who in (cora, sam):
+            assert client.post("/v1/items/delete", json=taking, headers=who).status_code == 403
+            assert client.get("/v1/items/withheld", headers=who).status_code == 403
+        assert client.post("/v1/items/delete", json=taking, headers=ada).json()["results"][0]["status"] == 200
+        for path in (f"/v1/items/{gone}", f"/v1/images/{gone}", f"/v1/images/{gone}/thumbnail"):
+            assert client.get(path, headers=sam).status_code == 404, path
+            assert client.get(path, headers=ada).status_code == 200, path
+        one = {"items": [{"image": sent(5)}]}
+        assert client.post("/v1/items", json=one, headers=sam).status_code == 403
+        job = client.post("/v1/items", json=one, headers=cora).json()["job"]
+        assert job["arguments"]["held"] is True
+        assert client.post("/v1/embed", json={"texts": ["boat"]}, headers=sam).status_code == 200
+
+
+def ids_as(client: httpx.Client, name: str) -> list[str]:
+    answer = client.post("/v1/search", json={"text": "boat", "k": 100}, headers={"X-User": name})
+    return [hit["id"] for hit in answer.json()["hits"]]
