@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from ingest.errors import UnknownImage
 from ingest.pair import Caption, ImageId
 from ingest.records import ImageRecord
 from ingest.withheld import Withheld
+
+_BEGINNING = re.compile("[0-9a-f]{6,64}")
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,15 @@ def named(workspace: Workspace, name: str) -> ImageId:
     """Returns the id of the picture that begins so.
 
     Raises:
+        UsageProblem: so begins no id at all.
         UnknownImage: none or several do.
     """
     wanted = name.strip().removeprefix("#").lower()
-    found = workspace.catalog.ids_beginning(wanted, limit=2) if wanted else []
+    if not _BEGINNING.fullmatch(wanted):
+        raise UsageProblem(
+            f"{name[:64]!r} is no picture's id: write 6 or more of its digits, as a result of a search has them."
+        )
+    found = workspace.catalog.ids_beginning(wanted, limit=2)
     if len(found) == 1:
         return found[0]
     said = "Several pictures have ids that begin" if found else "No picture has an id that begins"

@@ -32,7 +32,7 @@ _MOST_AT_ONCE = 500
 _WEBP: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/webp": {"schema": {"type": "string", "format": "binary"}}}}
 }
-Item = Annotated[str, Path(pattern="^[0-9a-fA-F]{6,64}$")]
+Item = Annotated[str, Path(max_length=80)]
 
 
 class WithheldOut(BaseModel):
@@ -103,10 +103,11 @@ class PutBack(Strict):
 
 
 class ItemResult(BaseModel):
-    """What became of one picture, in the order they were sent."""
+    """What became of one picture, in the order they were sent; `changed` unless all was so before."""
 
     status: int
     id: str = ""
+    changed: bool = False
     error: str | None = None
     code: str | None = None
 
@@ -195,25 +196,26 @@ def _each(
     """Changes pictures one by one; one that cannot be changed does not keep the others from it."""
     jobs: list[JobRecord] = []
 
-    def changed(one: str) -> str:
+    def changed(one: str) -> tuple[str, bool]:
         done, job = change(one)
         jobs.extend([job] if job else [])
-        return done[0] if done else picture(state.workspace, one).record.id
+        return (done[0], True) if done else (picture(state.workspace, one).record.id, False)
 
     results = [_tried(partial(changed, one), status=200) for one in ids]
     return _results(results, jobs[-1] if jobs else None)
 
 
-def _tried(act: Callable[[], str], *, status: int) -> ItemResult:
+def _tried(act: Callable[[], tuple[str, bool]], *, status: int) -> ItemResult:
     try:
-        return ItemResult(status=status, id=act())
+        image_id, has_changed = act()
+        return ItemResult(status=status, id=image_id, changed=has_changed)
     except OWN_ERRORS as error:
         trouble = trouble_of(error)
         return ItemResult(status=trouble.status, error=trouble.sentence, code=trouble.code)
 
 
-def _sent(one: ItemIn, number: int, sent: list[SentItem]) -> str:
-    """Checks one picture and keeps it; returns its id."""
+def _sent(one: ItemIn, number: int, sent: list[SentItem]) -> tuple[str, bool]:
+    """Checks one picture and keeps it; returns its id, and that it is to be taken in."""
     captions = [(language, text) for language, texts in one.captions.items() for text in texts]
     if one.caption:
         captions.append((one.language, one.caption))
@@ -222,7 +224,7 @@ def _sent(one: ItemIn, number: int, sent: list[SentItem]) -> str:
     data = picture_bytes(one.image, Term(Kind.IMAGE, f"image {number}"))
     found = checked(data, captions)
     sent.append(found)
-    return found.image_id
+    return found.image_id, True
 
 
 def _out(found: Withheld) -> WithheldOut:

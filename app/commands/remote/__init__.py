@@ -7,6 +7,7 @@ from app.commands.remote.canaries import canaries
 from app.commands.remote.held import decide, held
 from app.commands.remote.judging import changes, diff, drift, feedback, quality
 from app.commands.remote.learning import ingest, remove, update
+from app.commands.remote.pictures import pictures
 from app.commands.remote.searching import compare, search
 from app.commands.remote.shadowing import shadow
 from app.commands.remote.standing import accept, check, gate, withdraw
@@ -17,7 +18,7 @@ from app.commands.remote.words import keep, pin, reject, unpin
 
 VERBS = (
     *(search, compare, ingest, update, check, gate, accept, withdraw, remove),
-    *(held, decide),
+    *(held, decide, pictures),
     *(changes, diff, drift, quality, feedback),
     *(releases, promote, rollback, reject, keep, pin, unpin, export, import_),
     *(shadow, canaries, status, doctor, mcp),

@@ -36,7 +36,7 @@ def test_what_is_known_of_a_picture(client: httpx.Client) -> None:
     assert {one["language"] for one in known["captions"]} == {"en", "de"}
     assert known["width"] > 0
     assert client.get(known["thumb_url"]).content == client.get(f"/v1/items/{first}/thumb").content
-    for name, status in (("0" * 64, 404), ("nothing", 422), ("abc", 422)):
+    for name, status in (("0" * 64, 404), ("nothing", 400), ("abc", 400), ("a" * 99, 422)):
         assert client.get(f"/v1/items/{name}").status_code == status, name
 
 
