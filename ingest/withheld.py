@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.errors import BadOption, UnknownImage
@@ -120,7 +121,11 @@ def _take_out(connection: Connection, image_id: ImageId, seq: int, *, by: str, w
     _require_no_teaching(connection, numbers.values())
     own = select(captions.c.seq).where(captions.c.image == seq)
     said = select(chunk_captions.c.chunk, chunk_captions.c.caption).where(chunk_captions.c.caption.in_(own))
-    links = {"chunks": sorted(numbers), "captions": [list(row) for row in connection.execute(said)]}
+    links: dict[str, Any] = {
+        "chunks": sorted(numbers),
+        "captions": [list(row) for row in connection.execute(said)],
+    }
+    links["fewer"] = _fewer(connection, seq)
     values = {"image_id": image_id, "since": now(), "by": by, "why": why, "links": links}
     connection.execute(insert(withheld).values(**values))
     connection.execute(delete(chunk_images).where(chunk_images.c.image == seq))
@@ -139,7 +144,26 @@ def _put_back(connection: Connection, image_id: ImageId) -> None:
         if rows:
             connection.execute(upsert(table).on_conflict_do_nothing(), rows)
     connection.execute(delete(withheld).where(withheld.c.image_id == image_id))
+    chunk, pictures_more, pairs_more = links["fewer"]
+    _count(connection, chunk, pictures_more, pairs_more)
     _settle(connection, seq)
+
+
+def _fewer(connection: Connection, seq: int) -> list[int]:
+    """Takes a picture off what the chunk that brought it first counts as new; returns chunk, pictures and pairs."""
+    of_image = select(chunks.c.seq, chunks.c.new_images, chunks.c.new_pairs).join(
+        images, images.c.chunk == chunks.c.seq
+    )
+    chunk, pictures, pairs = connection.execute(of_image.where(images.c.seq == seq)).one()
+    counted = select(func.count()).where(captions.c.image == seq, ~captions.c.withdrawn)
+    own = connection.execute(counted).scalar_one()
+    _count(connection, chunk, -min(pictures, 1), -min(pairs, own))
+    return [chunk, min(pictures, 1), min(pairs, own)]
+
+
+def _count(connection: Connection, chunk: int, pictures: int, pairs: int) -> None:
+    more = {"new_images": chunks.c.new_images + pictures, "new_pairs": chunks.c.new_pairs + pairs}
+    connection.execute(update(chunks).where(chunks.c.seq == chunk).values(**more))
 
 
 def _settle(connection: Connection, seq: int) -> None:

@@ -105,7 +105,7 @@ def show_picture(known: Mapping[str, Any], *, is_json: bool) -> None:
     parts: list[Any] = [plain(f"{known['id']}  {size}, domain {known['domain']}, chunk {known['chunk_id']}")]
     out = known["withheld"]
     if out:
-        parts.append(plain(f"Taken out by {out['by']} ({out['since'][:16]} UTC): {out['why']}"))
+        parts.append(plain(f"Taken out by {out['by']} ({_when(out)}): {out['why']}"))
     rows = [(one["language"], one["text"]) for one in known["captions"]]
     show(is_json, dict(known), *parts, *([table(("language", "caption"), rows)] if rows else []))
 
@@ -114,9 +114,9 @@ def show_withheld(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
     """Shows a row for each picture that is out."""
     from app.messages import table
 
-    rows = [(str(one["image_id"])[:24], str(one["since"])[:16], one["by"], one["why"]) for one in found]
+    rows = [(str(one["image_id"])[:24], _when(one), one["by"], one["why"]) for one in found]
     none = "No picture was taken out."
-    show(is_json, list(found), table(("picture", "since (UTC)", "by", "why"), rows) if rows else none)
+    show(is_json, list(found), table(("picture", "taken out", "by", "why"), rows) if rows else none)
 
 
 def show_changed(
@@ -130,6 +130,10 @@ def show_changed(
     if job:
         said += f" Job {job} makes the index anew."
     show(is_json, document, plain(said))
+
+
+def _when(out: Mapping[str, Any]) -> str:
+    return f"{str(out['since'])[:16].replace('T', ' ')} UTC"
 
 
 def _why(count: int, take_out: bool) -> str:

@@ -83,7 +83,7 @@ def take_out(workspace: Workspace, names: Sequence[str], *, by: str, why: str) -
         BadOption: too many, or an update is learning from one of them.
     """
     if not why.strip():
-        raise UsageProblem('Say why: the reason is kept. For example: --why "she asked for it"')
+        raise UsageProblem("Say why a picture is taken out: the reason is kept.")
     ids = [named(workspace, name) for name in names]
     _require_no_probe(workspace, ids)
     return workspace.catalog.withheld.take_out(ids, by=by, why=why)

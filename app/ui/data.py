@@ -12,6 +12,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui import data_words, wording
 from app.ui.access import Access, base_of
 from app.ui.held import HeldPairs
+from app.ui.one_picture import OnePicture
 from app.ui.tables import filled
 from app.ui.word import PersonsWord
 from app.ui.words import Words, words_of
@@ -66,6 +67,7 @@ class _DataTab:
                 max_height=420,
                 elem_id="held",
             )
+        self.one = OnePicture(serving, access)
         with gr.Accordion("Pictures of one thing", open=False):
             self.things_line = _text("", "things-said", "status")
             self.things = _text("", "things", "cards")
@@ -85,7 +87,7 @@ class _DataTab:
             "concurrency_limit": 1,
         }
         things = [self.first, self.things_line, self.things, self.before, self.after]
-        opened = [self.overview, self.table, self.held_line, self.held, *things]
+        opened = [self.overview, self.table, self.held_line, self.held, self.one.table, *things]
         # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
         tab.select(self._opened, None, opened, queue=False, show_progress="hidden", **private)
         self.table.select(
@@ -107,6 +109,7 @@ class _DataTab:
             show_progress="hidden",
             **private,
         )
+        self.one.connect(private)
         self.before.click(self._earlier, [self.first], things, **private)
         self.after.click(self._later, [self.first], things, **private)
 
@@ -116,8 +119,9 @@ class _DataTab:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 8)
-        return *self._all(words_of(request)), *self._waiting(words_of(request)), *self._things(0, request)
+            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 9)
+        say = words_of(request)
+        return *self._all(say), *self._waiting(say), self.one.listed(say), *self._things(0, request)
 
     def _waiting(self, say: Words) -> Outputs:
         """What is said of held rows, and their table."""

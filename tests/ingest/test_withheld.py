@@ -35,6 +35,7 @@ def test_a_picture_that_was_taken_out_is_nowhere_and_is_kept_with_who_and_why(ca
     # Also where chunks are asked for by name: an update is taught so.
     assert {pair.image_id for pair in catalog.pairs(chunk=A)} == set(ids(1, 3))
     assert (catalog.chunk(A).images, catalog.chunk(B).images) == (2, 3)
+    assert (catalog.chunk(A).new_images, catalog.chunk(A).new_pairs) == (2, 4)
     assert catalog.captions_of(image_id(2)) == []
     assert {found.image_id for found in catalog.find_captions("text")} == set(ids(1, 3, 4, 5))
     assert catalog.images(ids(2))[image_id(2)].withdrawn

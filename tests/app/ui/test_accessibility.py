@@ -126,6 +126,7 @@ def test_data(judged: Served, looked_at: Page) -> None:
     looked_at.locator("#chunks [role=gridcell]").first.click()
     expect(looked_at.locator("#chunk-about")).to_contain_text("Standing: held")
     looked_at.get_by_text("Rows that were held").click()
+    looked_at.get_by_text("One picture, and those that were taken out").click()
     looked_at.get_by_text("Pictures of one thing").click()
     settle(looked_at)
     does_not_overflow(looked_at)

@@ -1,0 +1,91 @@
+"""The box for one picture on the Data tab: looked at, taken out and put back, in a browser and in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.errors import UsageProblem
+from app.learning import pictures
+from app.ui.one_picture import HEADERS, picture_view, rows
+from app.ui.words import HEADERS as KNOWN_HEADERS
+from app.ui.words import Words
+from app.workspace import Workspace
+from ingest.errors import BadOption, UnknownImage
+from tests.app.server.served import Served, make_home
+from tests.app.server.test_work import hits, hits_after_a_moment
+from tests.app.ui.browsing import IN_A_BROWSER, JOB_MS, open_page, settle
+from tests.app.ui.seen import LANGUAGES
+
+pytestmark = IN_A_BROWSER
+
+
+def _press(page: Page, button: str) -> None:
+    settle(page)
+    page.click(f"#picture-{button}")
+
+
+def test_a_person_takes_a_picture_out_and_puts_it_back(server: Served, page: Page) -> None:
+    with server.client() as client:
+        all_of_them = hits(client)
+    catalog = server.serving.workspace.catalog
+    image_id = catalog.gallery_ids()[0]
+    caption = catalog.captions_of(image_id)[0].text
+    open_page(page, f"{server.url}/admin/")
+    page.get_by_role("tab", name="Data").click()
+    page.get_by_text("One picture, and those that were taken out").click()
+    settle(page)
+    page.fill("#picture-id input, #picture-id textarea", image_id[:10])
+    _press(page, "look")
+    expect(page.locator("#picture-view")).to_contain_text(caption)
+    expect(page.locator("#picture-view img")).to_have_js_property("complete", True)
+
+    _press(page, "out")
+    expect(page.locator("#picture-said")).to_contain_text("Say why")
+    page.fill("#picture-why input, #picture-why textarea", "she <b>asked</b> for it")
+    _press(page, "out")
+    expect(page.locator("#picture-said")).to_contain_text("nothing shows it any more")
+    expect(page.locator("#picture-view")).to_contain_text("she <b>asked</b> for it")
+    expect(page.locator("#withheld")).to_contain_text(image_id[:24])
+    with server.client() as client:
+        assert hits_after_a_moment(client, all_of_them - 1) == all_of_them - 1
+        page.fill("#picture-id input, #picture-id textarea", "nothing at all")
+        _press(page, "back")
+        expect(page.locator("#picture-said")).to_contain_text("is no picture's id")
+        page.locator("#withheld [role=gridcell]").first.click()
+        expect(page.locator("#picture-id input, #picture-id textarea")).to_have_value(image_id[:24])
+        _press(page, "back")
+        expect(page.locator("#picture-said")).to_contain_text("It is back", timeout=JOB_MS)
+        expect(page.locator("#withheld")).to_be_hidden()
+        assert hits_after_a_moment(client, all_of_them) == all_of_them
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_said_of_one_picture_is_in_the_languages_of_the_pages(tmp_path: Path, language: str) -> None:
+    say = Words(language)
+    assert all(header in KNOWN_HEADERS[language] for header in HEADERS)
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        image_id = workspace.catalog.gallery_ids()[0]
+        refused: list[Exception] = []
+        for names, why in ([image_id], ""), (["zebra"], "x"), (["f" * 64], "x"):
+            with pytest.raises((UsageProblem, UnknownImage)) as caught:
+                pictures.take_out(workspace, names, by="ada", why=why)
+            refused.append(caught.value)
+        with pytest.raises(UnknownImage) as unknown:
+            pictures.put_back(workspace, [image_id])
+        chunk = workspace.catalog.chunks()[0].id
+        job = workspace.catalog.add_job("update", {"chunk": chunk})
+        with pytest.raises(BadOption) as busy:
+            pictures.take_out(workspace, [image_id], by="ada", why="x")
+        workspace.catalog.update_job(job.id, state="failed")
+        for error in (*refused, unknown.value, busy.value):
+            assert say.said(str(error)) != str(error), str(error)
+        pictures.take_out(workspace, [image_id], by="ada", why="she asked")
+        known = pictures.picture(workspace, image_id)
+        english, here = picture_view(known, "http://here"), picture_view(known, "http://here", say)
+        assert "Taken out by ada" in english
+        assert "Taken out by" not in here
+        assert "she asked" in here
+        assert [row[2:] for row in rows(workspace.catalog.withheld.all())] == [["ada", "she asked"]]
