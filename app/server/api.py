@@ -121,11 +121,13 @@ def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> N
 
 
 def _add_health(app: FastAPI, serving: Serving) -> None:
+    @app.get("/health", include_in_schema=False)
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Says that the process is alive."""
         return {"status": "alive"}
 
+    @app.get("/ready", include_in_schema=False)
     @app.get("/readyz")
     async def readyz() -> dict[str, Any]:
         """Says which release answers; 503 while none does."""

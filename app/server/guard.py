@@ -47,7 +47,7 @@ _HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
 }
 
-_UNGUARDED = frozenset({"/healthz", "/readyz"})
+_UNGUARDED = frozenset({"/health", "/healthz", "/ready", "/readyz"})
 _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/v1/search.zip", "/v1/searches"})
 _SEARCHERS_MAY_POST = frozenset({*_SEARCHES, "/v1/compare", "/v1/comparisons", "/v1/embed", "/v1/feedback"})
 _CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks", "/v1/items"})

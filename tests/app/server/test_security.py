@@ -78,7 +78,7 @@ def test_nothing_is_shown_without_signing_in(server: Served, method: str, path: 
     assert answer.json()["code"] == "sign_in"
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+@pytest.mark.parametrize("path", ["/health", "/healthz", "/ready", "/readyz"])
 def test_health_needs_no_password(server: Served, path: str) -> None:
     with server.client() as client:
         assert client.get(path).status_code == 200
