@@ -213,6 +213,7 @@ class Strategy(ABC):
         needs: what else batches must hold: "text_features".
         replay: how its memory reaches the batches; an option may say otherwise for one of its objects.
         can_forget: whether vectors that old inputs read may change. If so, the epoch is chosen by what is known, too.
+        trains_on_all: whether every update trains on all pairs of all chunks so far, as the upper bounds do.
         quick: options with which the contract suite teaches a tiny encoder in a second.
         learning_rate: of the coming step; the trainer sets it, for strategies that apply a decay of their
             own.
@@ -233,6 +234,7 @@ class Strategy(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     replay: Replay = Replay.NONE
     can_forget: ClassVar[bool] = True
+    trains_on_all: ClassVar[bool] = False
     quick: ClassVar[Mapping[str, Any]] = {"epochs": 2, "batch_size": 8}
 
     def __init__(self, options: Any = None) -> None:

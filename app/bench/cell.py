@@ -36,6 +36,8 @@ from model_updates.trainer import TrainingReport, run_update
 
 LIVE = "live"
 DRIFT_PAIRS = 400
+VALIDATED_PAIRS = 400
+"""By which what trains on everything so far chooses its epoch, at least."""
 DRIFTS = ("sam_pictures", "sam_texts", "ram_pictures", "ram_texts", "imam_text_to_image")
 
 
@@ -82,6 +84,7 @@ class Line:
         languages: learned so far, in order.
         carried: what each strategy keeps, by its name.
         taught: the pairs of every step so far, after those that the base knows.
+        validation: by step, the pairs that choose the epoch.
         updates: so far.
     """
 
@@ -91,6 +94,7 @@ class Line:
     languages: list[str]
     carried: dict[str, State] = field(default_factory=dict)
     taught: list[tuple[TrainingPair, ...]] = field(default_factory=list)
+    validation: list[tuple[TrainingPair, ...]] = field(default_factory=list)
     updates: int = 0
 
 
@@ -221,6 +225,7 @@ def _teach(
 ) -> StepRecord:
     """Runs one update on the line, or says why it has nothing to do."""
     began = Clock.now()
+    line.validation.append(lesson.validation)
     strategy = _strategy(sequence, compared, lesson, line)
     if strategy is None:
         return StepRecord(lesson.name)
@@ -243,7 +248,7 @@ def _teach(
     def data(frozen: UpdateContext) -> UpdateData:
         return gather(
             train,
-            lesson.validation,
+            _validation(strategy, line),
             strategy=strategy,
             context=frozen,
             load_image=line.load,
@@ -258,6 +263,18 @@ def _teach(
     line.languages += sorted({pair.language for pair in train} - set(line.languages))
     line.taught.append(lesson.train)
     return _record(lesson, report, line, moved, began)
+
+
+def _validation(strategy: Strategy, line: Line) -> tuple[TrainingPair, ...]:
+    """Returns the pairs that choose the epoch: the newest chunk's, and where all chunks are trained on, those of all.
+
+    The newest chunk alone has two dozen pictures, among which an encoder that has hardly begun finds its way.
+    """
+    newest = line.validation[-1]
+    if not strategy.trains_on_all:
+        return newest
+    everything = dict.fromkeys(pair for pairs in line.validation for pair in pairs)
+    return tuple(sampled_pairs(list(everything), max(len(newest), VALIDATED_PAIRS)))
 
 
 def _strategy(sequence: BenchSequence, compared: Compared, lesson: Lesson, line: Line) -> Strategy | None:

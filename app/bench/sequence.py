@@ -198,7 +198,17 @@ class BenchSequence(_Part):
         """Returns the sha256 (hex) of what decides a strategy's run, other strategies and seeds left out."""
         said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about", "tuned", "defaults"})
         said |= {"strategy": compared.name, "options": self.options_of(compared), "revision": REVISION}
+        if len(self.steps) > 1 and trains_on_all(compared.name):
+            said["validation"] = "of all chunks"  # until 2026-11-22 it was the newest one's
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def trains_on_all(name: str) -> bool:
+    """Whether what is compared is a strategy whose every update trains on all chunks so far."""
+    from model_updates.references import REFERENCES
+    from model_updates.strategies import strategy_named
+
+    return name not in REFERENCES and strategy_named(name).trains_on_all
 
 
 def step_name(choice: Choice) -> str:

@@ -52,6 +52,7 @@ class Joint(TwoTowers):
     overhead = "epochs as long as everything so far"
     Options = JointOptions
     replay = Replay.JOINED
+    trains_on_all = True
     options: JointOptions
 
     def __init__(self, options: JointOptions | None = None) -> None:

@@ -42,6 +42,7 @@ class TableJoint(SharedTableTeaching):
     keeps = "nothing: every pair of every chunk is in the catalog"
     overhead = "epochs as long as everything so far"
     replay = Replay.JOINED
+    trains_on_all = True
 
     def __init__(self, options: SharedTableOptions | None = None) -> None:
         super().__init__(options)
