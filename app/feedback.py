@@ -149,7 +149,8 @@ def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str 
     record = workspace.catalog.image(picture)
     if record is None or record.withdrawn:
         raise UnknownImage(f"There is no picture {picture[:64]!r}.")
-    if as_text(found.query) is None:
+    text = as_text(found.query)
+    if text is None:
         raise UsageProblem(
             f"{found.query[:60]!r} is no single text, and only such a query can be a canary. Pin the words alone."
         )
@@ -159,8 +160,8 @@ def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str 
         raise UsageProblem(
             f"Feedback {number} does not say in which language its query was read. Name the language."
         )
-    workspace.catalog.set_pin(found.query, spoken, picture)
-    return Pin(found.query, spoken, picture)
+    workspace.catalog.set_pin(text, spoken, picture)
+    return Pin(text, spoken, picture)
 
 
 def remove_canary(workspace: Workspace, query: str, *, language: str = "", by: str) -> Pin:

@@ -6,14 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Engine, Select, bindparam, func, select, update
+from sqlalchemy import Engine, Select, bindparam, func, or_, select, update
 
 from ingest.grouping import Anchor
 from ingest.pair import ImageId, Split
 from ingest.recording import grouped
 from ingest.records import ImageRecord, SketchRecord
-from ingest.schema import chunks, images, writing
+from ingest.schema import chunks, images, withheld, writing
 from ingest.selection import held_out, images_counted, images_where
+
+# Whose domain, split and group hold for pictures to come. One that a person took out may come back as it was.
+_SETTLED = or_(~images.c.withdrawn, images.c.id.in_(select(withheld.c.image_id)))
 
 
 class ImageQueries:
@@ -132,7 +135,7 @@ class ImageQueries:
         with self._engine.connect() as connection:
             for some in grouped(names):
                 query = select(images.c.group, images.c.cluster, images.c.split)
-                query = query.where(images.c.group.in_(some), ~images.c.withdrawn).order_by(images.c.seq)
+                query = query.where(images.c.group.in_(some), _SETTLED).order_by(images.c.seq)
                 for name, cluster, split in connection.execute(query):
                     if name not in found or split == Split.TEST.value:
                         found[name] = Anchor(cluster, Split(split))
@@ -142,7 +145,7 @@ class ImageQueries:
         """Returns what near-copies of the pictures are found by, except of those that are nearly flat."""
         query = select(
             images.c.id, func.coalesce(images.c.cluster, images.c.id), images.c.split, images.c.sketch
-        ).where(~images.c.withdrawn, func.length(images.c.sketch) > 0)
+        ).where(_SETTLED, func.length(images.c.sketch) > 0)
         splits = {member.value: member for member in Split}
         rows = self._rows(query.order_by(images.c.seq))
         return [

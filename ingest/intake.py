@@ -150,7 +150,7 @@ def _record(
 
     def report_of(recorded: Recorded) -> IntakeReport:
         outcomes = Counter(row.outcome for row in harvest.rows)
-        known = [f"already have chunk {chunk.id}: 0 new"] if recorded.known_chunk else []
+        known = [f"already have chunk {chunk.id}: {recorded.new_pairs} new"] if recorded.known_chunk else []
         if recorded.returned:
             known = [f"chunk {chunk.id} was withdrawn; it is taken in again, as new, and searched again"]
         if recorded.withheld:

@@ -10,11 +10,12 @@ from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.aside import TAKEN_OUT, decide, put_aside, put_in_place, taken_out
-from ingest.errors import BadOption
+from ingest.errors import BadOption, NoValidPair
 from ingest.grouping import cluster_of
 from ingest.jobs import now, teaching_job
 from ingest.pair import ImageId
 from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
+from ingest.report import withheld_note
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
 from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
 from ingest.withheld import withheld_among
@@ -98,6 +99,9 @@ def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk
     if not out:
         return chunk, 0
     kept = [image for image in chunk.images if image.id not in out]
+    if not kept:
+        note = withheld_note(len(out))
+        raise NoValidPair("withheld", f"Nothing else is in this upload, and nothing was taken in: {note}.")
     said = [caption for caption in chunk.captions if caption[0] not in out]
     return replace(chunk, images=kept, captions=said), len(out)
 

@@ -1,20 +1,23 @@
 """Pictures that a person takes out of the home by themselves, and puts back.
 
 A withheld picture belongs to no chunk: nothing shows it, trains on it or measures by it, and an upload that brings it
-again leaves it out. What it belonged to is kept, so that putting it back makes all of it as it was.
+again leaves it out. What it belonged to is kept, so that putting it back makes all of it as it was; meanwhile its split
+and group still hold for its near-copies. An update that has read its pairs already goes on with them: to hide a picture
+waits for nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.errors import BadOption, UnknownImage
-from ingest.jobs import now, teaching_job
+from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, withheld, writing
 from ingest.standing import settle_captions, settle_images
@@ -60,7 +63,7 @@ class WithheldTable:
 
         Raises:
             UnknownImage: the home shows no such picture; nothing changed.
-            BadOption: too many, nobody or no reason is named, or an update is learning from one of their chunks.
+            BadOption: too many, or nobody or no reason is named.
         """
         if not by.strip() or not why.strip():
             raise BadOption(
@@ -79,7 +82,7 @@ class WithheldTable:
 
         Raises:
             UnknownImage: one of them is not out; nothing changed.
-            BadOption: too many, or an update is learning from one of their chunks.
+            BadOption: too many.
         """
         _require_few(ids)
         wanted = list(dict.fromkeys(ids))
@@ -116,65 +119,59 @@ def _numbers(connection: Connection, ids: Collection[ImageId]) -> dict[ImageId, 
 
 
 def _take_out(connection: Connection, image_id: ImageId, seq: int, *, by: str, why: str) -> None:
-    of_chunks = select(chunks.c.seq, chunks.c.id).join(chunk_images, chunk_images.c.chunk == chunks.c.seq)
-    numbers = dict(tuple(row) for row in connection.execute(of_chunks.where(chunk_images.c.image == seq)))
-    _require_no_teaching(connection, numbers.values())
     own = select(captions.c.seq).where(captions.c.image == seq)
+    of_chunks = connection.execute(select(chunk_images.c.chunk).where(chunk_images.c.image == seq)).scalars()
     said = select(chunk_captions.c.chunk, chunk_captions.c.caption).where(chunk_captions.c.caption.in_(own))
     links: dict[str, Any] = {
-        "chunks": sorted(numbers),
+        "chunks": sorted(of_chunks),
         "captions": [list(row) for row in connection.execute(said)],
+        "new": _counted_as_new(connection, seq, own),
     }
-    links["fewer"] = _fewer(connection, seq)
-    values = {"image_id": image_id, "since": now(), "by": by, "why": why, "links": links}
-    connection.execute(insert(withheld).values(**values))
+    connection.execute(insert(withheld).values(image_id=image_id, since=now(), by=by, why=why, links=links))
     connection.execute(delete(chunk_images).where(chunk_images.c.image == seq))
     connection.execute(delete(chunk_captions).where(chunk_captions.c.caption.in_(own)))
+    _count(connection, links["new"], -1)
     _settle(connection, seq)
 
 
 def _put_back(connection: Connection, image_id: ImageId) -> None:
     links = connection.execute(select(withheld.c.links).where(withheld.c.image_id == image_id)).scalar_one()
     seq = int(connection.execute(select(images.c.seq).where(images.c.id == image_id)).scalar_one())
-    of_chunks = select(chunks.c.id).where(chunks.c.seq.in_(links["chunks"]))
-    _require_no_teaching(connection, connection.execute(of_chunks).scalars())
     pictures = [{"chunk": chunk, "image": seq} for chunk in links["chunks"]]
     texts = [{"chunk": chunk, "caption": caption} for chunk, caption in links["captions"]]
     for table, rows in ((chunk_images, pictures), (chunk_captions, texts)):
         if rows:
             connection.execute(upsert(table).on_conflict_do_nothing(), rows)
     connection.execute(delete(withheld).where(withheld.c.image_id == image_id))
-    chunk, pictures_more, pairs_more = links["fewer"]
-    _count(connection, chunk, pictures_more, pairs_more)
+    _count(connection, links["new"], 1)
     _settle(connection, seq)
 
 
-def _fewer(connection: Connection, seq: int) -> list[int]:
-    """Takes a picture off what the chunk that brought it first counts as new; returns chunk, pictures and pairs."""
-    of_image = select(chunks.c.seq, chunks.c.new_images, chunks.c.new_pairs).join(
-        images, images.c.chunk == chunks.c.seq
+def _counted_as_new(connection: Connection, seq: int, own: Select[Any]) -> list[list[int]]:
+    """Returns by chunk how many pictures and pairs it counts as new because of a picture.
+
+    A picture is new with the chunk that its record names, a caption with the first chunk that has it.
+    """
+    (brought,) = connection.execute(select(images.c.chunk).where(images.c.seq == seq)).one()
+    firsts = (
+        select(func.min(chunk_captions.c.chunk))
+        .where(chunk_captions.c.caption.in_(own))
+        .group_by(chunk_captions.c.caption)
     )
-    chunk, pictures, pairs = connection.execute(of_image.where(images.c.seq == seq)).one()
-    counted = select(func.count()).where(captions.c.image == seq, ~captions.c.withdrawn)
-    own = connection.execute(counted).scalar_one()
-    _count(connection, chunk, -min(pictures, 1), -min(pairs, own))
-    return [chunk, min(pictures, 1), min(pairs, own)]
+    pairs = Counter(int(chunk) for chunk in connection.execute(firsts).scalars())
+    return [[chunk, int(chunk == brought), pairs[chunk]] for chunk in sorted({int(brought), *pairs})]
 
 
-def _count(connection: Connection, chunk: int, pictures: int, pairs: int) -> None:
-    more = {"new_images": chunks.c.new_images + pictures, "new_pairs": chunks.c.new_pairs + pairs}
-    connection.execute(update(chunks).where(chunks.c.seq == chunk).values(**more))
+def _count(connection: Connection, new: Iterable[Sequence[int]], sign: int) -> None:
+    """Adds to what chunks count as new, or takes it off."""
+    for chunk, pictures, pairs in new:
+        more = {
+            "new_images": func.max(chunks.c.new_images + sign * pictures, 0),
+            "new_pairs": func.max(chunks.c.new_pairs + sign * pairs, 0),
+        }
+        connection.execute(update(chunks).where(chunks.c.seq == chunk).values(**more))
 
 
 def _settle(connection: Connection, seq: int) -> None:
     settle_images(connection, [seq])
     settle_captions(connection, select(captions.c.seq).where(captions.c.image == seq))
-
-
-def _require_no_teaching(connection: Connection, chunk_ids: Iterable[str]) -> None:
-    for chunk_id in chunk_ids:
-        job = teaching_job(connection, chunk_id)
-        if job is not None:
-            raise BadOption(
-                f"Job {job} is learning from chunk {chunk_id}, which has this picture. Try again when it has ended."
-            )

@@ -57,7 +57,7 @@ class Pictures(Connection):
 
     def withheld(self) -> list[dict[str, Any]]:
         """Returns the pictures that were taken out, the latest first."""
-        return list(self.get("/v1/items/withheld")["withheld"])
+        return list(self.get("/v1/withheld")["withheld"])
 
     def embed(
         self,
@@ -82,7 +82,7 @@ def _changed(answer: Mapping[str, Any]) -> ChangedPictures:
     """Returns what was changed.
 
     Raises:
-        Refused: one of them could not be; those before it are changed.
+        Refused: one of them could not be; the others are changed.
     """
     for one in answer["results"]:
         if one["error"]:

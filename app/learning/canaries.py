@@ -23,6 +23,8 @@ def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> l
     pictures and the held-out ones, which the measurement has embedded already.
     """
     pins = workspace.catalog.pins()
+    records = workspace.catalog.images({pin.image_id for pin in pins})
+    pins = [pin for pin in pins if pin.image_id in records and not records[pin.image_id].withdrawn]
     if not pins:
         return []
     generation: Generation = workspace.open_generation(live.generation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.errors import UsageProblem
@@ -66,7 +66,8 @@ def named(workspace: Workspace, name: str) -> ImageId:
 def take_out(workspace: Workspace, names: Sequence[str], *, by: str, why: str) -> list[ImageId]:
     """Takes pictures out of everything: nothing shows them, trains on them or measures by them.
 
-    What encoders learned from them stays learned. Search leaves them out at once, the index when it is made anew.
+    What encoders learned from them stays learned, and an update that runs goes on with what it has read. Search leaves
+    them out at once, the index when it is made anew.
 
     Args:
         workspace: opened for writing.
@@ -80,13 +81,12 @@ def take_out(workspace: Workspace, names: Sequence[str], *, by: str, why: str) -
     Raises:
         UnknownImage: there is none of a name; nothing changed.
         UsageProblem: no reason was given, or one is a probe.
-        BadOption: too many, or an update is learning from one of them.
+        BadOption: too many.
     """
     if not why.strip():
         raise UsageProblem("Say why a picture is taken out: the reason is kept.")
-    ids = [named(workspace, name) for name in names]
-    _require_no_probe(workspace, ids)
-    return workspace.catalog.withheld.take_out(ids, by=by, why=why)
+    wanted = list(map(takeable(workspace), names))
+    return workspace.catalog.withheld.take_out(wanted, by=by, why=why) if wanted else []
 
 
 def put_back(workspace: Workspace, names: Sequence[str]) -> list[ImageId]:
@@ -94,18 +94,39 @@ def put_back(workspace: Workspace, names: Sequence[str]) -> list[ImageId]:
 
     Raises:
         UnknownImage: there is none of a name, or it is not out; nothing changed.
-        BadOption: too many, or an update is learning from one of their chunks.
+        BadOption: too many.
     """
-    return workspace.catalog.withheld.put_back([named(workspace, name) for name in names])
+    wanted = list(map(returnable(workspace), names))
+    return workspace.catalog.withheld.put_back(wanted) if wanted else []
 
 
-def _require_no_probe(workspace: Workspace, ids: Sequence[ImageId]) -> None:
-    """Refuses to take out what every update is measured by."""
-    probes = [chunk.id for chunk in workspace.catalog.chunks() if is_probes(chunk)]
-    if not probes:
-        return
-    common = workspace.catalog.ids_where(chunks=probes) & set(ids)
-    if common:
-        raise UsageProblem(
-            f"Picture {min(common)[:24]} is one of the probes that every update is measured by; it stays."
-        )
+def takeable(workspace: Workspace) -> Callable[[str], ImageId]:
+    """Returns what finds a picture by a name and refuses one that cannot be taken out.
+
+    It raises as `take_out` does of a single name, and of one that was withdrawn with its chunk.
+    """
+    chunks = [chunk.id for chunk in workspace.catalog.chunks() if is_probes(chunk)]
+    probes = workspace.catalog.ids_where(chunks=chunks) if chunks else set()
+
+    def find(name: str) -> ImageId:
+        image_id = picture(workspace, name).record.id
+        if image_id in probes:
+            raise UsageProblem(
+                f"Picture {image_id[:24]} is one of the probes that every update is measured by; it stays."
+            )
+        return image_id
+
+    return find
+
+
+def returnable(workspace: Workspace) -> Callable[[str], ImageId]:
+    """Returns what finds a picture by a name and refuses one that nobody took out."""
+    out = workspace.catalog.withheld.ids()
+
+    def find(name: str) -> ImageId:
+        image_id = named(workspace, name)
+        if image_id not in out:
+            raise UnknownImage(f"Picture {image_id[:24]} is not one that somebody took out.")
+        return image_id
+
+    return find

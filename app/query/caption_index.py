@@ -121,9 +121,11 @@ class CaptionIndexes:
         return index
 
     def _state(self, language: str) -> str:
-        """Returns what changes whenever the captions of a language may: they come and go with chunks."""
-        chunks = [(one.id, one.standing == "withdrawn") for one in self._workspace.catalog.chunks()]
-        return hashlib.sha256(repr((language, chunks)).encode()).hexdigest()
+        """Returns what changes whenever the captions of a language may: they come and go with chunks and pictures."""
+        catalog = self._workspace.catalog
+        chunks = [(one.id, one.standing == "withdrawn") for one in catalog.chunks()]
+        out = sorted(catalog.withheld.ids())
+        return hashlib.sha256(repr((language, chunks, *([out] if out else []))).encode()).hexdigest()
 
     def _texts(self, language: str) -> dict[str, tuple[str, tuple[str, ...]]]:
         found: dict[str, tuple[str, list[str]]] = {}

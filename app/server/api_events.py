@@ -12,11 +12,12 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from app.server.api_context import State
+from app.server.api_context import Anyone, State
 from app.server.api_errors import ErrorOut, sentence_of, trouble_of
 from app.server.api_models import SearchResponse, Strict
 from app.server.api_query import SearchRequest
 from app.server.api_search import search
+from app.server.left_out import shown
 from app.server.serving import OWN_ERRORS
 from ingest.records import FINAL_STATES, JobRecord
 
@@ -59,7 +60,9 @@ def _job(job_id: str, state: State) -> JobRecord:
 
 
 @router.get("/jobs/{job_id}/events", response_class=EventSourceResponse, responses=_REFUSED)
-async def events(job: Annotated[JobRecord, Depends(_job)], state: State) -> AsyncIterator[ServerSentEvent]:
+async def events(
+    job: Annotated[JobRecord, Depends(_job)], state: State, account: Anyone
+) -> AsyncIterator[ServerSentEvent]:
     """Streams a job as server-sent events: `job` now and whenever it changes, `end` when it has ended.
 
     The data of each event is the job as `GET /v1/jobs/{id}` gives it. Whoever connects again is told how it stands.
@@ -69,7 +72,7 @@ async def events(job: Annotated[JobRecord, Depends(_job)], state: State) -> Asyn
         if job != seen:
             seen = job
             name = "end" if job.state in FINAL_STATES else "job"
-            yield ServerSentEvent(data=asdict(job), event=name, retry=2000)
+            yield ServerSentEvent(data=shown(asdict(job), state, account), event=name, retry=2000)
         if job.state in FINAL_STATES:
             return
         await asyncio.sleep(state.settings.poll_seconds)

@@ -11,16 +11,18 @@ from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field, model_validator
 
 from app.errors import BadQuery
-from app.learning.pictures import picture
+from app.learning.pictures import picture, returnable, takeable
 from app.query.grammar import Kind, Term
 from app.server import deciding
 from app.server.api_context import Admin, Anyone, Contributor, State
 from app.server.api_errors import trouble_of
 from app.server.api_models import CaptionOut, Name, Strict
 from app.server.api_query import ItemId, Picture, picture_bytes
-from app.server.api_search import require_shown, thumbnail
+from app.server.api_search import thumbnail
+from app.server.left_out import require_shown
 from app.server.sent_items import MOST_ITEMS, SentItem, checked, packed
 from app.server.serving import OWN_ERRORS, Serving
+from ingest.errors import BadOption
 from ingest.intake import IntakeOptions
 from ingest.pair import ImageId
 from ingest.records import JobRecord
@@ -119,7 +121,7 @@ class ItemResults(BaseModel):
     job: dict[str, Any] | None
 
 
-@router.get("/items/withheld")
+@router.get("/withheld")
 def withheld(state: State, account: Admin) -> dict[str, list[WithheldOut]]:
     """Lists the pictures that somebody took out, the latest first."""
     found = state.workspace.catalog.withheld.all()
@@ -162,7 +164,7 @@ def add(body: AddItems, state: State, account: Contributor) -> ItemResults:
     sent: list[SentItem] = []
     results = []
     for number, one in enumerate(body.items, start=1):
-        results.append(_tried(partial(_sent, one, number, sent), status=202))
+        results.append(_tried(partial(_sent, state, one, number, sent), status=202))
     job = None
     if sent:
         options = IntakeOptions(
@@ -181,28 +183,32 @@ def take_out(body: TakeOut, state: State, account: Admin) -> ItemResults:
 
     What encoders have learned from them stays learned. `POST /v1/items/restore` puts them back.
     """
-    return _each(body.ids, state, lambda one: deciding.take_out(state, [one], why=body.why, by=account.name))
+    find = takeable(state.workspace)
+    return _changed(body.ids, find, partial(deciding.take_out, state, why=body.why, by=account.name))
 
 
 @router.post("/items/restore")
 def put_back(body: PutBack, state: State, account: Admin) -> ItemResults:
     """Puts pictures back that somebody took out, with all they had; search has them all when the job has ended."""
-    return _each(body.ids, state, lambda one: deciding.put_back(state, [one], by=account.name))
+    find = returnable(state.workspace)
+    return _changed(body.ids, find, partial(deciding.put_back, state, by=account.name))
 
 
-def _each(
-    ids: list[str], state: Serving, change: Callable[[str], tuple[list[ImageId], JobRecord | None]]
+def _changed(
+    names: list[str],
+    find: Callable[[str], ImageId],
+    change: Callable[[list[ImageId]], tuple[list[ImageId], JobRecord | None]],
 ) -> ItemResults:
-    """Changes pictures one by one; one that cannot be changed does not keep the others from it."""
-    jobs: list[JobRecord] = []
+    """Changes pictures all at once; one that cannot be changed does not keep the others from it."""
+    results = [_tried(partial(_found, find, name), status=200) for name in names]
+    done, job = change(list(dict.fromkeys(one.id for one in results if one.id)))
+    for one in results:
+        one.changed = one.id in done
+    return _results(results, job)
 
-    def changed(one: str) -> tuple[str, bool]:
-        done, job = change(one)
-        jobs.extend([job] if job else [])
-        return (done[0], True) if done else (picture(state.workspace, one).record.id, False)
 
-    results = [_tried(partial(changed, one), status=200) for one in ids]
-    return _results(results, jobs[-1] if jobs else None)
+def _found(find: Callable[[str], ImageId], name: str) -> tuple[ImageId, bool]:
+    return find(name), False
 
 
 def _tried(act: Callable[[], tuple[str, bool]], *, status: int) -> ItemResult:
@@ -214,7 +220,7 @@ def _tried(act: Callable[[], tuple[str, bool]], *, status: int) -> ItemResult:
         return ItemResult(status=trouble.status, error=trouble.sentence, code=trouble.code)
 
 
-def _sent(one: ItemIn, number: int, sent: list[SentItem]) -> tuple[str, bool]:
+def _sent(state: Serving, one: ItemIn, number: int, sent: list[SentItem]) -> tuple[str, bool]:
     """Checks one picture and keeps it; returns its id, and that it is to be taken in."""
     captions = [(language, text) for language, texts in one.captions.items() for text in texts]
     if one.caption:
@@ -222,7 +228,12 @@ def _sent(one: ItemIn, number: int, sent: list[SentItem]) -> tuple[str, bool]:
     elif one.language:
         raise BadQuery("`language` is that of `caption`, and there is none.")
     data = picture_bytes(one.image, Term(Kind.IMAGE, f"image {number}"))
-    found = checked(data, captions)
+    with state.packing.taken():  # a large picture takes hundreds of megabytes while it is decoded
+        found = checked(data, captions)
+    if found.image_id in state.withheld:
+        raise BadOption(
+            "This picture was taken out by a person. Put it back first, if it is to be shown again."
+        )
     sent.append(found)
     return found.image_id, True
 

@@ -15,9 +15,10 @@ from app.jobs import worker
 from app.learning.judged import judged_job
 from app.learning.outcomes import UpdateRequest
 from app.server import deciding
-from app.server.api_context import Admin, Contributor, State
+from app.server.api_context import Admin, Anyone, Contributor, State
 from app.server.api_models import Accept, StartUpdate, Withdraw
 from app.server.api_reports import ChunkOut, JudgedOut, chunk_out, judged_out
+from app.server.left_out import shown, shown_model
 from app.server.uploads import column_names, receive
 from ingest.intake import IntakeOptions
 from ingest.records import ChunkRecord
@@ -84,9 +85,9 @@ def chunks(state: State) -> dict[str, Any]:
 
 
 @router.get("/chunks/{chunk_id}")
-def chunk(chunk_id: str, state: State) -> ChunkOut:
+def chunk(chunk_id: str, state: State, account: Anyone) -> ChunkOut:
     """Returns a chunk with its standing, what its checks found, and its intake report."""
-    return chunk_out(state.workspace.catalog.chunk(chunk_id))
+    return shown_model(chunk_out(state.workspace.catalog.chunk(chunk_id)), state, account)
 
 
 @router.get(
@@ -160,21 +161,22 @@ def forecast_update(body: StartUpdate, state: State, account: Admin) -> dict[str
 
 
 @router.get("/jobs")
-def jobs(state: State) -> dict[str, Any]:
+def jobs(state: State, account: Anyone) -> dict[str, Any]:
     """Lists the latest jobs, newest first."""
-    return {"jobs": [asdict(job) for job in state.workspace.catalog.jobs(limit=_MOST_JOBS)]}
+    found = [asdict(job) for job in state.workspace.catalog.jobs(limit=_MOST_JOBS)]
+    return shown({"jobs": found}, state, account)
 
 
 @router.get("/jobs/{job_id}")
-def job(job_id: str, state: State) -> dict[str, Any]:
+def job(job_id: str, state: State, account: Anyone) -> dict[str, Any]:
     """Returns a job with its progress and result."""
-    return asdict(state.job(job_id))
+    return shown(asdict(state.job(job_id)), state, account)
 
 
 @router.get("/jobs/{job_id}/gate")
-def job_gate(job_id: str, state: State) -> JudgedOut:
+def job_gate(job_id: str, state: State, account: Anyone) -> JudgedOut:
     """Returns the gate's whole report of an update, also of a rejected one; null before it was judged."""
-    return judged_out(judged_job(state.workspace.catalog, job_id))
+    return shown_model(judged_out(judged_job(state.workspace.catalog, job_id)), state, account)
 
 
 @router.post("/jobs/{job_id}/cancel")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from app.learning.judged import judged_release
 from app.query.results import picture_to_look_at
@@ -25,12 +25,13 @@ from app.server.api_models import (
 )
 from app.server.api_query import SearchRequest, question_of
 from app.server.api_reports import judged_out
-from app.server.security import Account
+from app.server.left_out import require_shown, shown_model
 from app.server.serving import Serving, WentLive
-from ingest.errors import UnknownImage
 
 router = APIRouter(prefix="/v1")
 
+# As a picture's content has it, and in no other spelling: whoever looks whether it was taken out compares letters.
+ImageName = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 # A picture's address names its content, so what is kept can never become stale. Private: behind a password.
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 _PICTURE: dict[int | str, dict[str, Any]] = {
@@ -79,28 +80,18 @@ def compare(body: CompareRequest, state: State) -> dict[str, Any]:
 
 
 @router.get("/images/{image_id}/thumbnail", response_class=Response, responses=_PICTURE)
-def thumbnail(image_id: str, state: State, account: Anyone) -> Response:
+def thumbnail(image_id: ImageName, state: State, account: Anyone) -> Response:
     """Returns a picture's thumbnail."""
     require_shown(image_id, state, account)
     return Response(state.workspace.blobs.thumbnail(image_id), media_type="image/webp", headers=_FOREVER)
 
 
 @router.get("/images/{image_id}", response_class=Response, responses=_PICTURE)
-def image(image_id: str, state: State, account: Anyone) -> Response:
+def image(image_id: ImageName, state: State, account: Anyone) -> Response:
     """Returns a picture to look at: drawn anew, so that nothing hidden in the uploaded file goes out."""
     require_shown(image_id, state, account)
     data = picture_to_look_at(state.workspace, image_id)
     return Response(data, media_type="image/webp", headers=_FOREVER)
-
-
-def require_shown(image_id: str, serving: Serving, account: Account) -> None:
-    """Refuses a picture that somebody took out to all but admins, who may put it back.
-
-    Raises:
-        UnknownImage: it was taken out.
-    """
-    if image_id in serving.withheld and not account.may("admin"):
-        raise UnknownImage(f"Picture {image_id[:24]} was taken out.")
 
 
 @router.get("/captions")
@@ -122,16 +113,17 @@ def releases(state: State) -> dict[str, list[ReleaseOut]]:
 
 
 @router.get("/releases/{release_id}")
-def release(release_id: str, state: State) -> ReleaseDetail:
+def release(release_id: str, state: State, account: Anyone) -> ReleaseDetail:
     """Returns a release with its gate report, and what its shadow has shown, if it was in one."""
     record = state.workspace.releases.release(release_id)
     told = state.shadowing.report(record.id)
-    return ReleaseDetail(
+    detail = ReleaseDetail(
         **_facts(record, state.live_id()),
         manifest=record.manifest.to_json(),
         judged=judged_out(judged_release(state.workspace.releases, record.id)),
         shadow=asdict(told) if told.started else None,
     )
+    return shown_model(detail, state, account)
 
 
 @router.post("/releases/{release_id}/promote")

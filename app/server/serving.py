@@ -97,6 +97,7 @@ class Serving:
         self._poller: threading.Thread | None = None
         self._finder = Finder(workspace, patient=False)
         self.withheld = workspace.catalog.withheld.ids()
+        self._hiding = threading.Lock()
 
     # Life
 
@@ -181,6 +182,7 @@ class Serving:
             if self._stopping.wait(self.settings.poll_seconds):
                 return
             self.refresh()
+            self.hide(is_new=False)
 
     def _prepare(self, snapshot: Snapshot) -> None:
         try:
@@ -285,12 +287,21 @@ class Serving:
             for image_id, captions in known.items()
         }
 
-    def hide(self) -> None:
-        """Leaves out of every answer what has left the gallery by now, and shows what came back."""
-        if self._live is not None:
-            self._live.hide()
-        self.forget_others()
-        self.withheld = self.workspace.catalog.withheld.ids()
+    def hide(self, *, is_new: bool = True) -> None:
+        """Leaves out of every answer what has left the gallery by now, and shows what came back.
+
+        Args:
+            is_new: whether something has; else it is done only where pictures were taken out or put back since, as
+                another process may have done.
+        """
+        with self._hiding:
+            out = self.workspace.catalog.withheld.ids()
+            if not is_new and out == self.withheld:
+                return
+            self.withheld = out
+            if self._live is not None:
+                self._live.hide()
+            self.forget_others()
 
     def forget_others(self) -> None:
         """Drops the other releases' snapshots: pictures may have been withdrawn since they were loaded."""

@@ -119,9 +119,12 @@ class OnePicture:
         say = words_of(request)
         try:
             changed, _ = act()
-            view = self._view(name, request)
         except OWN_ERRORS as error:
             return gr.skip(), say.said(f"**{wording.escaped(error)}**"), gr.skip(), gr.skip()
+        try:
+            view = self._view(name, request)
+        except OWN_ERRORS:  # its chunk was withdrawn meanwhile, and nothing is to be seen
+            view = ""
         return view, say.said(f"**{done if changed else nothing}**"), self.listed(say), ""
 
     def _view(self, name: str, request: gr.Request) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ingest.catalog import Catalog
-from ingest.errors import BadOption, UnknownImage
+from ingest.errors import BadOption, NoValidPair, UnknownImage
 from ingest.withheld import MOST_AT_ONCE
 from tests.ingest.test_catalog import chunk_of, image_id
 
@@ -35,7 +36,9 @@ def test_a_picture_that_was_taken_out_is_nowhere_and_is_kept_with_who_and_why(ca
     # Also where chunks are asked for by name: an update is taught so.
     assert {pair.image_id for pair in catalog.pairs(chunk=A)} == set(ids(1, 3))
     assert (catalog.chunk(A).images, catalog.chunk(B).images) == (2, 3)
+    # Both are new with the first, the second counts 4 and 5 alone.
     assert (catalog.chunk(A).new_images, catalog.chunk(A).new_pairs) == (2, 4)
+    assert (catalog.chunk(B).new_images, catalog.chunk(B).new_pairs) == (2, 2)
     assert catalog.captions_of(image_id(2)) == []
     assert {found.image_id for found in catalog.find_captions("text")} == set(ids(1, 3, 4, 5))
     assert catalog.images(ids(2))[image_id(2)].withdrawn
@@ -89,8 +92,19 @@ def test_what_cannot_be_taken_out_or_put_back_is_refused_and_changes_nothing(cat
     assert catalog.gallery_ids() == ids(0, 1, 2, 3, 4, 5)
 
 
-def test_a_chunk_that_is_being_taught_keeps_its_pictures(catalog: Catalog) -> None:
-    job = catalog.add_job("update", {"chunk": A})
-    with pytest.raises(BadOption, match=f"{job.id} is learning from chunk {A}"):
-        catalog.withheld.take_out(ids(0), by="ann", why="x")
-    assert catalog.withheld.take_out(ids(5), by="ann", why="x") == ids(5)
+def test_an_upload_of_nothing_else_is_refused_and_is_no_chunk(catalog: Catalog) -> None:
+    catalog.withheld.take_out(ids(0), by="ann", why="x")
+    with pytest.raises(NoValidPair, match="Nothing else is in this upload.*1 picture that a person took out"):
+        catalog.record_chunk(chunk_of("ccc333ccc333", range(1), ("fr",)))
+    assert [chunk.id for chunk in catalog.chunks()] == [A, B]
+
+
+def test_what_is_out_still_says_of_which_split_its_like_are(catalog: Catalog) -> None:
+    """Else a near-copy that came meanwhile could be trained on, and the picture put back be measured by."""
+    chunk = chunk_of("ccc333ccc333", range(7, 8), ("en",))
+    images = [replace(one, group="a thing", sketch=bytes(range(64))) for one in chunk.images]
+    catalog.record_chunk(replace(chunk, images=images))
+    before = (catalog.sketches(), catalog.known_groups(["a thing"]))
+    assert all(before)
+    catalog.withheld.take_out(ids(7), by="ann", why="x")
+    assert (catalog.sketches(), catalog.known_groups(["a thing"])) == before

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ import httpx
 import pytest
 from PIL import Image
 
+from app.workspace import Workspace
+from ingest.findings import Example, Finding, Outcome
 from ingest.samples.scene_painting import draw
 from ingest.samples.scenes import all_scenes
+from tests.app.gate_reports import gate_report
 from tests.app.server.served import PICTURES, make_home, served
 from tests.app.server.test_work import ended, hits, hits_after_a_moment
 
@@ -61,7 +66,9 @@ def test_a_picture_is_taken_out_of_every_answer_at_once_and_put_back(tmp_path: P
         assert client.post("/v1/search", json={"items": [gone]}).status_code == 400
         found = client.post("/v1/search", json={"text": caption, "mode": "captions", "k": 100}).json()["hits"]
         assert gone not in {hit["id"] for hit in found}
-        (listed,) = client.get("/v1/items/withheld").json()["withheld"]
+        near = client.post("/v1/search", json={"text": caption, "k": 1, "captions": 100}).json()["captions"]
+        assert gone not in {image for one in near for image in one["images"]}
+        (listed,) = client.get("/v1/withheld").json()["withheld"]
         assert (listed["id"], listed["by"], listed["why"]) == (gone, "local", "she asked for it")
         assert ended(client, done["job"])["state"] == "succeeded"
         assert hits_after_a_moment(client, PICTURES - 1) == PICTURES - 1
@@ -102,12 +109,18 @@ def test_pictures_are_added_one_by_one_with_a_status_each(tmp_path: Path) -> Non
 
         # What was taken out stays out when it comes again, and the report says so.
         client.post("/v1/items/delete", json={"ids": [known["id"]], "why": "x"})
-        again = client.post(
-            "/v1/items", json={"items": [items[3] | {"captions": {"en": ["another hut"]}}]}
-        ).json()
+        refused = client.post("/v1/items", json={"items": [items[3]]}).json()
+        assert (refused["results"][0]["status"], refused["job"]) == (422, None)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            for number in (2, 6):
+                archive.writestr(f"{number}.png", base64.b64decode(sent(number)))
+                archive.writestr(f"{number}.txt", f"another hut {number}")
+        files = {"file": ("again.zip", packed.getvalue())}
+        again = client.post("/v1/chunks", files=files, data={"language": "en"}).json()
         notes = ended(client, again["job"])["result"]["report"]["notes"]
         assert any("1 picture that a person took out stays out" in note for note in notes)
-        assert hits_after_a_moment(client, PICTURES + 2) == PICTURES + 2
+        assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
         nothing = client.post("/v1/items", json={"items": [items[1]]}).json()
         assert (nothing["results"][0]["status"], nothing["job"]) == (400, None)
 
@@ -128,6 +141,21 @@ def test_what_cannot_be_read_is_refused(client: httpx.Client, path: str, body: d
     assert client.post(path, json=body).status_code == 422
 
 
+def test_what_another_process_took_out_is_hidden_in_a_moment_though_no_release_follows(
+    tmp_path: Path,
+) -> None:
+    settings = make_home(tmp_path).model_copy(update=PROXY)
+    with served(settings) as running, running.client() as client:
+        gone = ids_as(client, "ada")[0]
+        with Workspace.open(settings) as elsewhere:
+            elsewhere.catalog.withheld.take_out([gone], by="ann", why="x")
+        deadline = time.monotonic() + 20
+        while gone in ids_as(client, "sam") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert gone not in ids_as(client, "sam")
+        assert client.get(f"/v1/images/{gone}/thumbnail", headers={"X-User": "sam"}).status_code == 404
+
+
 def test_roles_decide_who_adds_takes_out_and_still_sees(tmp_path: Path) -> None:
     settings = make_home(tmp_path).model_copy(update=PROXY)
     with served(settings) as running, running.client() as client:
@@ -136,11 +164,26 @@ def test_roles_decide_who_adds_takes_out_and_still_sees(tmp_path: Path) -> None:
         taking = {"ids": [gone], "why": "x"}
         for who in (cora, sam):
             assert client.post("/v1/items/delete", json=taking, headers=who).status_code == 403
-            assert client.get("/v1/items/withheld", headers=who).status_code == 403
+            assert client.get("/v1/withheld", headers=who).status_code == 403
         assert client.post("/v1/items/delete", json=taking, headers=ada).json()["results"][0]["status"] == 200
         for path in (f"/v1/items/{gone}", f"/v1/images/{gone}", f"/v1/images/{gone}/thumbnail"):
             assert client.get(path, headers=sam).status_code == 404, path
             assert client.get(path, headers=ada).status_code == 200, path
+        spelt = gone.upper(), " ".join(gone[n : n + 2] for n in range(0, 64, 2))
+        for path in (f"/v1/images/{one}" for one in spelt):  # the store would know them
+            assert client.get(path, headers=sam).status_code == 422, path
+        # Nor in what was kept of it: findings of its chunk, captions that an update lost.
+        example = Example(image_id=gone, language="en", text="she at home", why="a slip")
+        finding = Finding("row_shift", Outcome.HOLD, "A slip.", {}, (example,))
+        catalog = running.serving.workspace.catalog
+        chunk = catalog.set_findings(catalog.chunks()[0].id, [finding]).id
+        kept = {"gate": gate_report("reject", pictures=[gone, gone, gone]).to_json()}
+        job_id = catalog.add_job("update", {"chunk": chunk}).id
+        catalog.update_job(job_id, state="rejected", result=kept)
+        for path in (f"/v1/chunks/{chunk}", f"/v1/jobs/{job_id}", "/v1/jobs", f"/v1/jobs/{job_id}/gate"):
+            assert gone in client.get(path, headers=ada).text, path
+            assert gone not in client.get(path, headers=sam).text, path
+            assert "she at home" not in client.get(path, headers=sam).text, path
         one = {"items": [{"image": sent(5)}]}
         assert client.post("/v1/items", json=one, headers=sam).status_code == 403
         job = client.post("/v1/items", json=one, headers=cora).json()["job"]

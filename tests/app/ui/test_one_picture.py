@@ -13,7 +13,9 @@ from app.ui.one_picture import HEADERS, picture_view, rows
 from app.ui.words import HEADERS as KNOWN_HEADERS
 from app.ui.words import Words
 from app.workspace import Workspace
-from ingest.errors import BadOption, UnknownImage
+from ingest.errors import NoValidPair, UnknownImage
+from ingest.pair import Split
+from ingest.records import NewChunk, NewImage
 from tests.app.server.served import Served, make_home
 from tests.app.server.test_work import hits, hits_after_a_moment
 from tests.app.ui.browsing import IN_A_BROWSER, JOB_MS, open_page, settle
@@ -75,14 +77,12 @@ def test_what_is_said_of_one_picture_is_in_the_languages_of_the_pages(tmp_path: 
             refused.append(caught.value)
         with pytest.raises(UnknownImage) as unknown:
             pictures.put_back(workspace, [image_id])
-        chunk = workspace.catalog.chunks()[0].id
-        job = workspace.catalog.add_job("update", {"chunk": chunk})
-        with pytest.raises(BadOption) as busy:
-            pictures.take_out(workspace, [image_id], by="ada", why="x")
-        workspace.catalog.update_job(job.id, state="failed")
-        for error in (*refused, unknown.value, busy.value):
-            assert say.said(str(error)) != str(error), str(error)
         pictures.take_out(workspace, [image_id], by="ada", why="she asked")
+        chunk = NewChunk("c1", "again", True, [NewImage(image_id, "flat", Split.TRAIN, 9, 9, "PNG")], [])
+        with pytest.raises(NoValidPair) as nothing_else:
+            workspace.catalog.record_chunk(chunk)
+        for error in (*refused, unknown.value, nothing_else.value):
+            assert say.said(str(error)) != str(error), str(error)
         known = pictures.picture(workspace, image_id)
         english, here = picture_view(known, "http://here"), picture_view(known, "http://here", say)
         assert "Taken out by ada" in english
