@@ -81,7 +81,9 @@ def plan(workspace: Workspace, chunk: str, *, by: str) -> Plan:
             )
         last = one.manifest.chunks[-1]
         taught_now = one.manifest.chunks != before.manifest.chunks
-        if taught_now and last != record.id and workspace.catalog.chunk(last).standing != WITHDRAWN:
+        known = workspace.catalog.chunk(last)
+        # Of a chunk whose every picture was taken out, nothing is left to teach.
+        if taught_now and last != record.id and known.standing != WITHDRAWN and known.pairs:
             said = one.manifest
             again.append(
                 UpdateRequest(last, said.strategy, dict(said.options), said.seed or 0, promote=False, by=by)

@@ -51,6 +51,10 @@ def test_a_picture_is_taken_out_of_every_answer_at_once_and_put_back(tmp_path: P
         gone, other, *_ = before
         captions = client.get(f"/v1/items/{gone}").json()["captions"]
         caption = captions[0]["text"]
+        # Has the server read the captions that are searched.
+        looked = {"text": caption, "k": 1, "captions": 100}
+        near = client.post("/v1/search", json=looked).json()["captions"]
+        assert gone in {image for one in near for image in one["images"]}
         asked = {"ids": [gone[:16], "f" * 64, gone], "why": "she asked for it"}
         done = client.post("/v1/items/delete", json=asked).json()
         assert [(one["status"], one["id"]) for one in done["results"]] == [
@@ -66,7 +70,7 @@ def test_a_picture_is_taken_out_of_every_answer_at_once_and_put_back(tmp_path: P
         assert client.post("/v1/search", json={"items": [gone]}).status_code == 400
         found = client.post("/v1/search", json={"text": caption, "mode": "captions", "k": 100}).json()["hits"]
         assert gone not in {hit["id"] for hit in found}
-        near = client.post("/v1/search", json={"text": caption, "k": 1, "captions": 100}).json()["captions"]
+        near = client.post("/v1/search", json=looked).json()["captions"]
         assert gone not in {image for one in near for image in one["images"]}
         (listed,) = client.get("/v1/withheld").json()["withheld"]
         assert (listed["id"], listed["by"], listed["why"]) == (gone, "local", "she asked for it")
