@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -11,15 +12,20 @@ from app.server.serving import Serving
 from ingest.errors import UnknownImage
 from ingest.pair import ImageId
 
+_ID = re.compile("[0-9a-f]{64}")
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def require_shown(image_id: ImageId, serving: Serving, account: Account) -> None:
-    """Refuses a picture that somebody took out.
+    """Refuses what is no picture's id, and a picture that somebody took out.
 
     Raises:
-        UnknownImage: it was taken out, and who asks is no admin.
+        UnknownImage: it is not spelt as an id is, of which the store knows other spellings; or it was taken out, and
+            who asks is no admin.
     """
+    if not _ID.fullmatch(image_id):
+        raise UnknownImage(f"There is no picture {image_id[:64]!r}.")
     if image_id in serving.withheld and not account.may("admin"):
         raise UnknownImage(f"Picture {image_id[:24]} was taken out.")
 

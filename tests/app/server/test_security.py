@@ -273,10 +273,11 @@ def test_a_dropped_picture_is_one_that_was_uploaded(server: Served, tmp_path: Pa
                 for at, event in one["targets"]
             )
         ]
-        filters = [parts[at].get("value") for at in search["inputs"][1:]]
+        box = next(at for at in search["inputs"] if parts[at].get("elem_id") == "query")
+        values = {at: parts[at].get("value") for at in search["inputs"]}
 
         def ask(text: str, *files: dict[str, object]) -> httpx.Response:
-            data = [{"text": text, "files": list(files)}, *filters]
+            data = list((values | {box: {"text": text, "files": list(files)}}).values())
             join = {"fn_index": search["id"], "data": data, "session_hash": "abc", "event_data": None}
             return client.post("/gradio_api/run/predict", json=join)
 
