@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, StrictBool, model_validator
 
 from app.errors import BadQuery
 from app.learning.pictures import picture, returnable, takeable
@@ -88,7 +88,7 @@ class AddItems(Strict):
     items: list[ItemIn] = Field(min_length=1, max_length=MOST_ITEMS)
     name: Annotated[str, Field(max_length=120)] = "items"
     domain: Annotated[str, Field(max_length=80)] = ""
-    gallery: bool = True
+    gallery: StrictBool = True
 
 
 class TakeOut(Strict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from app.search import Answer
 from app.server.api_reports import JudgedOut
@@ -41,7 +41,7 @@ class StartUpdate(Strict):
     strategy: str | None = Field(default=None, max_length=80)
     options: dict[str, Value] = Field(default_factory=dict, max_length=50)
     seed: int = Field(default=0, ge=0, lt=2**31)
-    promote: bool = True
+    promote: StrictBool = True
     why: str = Field(default="", max_length=500)
 
 
@@ -49,7 +49,7 @@ class Why(Strict):
     """`POST /v1/releases/{id}/promote`."""
 
     why: str = Field(default="", max_length=500)
-    force: bool = False
+    force: StrictBool = False
 
 
 class Note(Strict):
@@ -67,7 +67,7 @@ class Withdraw(Strict):
 class Accept(Withdraw):
     """`POST /v1/chunks/{id}/accept`; `measure`: its held-out pairs measure other updates too."""
 
-    measure: bool = False
+    measure: StrictBool = False
 
 
 class RollBack(Strict):

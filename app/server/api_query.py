@@ -8,7 +8,7 @@ from datetime import date
 from typing import Annotated, Any, Self
 
 from PIL import Image
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from app.errors import BadQuery
 from app.query.filters import Filters
@@ -88,8 +88,8 @@ class SearchRequest(Strict):
     until: Day | None = Field(default=None, description="Taken in on this day (UTC) or earlier.")
     caption: str = Field(default="", max_length=500, description="With a caption that has all these words.")
     release: str | None = Field(default=None, max_length=80)
-    dedup: bool = Field(default=False, description="Show of near-copies only the best.")
-    rerank: bool = Field(
+    dedup: StrictBool = Field(default=False, description="Show of near-copies only the best.")
+    rerank: StrictBool = Field(
         default=False, description="The first 50 in the order of the release's fusion encoder."
     )
     captions: int = Field(default=0, ge=0, le=500, description="How many captions to return, nearest first.")
@@ -97,7 +97,7 @@ class SearchRequest(Strict):
         default=None, max_length=100, description="Of these captions; all learned languages when not given."
     )
     min_relevance: Relevance | None = Field(default=None, description="Leave out hits worth less than this.")
-    explain: bool = Field(default=False, description="Say of each hit how near each part is.")
+    explain: StrictBool = Field(default=False, description="Say of each hit how near each part is.")
 
 
 def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Question:

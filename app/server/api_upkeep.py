@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import StrictBool
 
 from app import inventory, logs
 from app.jobs.job_runner import home_log
@@ -23,7 +24,7 @@ _Offset = Annotated[int, Query(ge=0, lt=2**31)]
 class Examine(Strict):
     """`POST /v1/doctor`; with `every_byte` all files and pictures are read for their checksums."""
 
-    every_byte: bool = True
+    every_byte: StrictBool = True
 
 
 @router.post("/doctor", status_code=202)

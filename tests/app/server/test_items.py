@@ -135,6 +135,8 @@ def test_pictures_are_added_one_by_one_with_a_status_each(tmp_path: Path) -> Non
         ("/v1/items", {"items": []}),
         ("/v1/items", {"items": [{"image": "x"}] * 65}),
         ("/v1/items", {"items": [{"image": "x", "captoin": "a hut"}]}),
+        ("/v1/items", {"items": [{"image": "x"}], "gallery": 0.0}),
+        ("/v1/search", {"text": "boat", "dedup": 1}),
         ("/v1/items/delete", {"ids": [], "why": "x"}),
         ("/v1/items/delete", {"ids": ["0" * 64], "why": ""}),
         ("/v1/items/delete", {"ids": ["../etc"], "why": "x"}),
