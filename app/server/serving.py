@@ -182,7 +182,13 @@ class Serving:
             if self._stopping.wait(self.settings.poll_seconds):
                 return
             self.refresh()
+            self._hide_what_others_took_out()
+
+    def _hide_what_others_took_out(self) -> None:
+        try:
             self.hide(is_new=False)
+        except _TIDYING_MAY_FAIL as error:  # the watch must go on; it looks again in a moment
+            logger.warning("could not look which pictures were taken out: %s", error)
 
     def _prepare(self, snapshot: Snapshot) -> None:
         try:
