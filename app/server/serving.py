@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.asked import LanguageCounter
 from app.errors import AppError, NoRelease, UpdateRunning
 from app.jobs import requests, worker
@@ -187,7 +189,10 @@ class Serving:
     def _hide_what_others_took_out(self) -> None:
         try:
             self.hide(is_new=False)
-        except _TIDYING_MAY_FAIL as error:  # the watch must go on; it looks again in a moment
+        except (
+            *_TIDYING_MAY_FAIL,
+            SQLAlchemyError,
+        ) as error:  # the watch must go on; it looks again in a moment
             logger.warning("could not look which pictures were taken out: %s", error)
 
     def _prepare(self, snapshot: Snapshot) -> None:
