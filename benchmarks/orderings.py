@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evergreen_bars import bars
 from orderings_claims import CONTRADICTS, Claim, Judged, Side, judge, read_claims, tally
-from protocols import CELLS, SEQUENCES
+from protocols import CELLS, CLAIMS, SEQUENCES
 
 from app.bench.comparison import ZERO
 from app.bench.figures import Spread
@@ -25,7 +25,6 @@ from app.bench.results import cell_path
 from app.bench.sequence import read_sequence
 from app.bench.tables import change, explained, figure, notes_of, tables_of
 
-CLAIMS = Path(__file__).parent / "orderings.toml"
 REPORT = CELLS.parent / "strategies.md"
 PROTOCOLS: Mapping[str, Sequence[str]] = {
     "1. Languages": (

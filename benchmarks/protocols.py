@@ -4,7 +4,8 @@
 
 Homes are made once in the work folder (`protocol_data.py` says what is in them). Every finished cell is a small JSON
 file under docs/results/bench/ and is not run again, so the whole set can be stopped, and go on elsewhere. `--quick`
-runs small sequences of their own within ten minutes on two cores.
+runs small sequences of their own within ten minutes on two cores. `--claimed` runs what a claim of `orderings.toml`
+compares and the default strategy alone: seeds beyond the first decide these, the other rows of a table are context.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import sys
 import time
 from pathlib import Path
 
+from orderings_claims import read_claims
 from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
 
+from app.bench.findings import DEFAULT
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.results import cell_path
 from app.bench.sequence import BenchSequence, read_sequence
@@ -24,6 +27,7 @@ from app.settings import Settings
 
 HERE = Path(__file__).parent
 SEQUENCES = HERE / "sequences"
+CLAIMS = HERE / "orderings.toml"
 CELLS = HERE.parent / "docs" / "results" / "bench"
 QUICK, TUNE = "quick-", "tune-"
 
@@ -50,6 +54,9 @@ def _tasks(
         for compared in sequence.strategies
         if not asked.strategy or compared.name in asked.strategy or compared.label in asked.strategy
     ]
+    if asked.claimed:
+        claimed = {*_claimed(sequence.name), DEFAULT}
+        chosen = [compared for compared in chosen if compared.label in claimed]
     return [
         CellTask(
             settings[home_for(sequence)],
@@ -62,6 +69,11 @@ def _tasks(
         for seed in sequence.seeds
         if asked.seeds is None or seed < asked.seeds
     ]
+
+
+def _claimed(sequence: str) -> set[str]:
+    sides = [side for claim in read_claims(CLAIMS) for side in (claim.a, claim.b)]
+    return {side.label for side in sides if side is not None and side.sequence == sequence}
 
 
 def _sequences(only: list[str] | None, *, quick: bool) -> list[BenchSequence]:
@@ -103,6 +115,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cells", type=Path, default=CELLS)
     parser.add_argument("--only", nargs="*", help="names of sequences")
     parser.add_argument("--strategy", nargs="*", help="names or labels of strategies")
+    parser.add_argument("--claimed", action="store_true", help="only what a claim or a promise compares")
     parser.add_argument("--seeds", type=int, default=None, help="only the first so many")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--quick", action="store_true")
