@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
 """The bases of everything that our packages raise on purpose."""
 _TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
+_LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemyError)
 
 _KEPT_SNAPSHOTS = 3
 # Rejected versions stay for a person to look at.
@@ -189,10 +190,7 @@ class Serving:
     def _hide_what_others_took_out(self) -> None:
         try:
             self.hide(is_new=False)
-        except (
-            *_TIDYING_MAY_FAIL,
-            SQLAlchemyError,
-        ) as error:  # the watch must go on; it looks again in a moment
+        except _LOOKING_MAY_FAIL as error:  # the watch must go on; it looks again in a moment
             logger.warning("could not look which pictures were taken out: %s", error)
 
     def _prepare(self, snapshot: Snapshot) -> None:
