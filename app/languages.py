@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from langcodes import Language as Tag
@@ -58,7 +58,49 @@ def detect(text: str, learned: Sequence[str], profiles: Profiles | None = None) 
     Returns:
         `UNDETERMINED` with 1.0 alone when no learned language is written in these letters.
     """
+    return detect_all([text], learned, profiles)[0]
+
+
+def detect_all(
+    texts: Sequence[str], learned: Sequence[str], profiles: Profiles | None = None
+) -> list[tuple[Guess, ...]]:
+    """Returns what `detect` returns of each text; every profile reads all that ask for it at once."""
     profiles = profiles or {}
+    heard = [_hear(text, learned, profiles) for text in texts]
+    asked_by: dict[str, list[_Heard]] = {}
+    for one in heard:
+        if isinstance(one, _Heard):
+            for tag in one.asked:
+                asked_by.setdefault(tag, []).append(one)
+    for tag in asked_by.keys() & profiles.keys():
+        asking = asked_by[tag]
+        values = profiles[tag].log_likelihoods([one.letters for one in asking])
+        for one, value in zip(asking, values.tolist(), strict=True):
+            one.fits[tag] = value
+    return [_posterior(one, learned) if isinstance(one, _Heard) else one for one in heard]
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """What is known of a text that several languages may have written.
+
+    Attributes:
+        letters: of the text.
+        asked: languages that write them.
+        unprofiled: those of them that have no profile.
+        shares: lingua's.
+        fits: log-likelihood by language, as far as profiles have read it.
+    """
+
+    letters: str
+    asked: list[str]
+    unprofiled: bool
+    shares: Mapping[str, float]
+    fits: dict[str, float] = field(default_factory=dict)
+
+
+def _hear(text: str, learned: Sequence[str], profiles: Profiles) -> _Heard | tuple[Guess, ...]:
+    """Returns what letters and lingua say of a text, or the guesses where that decides it."""
     letters = letters_of(text)
     if not letters or (len(learned) == 1 and learned[0] not in profiles):
         return ((learned[0], 1.0),)
@@ -72,15 +114,21 @@ def detect(text: str, learned: Sequence[str], profiles: Profiles | None = None) 
         asked = [tag for tag in asked if tag in profiles or tag not in shares]
         if not asked:
             return ((UNDETERMINED, 1.0),)
-    flattening = FLATTENING * (len(letters) - 1) ** GROWTH
-    fits = {tag: profiles[tag].log_likelihood(letters) / flattening for tag in asked if tag in profiles}
+    return _Heard(letters, asked, bool(unprofiled), shares)
+
+
+def _posterior(heard: _Heard, learned: Sequence[str]) -> tuple[Guess, ...]:
+    """Returns the guesses after both witnesses."""
+    flattening = FLATTENING * (len(heard.letters) - 1) ** GROWTH
+    fits = {tag: value / flattening for tag, value in heard.fits.items()}
     # Without a profile nothing speaks against a language but lingua, whose word then counts in full.
     neutral = max(fits.values(), default=0.0)
-    weight = 1.0 if unprofiled else LINGUA_WEIGHT
+    weight = 1.0 if heard.unprofiled else LINGUA_WEIGHT
+    shares = heard.shares
     average = 1 / max(1, len(shares))
     scores = {
         tag: fits.get(tag, neutral) + weight * math.log(max(shares.get(tag, average), LINGUA_FLOOR))
-        for tag in asked
+        for tag in heard.asked
     }
     best = max(scores.values())
     odds = {tag: math.exp(score - best) for tag, score in scores.items()}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.languages import MOST_TABLES, UNDETERMINED, Guess, Reading, detect, handicaps, readings
+from app.languages import MOST_TABLES, UNDETERMINED, Guess, Reading, detect_all, handicaps, readings
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, text_id
 from model_updates.measurement import ReadAs
@@ -32,10 +32,19 @@ def read(
         learned: the learned languages.
         encoder: whose profiles and tables.
     """
-    guesses = detect(text, learned, encoder.profiles)
-    if guesses[0][0] == UNDETERMINED:
-        return (Reading(learned[0], 1.0),), guesses
-    return readings(guesses, encoder.text_route), guesses
+    return read_all([text], learned, encoder)[0]
+
+
+def read_all(
+    texts: Sequence[str], learned: Sequence[str], encoder: Encoder
+) -> list[tuple[tuple[Reading, ...], tuple[Guess, ...]]]:
+    """Returns what `read` returns of each text; many cost little more than one."""
+    return [
+        ((Reading(learned[0], 1.0),), guesses)
+        if guesses[0][0] == UNDETERMINED
+        else (readings(guesses, encoder.text_route), guesses)
+        for guesses in detect_all(texts, learned, encoder.profiles)
+    ]
 
 
 class Reader:
@@ -62,17 +71,20 @@ class Reader:
             rows = np.zeros((len(unique), 2 * MOST_TABLES), dtype=np.float32)
             rows[found] = kept
             fresh = np.flatnonzero(~found)
-            for n in fresh:
-                rows[n] = self._row(unique[int(n)])
             if len(fresh):
+                rows[fresh] = [self._row(chosen) for chosen in self._read([unique[int(n)] for n in fresh])]
                 self._cache.put(self._digest, KIND, [ids[int(n)] for n in fresh], rows[fresh])
             # What was computed now is rounded as what was kept: a text is read alike today and tomorrow.
             self._known |= {text: self._read_as(row) for text, row in zip(unique, rows, strict=True)}
         return [self._known[text] for text in texts]
 
-    def _row(self, text: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    def _read(self, texts: Sequence[str]) -> list[tuple[Reading, ...]]:
+        if len({self._encoder.text_route(tag) for tag in self._learned}) == 1:
+            return [(Reading(self._learned[0], 1.0),)] * len(texts)  # one table reads all, whatever they are in
+        return [chosen for chosen, _ in read_all(texts, self._learned, self._encoder)]
+
+    def _row(self, chosen: Sequence[Reading]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         """Returns (12,) float32: the number of each reading's language, from 1, and how much it is lowered."""
-        chosen, _ = read(text, self._learned, self._encoder)
         row = np.zeros((MOST_TABLES, 2), dtype=np.float32)
         lowered = handicaps(chosen, self._encoder.similarity_scale)
         for n, (reading, value) in enumerate(zip(chosen, lowered, strict=True)):

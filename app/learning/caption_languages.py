@@ -44,10 +44,8 @@ def profile_fits(
 ) -> dict[str, NDArray[np.float64]]:
     """Returns by learned language the (n,) log-likelihoods per letter that its profile gives captions, in nats."""
     letters = [letters_of(text) for text in texts]
-    return {
-        tag: np.asarray([profile.log_likelihood(text) / max(1, len(text) - 1) for text in letters])
-        for tag, profile in profiles.items()
-    }
+    lengths = np.asarray([max(1, len(text) - 1) for text in letters])
+    return {tag: profile.log_likelihoods(letters) / lengths for tag, profile in profiles.items()}
 
 
 def sample_of(texts: Sequence[str]) -> list[int]:

@@ -13,6 +13,7 @@ from app.languages import (
     UNDETERMINED,
     Reading,
     detect,
+    detect_all,
     handicaps,
     readings,
     unfamiliar,
@@ -46,6 +47,17 @@ def first(text: str, learned: tuple[str, ...] = TAGS, **profiles: LanguageProfil
 )
 def test_the_language_of_a_caption_is_detected(text: str, language: str) -> None:
     assert first(text) == language
+
+
+def test_many_texts_are_detected_as_each_alone() -> None:
+    texts = ["Boot", "rote Boote", "", "123", "微笑", "two red boats", "Привет", "ใบหน้ายิ้ม", "Boot"]
+    for profiles in (PROFILES, {"de": PROFILES["de"]}, None):
+        together = detect_all(texts, TAGS, profiles)
+        for text, guesses in zip(texts, together, strict=True):
+            alone = detect(text, TAGS, profiles)
+            assert [tag for tag, _ in guesses] == [tag for tag, _ in alone]
+            assert [share for _, share in guesses] == pytest.approx([share for _, share in alone])
+    assert detect_all([], TAGS, PROFILES) == []
 
 
 def test_posteriors_add_up_and_go_from_high_to_low() -> None:

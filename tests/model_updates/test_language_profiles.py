@@ -50,6 +50,16 @@ def test_the_chances_are_those_computed_by_hand() -> None:
     assert profile.log_likelihood(" a ") == pytest.approx(math.log(after_space * after_space_a), rel=1e-5)
 
 
+def test_many_texts_are_read_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = LanguageProfile.learned_from(GERMAN)
+    texts = [*map(letters_of, GERMAN), "", " a ", letters_of("ein яблоко"), letters_of(GERMAN[0])]
+    alone = [profile.log_likelihood(text) for text in texts]
+    assert profile.log_likelihoods(texts).tolist() == alone
+    monkeypatch.setattr(language_profiles, "READ_AT_ONCE", 3)
+    assert profile.log_likelihoods(texts).tolist() == alone
+    assert profile.log_likelihoods([]).shape == (0,)
+
+
 @pytest.mark.parametrize("before", [" ", " a", " ei", " rote", "xyz"])
 def test_the_chances_of_all_next_letters_add_up_to_one(before: str) -> None:
     profile = LanguageProfile.learned_from(GERMAN)

@@ -205,6 +205,14 @@ def test_readings_are_kept_between_runs(workspace: Workspace) -> None:
     encoder.profiles = profiles
 
 
+def test_one_table_for_all_languages_asks_nobody_which_it_is(workspace: Workspace) -> None:
+    encoder = workspace.open_encoder(live(workspace).version)
+    texts = ["a red boat", "ein rotes Boot"]
+    assert encoder.text_route("en") == encoder.text_route("de")
+    # Told apart, the second would be read as German: by the same table, and after some time.
+    assert Reader(encoder, ["en", "de"], workspace.features)(texts) == [(("en", 0.0),)] * 2
+
+
 # ---------------------------------------------------------------------------------------------- high water
 
 
