@@ -3,7 +3,8 @@
 | chunk | what |
 |---|---|
 | `names` | short names of 1,185 emoji in 36 languages on their noto picture |
-| `line`, `fluent3d` | English names on the same things in two other styles; `line-1` … `line-9`: `line` by group |
+| `line`, `fluent3d` | English names on the same things in two other styles |
+| `lines-1` … `lines-9` | `line` in nine equal parts of neighbouring things: faces, people, animals, … |
 | `photo` | English captions of photographs |
 | `ink`, `chalk` | drawn scenes in two styles, English |
 | `edges`, `thermal` | emoji as their edges, and in the colours of a thermal camera |
@@ -18,8 +19,8 @@ which `domains` measures as unseen, with held-out concepts.
 | chunk | what |
 |---|---|
 | `cipher` | English names in three invented languages, on fluent3d pictures |
-| `negative`, `mosaic` | emoji whose colours are turned round, or that are cut into tiles |
-| `strokes-<subject>` | scenes of one subject in ink and chalk, to learn from scratch |
+| `negative`, `mosaic`, `relief`, `overturned` | emoji: colours turned round, cut into tiles, embossed, upside down |
+| `turned-<subject>` | scenes of one subject, none of them in a protocol, in ink and chalk of turned colours |
 
 Another does for photographs: training photographs alone, a seventh of them held out there.
 
@@ -39,9 +40,10 @@ import csv
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from PIL import Image, ImageFilter, ImageOps
@@ -70,8 +72,9 @@ TAUGHT_PHOTOS = 2_500
 SCENES_A_SUBJECT = 150
 SCENES_A_STYLE = 1_000
 STREAM_STYLES, STROKE_STYLES = ("gouache", "flat"), ("ink", "chalk")
-STROKES = 6  # subjects in strokes
+TURNED = 6  # subjects in turned colours
 CLASS_PICTURES = 360
+GROWING = 9  # parts of the growing gallery
 QUICK_CONCEPTS = 400
 QUICK_LANGUAGES = ("en", "de", "ja")
 
@@ -123,9 +126,9 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
         "edges": partial(_changed_upload, lambda: names("en", ("noto",)), "edges", _edges),
         "thermal": partial(_changed_upload, lambda: names("en", ("noto",)), "thermal", _thermal),
     }
-    for number, group in enumerate(_groups(data).items(), start=1):
-        uploads[f"line-{number}"] = partial(
-            _rows_upload, lambda keys=group[1]: [row for row in names("en", ("line",)) if row.group in keys]
+    for number, keys in enumerate(_neighbours(data), start=1):
+        uploads[f"lines-{number}"] = partial(
+            _rows_upload, lambda keys=keys: [row for row in names("en", ("line",)) if row.group in keys]
         )
     for style in ("ink", "chalk"):
         uploads[style] = partial(_scene_upload, lambda style=style: _some_scenes(style), style)
@@ -146,10 +149,10 @@ def _tuning_uploads(data: Path) -> dict[str, Write]:
         "negative": partial(_changed_upload, lambda: names(("noto",)), "negative", _negative),
         "mosaic": partial(_changed_upload, lambda: names(("noto",)), "mosaic", _mosaic),
     }
-    for subject in SUBJECTS[:STROKES]:
-        uploads[f"strokes-{subject}"] = partial(
-            _scene_upload, partial(_of_subject, subject, STROKE_STYLES), None
-        )
+    uploads["relief"] = partial(_changed_upload, lambda: names(("noto",)), "relief", _relief)
+    uploads["overturned"] = partial(_changed_upload, lambda: names(("noto",)), "overturned", ImageOps.flip)
+    for subject in SUBJECTS[:TURNED]:
+        uploads[f"turned-{subject}"] = partial(_turned_upload, subject)
     return uploads
 
 
@@ -243,17 +246,20 @@ def _thermal(picture: Image.Image) -> Image.Image:
     return ImageOps.colorize(picture.convert("L"), "navy", "yellow", mid="crimson")
 
 
+def _relief(picture: Image.Image) -> Image.Image:
+    return picture.convert("L").filter(ImageFilter.EMBOSS).convert("RGB")
+
+
 def _mosaic(picture: Image.Image) -> Image.Image:
     tiles = picture.resize((18, 18), Image.Resampling.BOX)
     return tiles.resize(picture.size, Image.Resampling.NEAREST)
 
 
-def _groups(data: Path) -> Mapping[str, frozenset[str]]:
-    """Returns the keys of each Unicode group, groups in the order of the data."""
-    found: dict[str, set[str]] = {}
-    for row in read_tsv(data / "emoji" / "concepts.tsv"):
-        found.setdefault(row["group"], set()).add(row["key"])
-    return {group: frozenset(keys) for group, keys in found.items()}
+def _neighbours(data: Path) -> list[frozenset[str]]:
+    """Returns the keys in `GROWING` equal parts, in the order of the data, where one Unicode group follows another."""
+    keys = list(dict.fromkeys(row["key"] for row in read_tsv(data / "emoji" / "concepts.tsv")))
+    ends = [round(len(keys) * number / GROWING) for number in range(GROWING + 1)]
+    return [frozenset(keys[start:end]) for start, end in pairwise(ends)]
 
 
 # ------------------------------------------------------------------------------------------------------- drawn scenes
@@ -268,11 +274,32 @@ def _some_scenes(style: str) -> list[Drawing]:
 
 
 def _of_subject(subject: str, styles: tuple[str, str]) -> list[Drawing]:
-    own = [scene for scene in all_scenes() if scene.subject == subject]
-    return [
-        (scene, styles[number % 2], 7)
-        for number, scene in enumerate(_by_hash(own, "subject")[:SCENES_A_SUBJECT])
-    ]
+    own = _of_one(subject)[:SCENES_A_SUBJECT]
+    return [(scene, styles[number % 2], 7) for number, scene in enumerate(own)]
+
+
+def _of_one(subject: str) -> list[Scene]:
+    return _by_hash([scene for scene in all_scenes() if scene.subject == subject], "subject")
+
+
+def _turned_upload(subject: str, folder: Path) -> Path:
+    """Scenes of a subject that no stream shows and that are held out nowhere, a seventh held out here."""
+    own = [scene for scene in _of_one(subject)[SCENES_A_SUBJECT:] if not held_out(scene)][:SCENES_A_SUBJECT]
+    drawn = folder.with_name(f"{folder.name}-drawn.zip")
+    drawings = [(scene, STROKE_STYLES[number % 2], 7) for number, scene in enumerate(own)]
+    write_chunk(
+        drawn,
+        scenes=drawings,
+        languages=["en"],
+        domain="scenes",
+        split=lambda scene: _tuning_split(scene.identity),
+    )
+    shutil.unpack_archive(drawn, folder)
+    for path in folder.rglob("*.webp"):
+        with Image.open(path) as opened:
+            turned = _negative(opened.convert("RGB"))
+        turned.save(path, lossless=True)
+    return folder
 
 
 def _scene_upload(drawings: Callable[[], Sequence[Drawing]], domain: str | None, path: Path) -> Path:
