@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -150,7 +151,12 @@ def command_of(sequence: BenchSequence) -> str:
     """Returns the command that runs a sequence, as far as the sequence knows it."""
     named = [step.chunks[0] for step in sequence.steps if step.chunks]
     if sequence.name == "own":
-        return "python -m app bench " + " ".join(f"--chunk {name}" for name in named)
+        said = [f"--chunk {shlex.quote(name)}" for name in named]
+        said += [f"--strategy {shlex.quote(one.label)}" for one in sequence.strategies]
+        said += [f"--seeds {len(sequence.seeds)}"] if len(sequence.seeds) > 1 else []
+        said += [f"--epochs {sequence.epochs}"] if sequence.epochs else []
+        said += [f"--encoder {shlex.quote(sequence.encoder)}"] if sequence.encoder != "live" else []
+        return " ".join(["python -m app bench", *said])
     return f"python -m app bench {sequence.name}.toml"
 
 

@@ -12,8 +12,8 @@ from app.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
     from app.bench.sequence import BenchSequence, Compared
+    from app.settings import Settings
 
-_OWN = "own"
 _DEFAULT = ("evergreen", "c-clip", "finetune")
 
 
@@ -34,6 +34,12 @@ def bench(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Option(help="Compare this one; NAME or NAME,option=value. Again for more.", show_default=False),
     ] = None,
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="With --chunk: what every run starts from; the live one, or as init --model takes it."
+        ),
+    ] = "live",
     seeds: Annotated[
         int | None, typer.Option(help="How many runs of each.", min=1, max=100, show_default=False)
     ] = None,
@@ -56,7 +62,8 @@ def bench(  # noqa: PLR0913 - one parameter per option
     from app.bench.results import cell_path
 
     settings = settings_for(home)
-    wanted = _sequence(sequence, chunk, strategy, seeds, epochs)
+    found = _found(settings, sequence, chunk, encoder)
+    wanted = _compared_with(found, strategy, seeds, epochs)
     folder = out or settings.home / "bench"
     tasks = [
         CellTask(settings, wanted, compared, seed, cell_path(folder, wanted.name, compared.label, seed))
@@ -76,23 +83,26 @@ def bench(  # noqa: PLR0913 - one parameter per option
     show(is_json, written.document, written.table, f"The whole report is {written.html}.")
 
 
-def _sequence(
-    path: Path | None,
-    chunks: list[str] | None,
-    strategies: list[str] | None,
-    seeds: int | None,
-    epochs: int | None,
-) -> BenchSequence:
-    """Returns the sequence of a file, or one over chunks of the home's own, with what the command line says of it."""
-    from app.bench.sequence import BenchSequence, Step, read_sequence
+def _found(settings: Settings, path: Path | None, chunks: list[str] | None, encoder: str) -> BenchSequence:
+    """Returns the sequence of a file, or one over chunks of the home's own."""
+    from app.bench.own import LIVE, own_sequence
+    from app.bench.sequence import read_sequence
+    from app.workspace import Workspace
 
     if (path is None) == (not chunks):
         raise UsageProblem("Name a sequence file, or the chunks to teach one after another with --chunk.")
-    if path is not None:
-        found = read_sequence(path)
-    else:
-        steps = tuple(Step(name=name, chunks=(name,)) for name in chunks or ())
-        found = BenchSequence(name=_OWN, about="Chunks of this home.", encoder="live", steps=steps)
+    if path is None:
+        with Workspace.open(settings, read_only=True) as workspace:
+            return own_sequence(workspace, chunks or [], encoder)
+    if encoder != LIVE:
+        raise UsageProblem(f"{path.name} says what it starts from; --encoder goes with --chunk.")
+    return read_sequence(path)
+
+
+def _compared_with(
+    found: BenchSequence, strategies: list[str] | None, seeds: int | None, epochs: int | None
+) -> BenchSequence:
+    """Returns the sequence with what the command line says of it."""
     compared = tuple(_compared(said) for said in strategies or ()) or found.strategies
     compared = compared or tuple(_compared(name) for name in _DEFAULT)
     changed: dict[str, object] = {"strategies": compared}

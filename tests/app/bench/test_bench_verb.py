@@ -15,6 +15,8 @@ from app.bench.material import material_of
 from app.bench.results import cell_path, read_cell
 from app.bench.sequence import read_sequence
 from app.errors import UsageProblem
+from app.learning import going_live, update_cycle
+from app.learning.outcomes import UpdateRequest
 from app.settings import load_settings
 from app.workspace import Workspace
 from tests.app import small_home
@@ -124,6 +126,49 @@ def test_what_is_taught_is_never_what_is_held_out(home: Path, sequence: Path) ->
     assert held_out
     assert not taught & held_out
     assert {one.kind for one in material.slices} == {"trained", "held-out"}
+
+
+def _bench_chunk(home: Path, out: Path, *more: str) -> Any:
+    arguments = ["bench", "--out", str(out), "--home", str(home), "--seeds", "1", "--epochs", "1", *more]
+    return CliRunner().invoke(cli.app, arguments)
+
+
+def test_chunks_of_the_home_are_measured_beside_what_it_knows(home: Path, tmp_path: Path) -> None:
+    chunk = small_home.taught_chunk(home)
+    result = _bench_chunk(home, tmp_path / "out", "--chunk", chunk, "--strategy", "finetune", "--json")
+    assert result.exit_code == 0, result.output
+    cell = read_cell(tmp_path / "out" / "own" / "finetune.0.json")
+    assert cell is not None
+    known = [run for run in cell.slices if run.since == 0]
+    assert {run.language for run in known} == {"en"}
+    assert all(len(run.recalls["told"]) == 2 for run in known)  # before the step and after it: what it forgot
+    page = (tmp_path / "out" / "own.md").read_text(encoding="utf-8")
+    assert f"python -m app bench --chunk {chunk} --strategy finetune --epochs 1" in page
+
+
+def test_a_chunk_that_the_live_release_knows_is_no_new_one(home: Path, tmp_path: Path) -> None:
+    copy = small_home.copy_of(home, tmp_path)
+    chunk = small_home.taught_chunk(copy)
+    settings = load_settings(home=copy)
+    with Workspace.open(settings) as workspace:
+        update = UpdateRequest(chunk=chunk, strategy="language-tables")
+        made = update_cycle.update(workspace, update, scratch=tmp_path / "scratch", progress=lambda _: None)
+        assert made.release is not None
+        going_live.promote(workspace, made.release, why="test", by="test", force=True)
+    refused = _bench_chunk(copy, tmp_path / "out", "--chunk", chunk, "--strategy", "zero-shot")
+    assert refused.exit_code != 0
+    assert "is live and has learned" in refused.output
+    assert not (tmp_path / "out").exists()
+    again = _bench_chunk(
+        copy, tmp_path / "out", "--chunk", chunk, "--strategy", "zero-shot", "--encoder", "perennial-tiny"
+    )
+    assert again.exit_code == 0, again.output
+
+
+def test_what_a_file_starts_from_stands_in_it(home: Path, sequence: Path) -> None:
+    result = _bench(sequence, home, "--encoder", "perennial-tiny")
+    assert result.exit_code != 0
+    assert "--encoder goes with --chunk" in result.output
 
 
 def test_an_unknown_strategy_is_refused_before_anything_runs(home: Path, sequence: Path) -> None:
