@@ -15,6 +15,7 @@ from app.bench.material import HELD_OUT, Lesson, Material, chunk_named, material
 from app.bench.matrix import Looked, look_up
 from app.bench.overlay import Overlay
 from app.bench.pictures import resized_once
+from app.bench.segmentation import Segmentation
 from app.bench.sequence import BenchSequence, Compared
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
@@ -58,6 +59,8 @@ class StepRecord:
         notes: the strategy's own.
         drift: mean angles in degrees between the encoders before and after, on held-out pairs known before (see
             `model_updates.drift`); empty where there were none.
+        resegmented: share of the captions of earlier steps that are cut into other tokens than when they were taught,
+            percent; None where there are none.
     """
 
     name: str
@@ -71,6 +74,7 @@ class StepRecord:
     validation: float | None = None
     notes: tuple[str, ...] = ()
     drift: Mapping[str, float] = field(default_factory=dict)
+    resegmented: float | None = None
 
 
 @dataclass
@@ -156,11 +160,14 @@ def run_cell(
         return look_up(line.load, line.encoder, line.languages, sequence, material, step, cache, name)
 
     looked, probed = [look(0)], _probed(line, material, cache)
+    segmentation = Segmentation(material)
+    segmentation.after(line.encoder, 0)
     steps = []
     for number, lesson in enumerate(material.lessons, start=1):
         before = line.encoder
         record = _teach(workspace, sequence, compared, lesson, line, material, cache, seed)
-        steps.append(replace(record, drift=_drift(line, before, material, number, cache)))
+        drifted = _drift(line, before, material, number, cache)
+        steps.append(replace(record, drift=drifted, resegmented=segmentation.after(line.encoder, number)))
         looked.append(look(number))
         probed += _probed(line, material, cache)
         cache.forget_but(

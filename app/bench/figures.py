@@ -39,6 +39,7 @@ COSTS = (
     "image_forwards",
     "refused",
 )
+RESEGMENTED = "resegmented"
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,13 @@ def _costs(cell: Cell) -> dict[str, float]:
         "re_embedded": float(sum(step["re_embedded"] for step in steps)),
         "image_forwards": float(sum(step["image_forwards"] for step in steps)),
         "refused": float(sum(bool(step["refused"]) for step in steps)),
-    }
+    } | _resegmented(cell)
+
+
+def _resegmented(cell: Cell) -> dict[str, float]:
+    """Returns the share of earlier captions that are cut otherwise at the end; nothing where no step measured it."""
+    found = [step[RESEGMENTED] for step in cell.steps if step.get(RESEGMENTED) is not None]
+    return {RESEGMENTED: float(found[-1])} if found else {}
 
 
 def drift_of(cell: Cell) -> dict[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.bench.comparison import FEWEST_SEEDS, ZERO, Difference, Measure
-from app.bench.figures import Spread
+from app.bench.figures import RESEGMENTED, Spread
 from app.bench.findings import Findings
 from app.bench.matrix import TOLD, VIEWS
 from model_updates.gate.report import points
@@ -156,15 +156,24 @@ def _costs(findings: Findings) -> Table:
                 figure(figures["re_embedded"], digits=0),
                 figure(figures["image_forwards"], digits=0),
                 figure(figures["refused"], digits=0),
+                figure(figures.get(RESEGMENTED)),
             )
         )
     names = ("seeds", "processor, s", "of the last step", "updates, s", "peak memory, MB", "stored, MB")
-    header = ("strategy", *names, "pictures re-embedded", "image forwards", "steps refused")
+    header = (
+        "strategy",
+        *names,
+        "pictures re-embedded",
+        "image forwards",
+        "steps refused",
+        "cut otherwise, %",
+    )
     note = (
         "Sums over all steps; *processor*: processor time of the updates, and of the last one alone, which is all that "
         "training jointly takes where nothing was wanted before the end; *updates*: on the wall; *stored*: what the "
         "strategy carries and what the encoder has grown by, after the last; "
-        "*refused*: steps that the strategy said it cannot learn from."
+        "*refused*: steps that the strategy said it cannot learn from; *cut otherwise*: held-out captions of earlier "
+        "steps that a grown vocabulary cuts into other tokens than when they were taught, after the last."
     )
     return Table("Cost", note, tuple(("", name) for name in header), tuple(rows))
 

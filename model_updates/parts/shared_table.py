@@ -20,6 +20,8 @@ from model_updates.parts.language_teaching import LanguageTeaching, TeachingOpti
 from model_updates.strategy import UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Merge, Vocabulary, learn_merges, resegmented_share
 
+SEGMENTED = 500  # known captions of a language that are looked at
+
 
 @dataclass(frozen=True)
 class SharedTableOptions(TeachingOptions):
@@ -77,21 +79,29 @@ def merge_into_shared(
     """Appends each language's merges to the shared table, as CLL-CLIP does.
 
     Returns:
-        The rows that are new, and a sentence on how much of the catalogued English text is now segmented
-        otherwise: forgetting that no row scale can prevent.
+        The rows that are new, and a sentence on how many known captions are now segmented otherwise, by language:
+        forgetting that no row scale can prevent.
     """
     before = vocabulary.copy()
     growths = [vocabulary.grow_shared(merges[language]) for language in sorted(merges)]
-    english = sorted({pair.english for pair in context.pairs if pair.english is not None})
-    share = resegmented_share(before, vocabulary, english, BASE_LANGUAGE)
     growth = Growth(
         np.concatenate([growth.new_rows for growth in growths]),
         np.concatenate([growth.start_from for growth in growths]),
     )
-    return (
-        growth,
-        f"{100 * share:.1f} % of {len(english)} known English captions are segmented otherwise than before.",
-    )
+    return growth, _segmented_otherwise(before, vocabulary, context)
+
+
+def _segmented_otherwise(before: Vocabulary, after: Vocabulary, context: UpdateContext) -> str:
+    known: dict[str, set[str]] = {BASE_LANGUAGE: {p.english for p in context.pairs if p.english is not None}}
+    for pair in context.open_known():
+        known.setdefault(pair.language, set()).add(pair.text)
+    shares = [
+        f"{language} {100 * resegmented_share(before, after, sorted(texts)[:SEGMENTED], language):.1f} %"
+        for language, texts in sorted(known.items())
+        if texts
+    ]
+    said = ", ".join(shares) or "none is known"
+    return f"Known captions that are segmented otherwise than before, by language: {said}."
 
 
 @lru_cache(maxsize=1)  # the next update of a sequence asks for the same

@@ -8,7 +8,7 @@ import torch
 from ingest.errors import UnknownChunk
 from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.pairs import TrainingPair
-from model_updates.parts.shared_table import oracle_merges
+from model_updates.parts.shared_table import merge_into_shared, oracle_merges
 from model_updates.parts.teir import TeirRows
 from model_updates.towers import token_table
 from model_updates.vocabulary import Vocabulary
@@ -48,7 +48,18 @@ def test_an_oracle_grows_the_table_once_and_segments_nothing_anew_later(name: st
     report = teach(encoder, make_strategy(name, oracle=ORACLE), french, reference=oracle)
     assert encoder.vocabulary.size == grown
     assert encoder.vocabulary.encode([FRENCH, *ENGLISH_TEXTS]) == rows
-    assert report.notes[0].startswith("0.0 %")
+    assert "segmented otherwise than before, by language: en 0.0 %." in report.notes[0]
+
+
+def test_an_update_says_which_known_captions_it_segments_anew() -> None:
+    encoder = tiny_encoder()
+    assert encoder.vocabulary is not None
+    merges = [("w", "o"), ("wo", "r")]
+    vocabulary = Vocabulary.from_merges([], context_length=16)
+    known = [TrainingPair("a", "word", "de", "drawn"), TrainingPair("b", "cat", "de", "drawn")]
+    context = replace(context_for(encoder, toy_pairs()), open_known=lambda: known)
+    _, said = merge_into_shared(vocabulary, {"fr": tuple(merges)}, context)
+    assert said.endswith("by language: de 50.0 %, en 0.0 %.")
 
 
 def test_rows_of_languages_to_come_wait_until_they_are_taught() -> None:
