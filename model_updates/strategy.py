@@ -212,7 +212,8 @@ class Strategy(ABC):
         Options: its dataclass of options.
         needs: what else batches must hold: "text_features".
         replay: how its memory reaches the batches; an option may say otherwise for one of its objects.
-        can_forget: whether vectors that old inputs read may change. If so, the epoch is chosen by what is known, too.
+        can_forget: whether vectors of other languages and domains than those taught may change. If so, the epoch is
+            chosen by what is known, too.
         trains_on_all: whether every update trains on all pairs of all chunks so far, as the upper bounds do.
         quick: options with which the contract suite teaches a tiny encoder in a second.
         learning_rate: of the coming step; the trainer sets it, for strategies that apply a decay of their

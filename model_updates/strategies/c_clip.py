@@ -149,7 +149,7 @@ class CClip(Strategy):
     )
     paper = "C-CLIP, ICLR 2025, eq. 2, 5 and 6"
     family = Family.MODULES
-    trains = "low-rank adapters and what lies outside the blocks"
+    trains = "low-rank adapters in both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "about a quarter more time an epoch (Table 9: +26 %)"
     Options = CClipOptions

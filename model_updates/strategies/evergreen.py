@@ -1,4 +1,4 @@
-"""Evergreen: what a chunk brings decides what is taught, and nothing that is known may move.
+"""Evergreen: what a chunk brings decides what is taught, and nothing of another language or domain may move.
 
 Idea: a language that is new gets a token table (`language-tables`); a domain that is new gets an adapter, and one that
 has an adapter goes on training it (`domain-adapters`); words that are new in a known language get rows
@@ -112,7 +112,7 @@ class Evergreen(Strategy):
     name = "evergreen"
     summary = (
         "Gives what is new modules of its own: a language a word table, a domain an image adapter, new words a row "
-        "each. Nothing known can change. The default."
+        "each. Nothing of another language or domain can change. The default."
     )
     can_forget = False
     paper = "our own"

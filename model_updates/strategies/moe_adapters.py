@@ -2,7 +2,7 @@
 
 Idea: each update gets a router that mixes two of a pool of experts in every block. What it used most is frozen, so that
 later updates can read but not change it. What an input is like decides whose router reads it, and what is like nothing
-that was taught runs through the plain tower: zero-shot ability cannot be lost there.
+that was taught runs through the plain tower, which is how the authors mean to keep zero-shot ability.
 
 Formula: in `parts.experts`; ``L = L_contrastive``, labels smoothed by 0.2 in the paper; after an update the two most
 used experts of each block are frozen. 22 experts with bottleneck 64. Source: Yu et al., CVPR 2024, and the authors'
