@@ -308,6 +308,11 @@ def _scene_upload(drawings: Callable[[], Sequence[Drawing]], domain: str | None,
     return path
 
 
+def drawn_upload(style: str, place: Path) -> Path:
+    """Writes an upload of a style's scenes, the held-out combinations as its test split; returns its path."""
+    return _scene_upload(lambda: _some_scenes(style), style, place)
+
+
 def _split(scene: Scene) -> str:
     if held_out(scene):
         return "test"

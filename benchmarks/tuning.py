@@ -59,9 +59,9 @@ Written by `python benchmarks/tuning.py --data ../shared/data`. {ABOUT}
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
-    """A strategy with options to try.
+    """A strategy with options to try; each is its own, so that scores can be kept by it.
 
     Attributes:
         compared: the strategy and what differs from its defaults.
