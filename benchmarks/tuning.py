@@ -4,15 +4,16 @@
 
 Each strategy gets the same trials with the same epochs: its default learning rate, a third and three times of it, and
 further ones by factors of three while the best is the highest or the lowest. Rates of the domain protocols are tuned
-on four domains that no protocol uses, those of the language protocols on two invented languages, those of the streams
-on scenes of their own from random weights. The weight of a penalty on parameters does not carry from one size of model
-to another: what has one gets two further trials, at the best of the rates, 100 and 10,000 times its default (afec's
-pull: 10,000 and 1,000,000 times). Other strengths stay what they are by default; the two that were once set on a style
-which protocols report, c-clip's merge and displacement, were tried, too (tune-strengths, by the rates of that day).
-What scores best over all slices at the end (mean of R@1 and R@10, searched, trained and held-out captions alike) is
-written to benchmarks/sequences/tuned-*.toml, where it differs from the default. `evergreen` chooses its parts by what a
-chunk brings and keeps the defaults of each: it is not tuned. What is known before the first step of the trials, and
-counts in their scores, is English on fluent3d pictures, which `domains` measures as unseen, by other concepts.
+on four domains that no protocol uses (those of languages-towers, too), those of the language protocols on two
+invented languages, those of the streams on scenes of their own from random weights. The weight of a penalty on
+parameters does not carry from one size of model to another: what has one gets two further trials, at the best of the
+rates, 100 and 10,000 times its default (afec's pull: 10,000 and 1,000,000 times). Other strengths stay what they are
+by default; the two that were once set on a style which protocols report, c-clip's merge and displacement, were tried,
+too (tune-strengths, by the rates of that day). What scores best over all slices at the end (mean of R@1 and R@10,
+searched, trained and held-out captions alike) is written to benchmarks/sequences/tuned-*.toml, where it differs from
+the default. `evergreen` chooses its parts by what a chunk brings and keeps the defaults of each: it is not tuned.
+What is known before the first step of the trials, and counts in their scores, is English on fluent3d pictures, which
+`domains` measures as unseen, by other concepts.
 """
 
 from __future__ import annotations

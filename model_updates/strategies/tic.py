@@ -10,8 +10,10 @@ taking what is left. Source: Garg et al., ICLR 2024 (Cumulative-All, -Equal, -Ex
 .2 as its released parameters. A step has a fixed compute: the longer the epoch, the fewer of them
 (``fixed_compute``).
 
-Where we differ: rate and epochs follow the encoder's size, as for finetune; every step warms up, though the authors'
-scripts do not where their settings do. A chunk smaller than its part leaves the rest unused.
+Where we differ: with ``memory_size`` the buffer is of fixed size, as in the protocols; without, it holds a tenth of
+what was seen, so that nobody has to know how much is to come. Rate and epochs follow the encoder's size, as for
+finetune; every step warms up, though the authors' scripts do not where their settings do. A chunk smaller than its
+part leaves the rest unused.
 
 Carried between updates: the buffer and how many pairs of it are of which chunk; with ``all`` nothing.
 """
