@@ -44,6 +44,7 @@ PROTOCOLS: Mapping[str, Sequence[str]] = {
 METRICS = {
     "r1": "R@1 at the end",
     "r10": "R@10 at the end",
+    "rm": "Rm (mean of R@1, 5, 10, both directions) at the end",
     "learned": "R@1 just after each step",
     "bwt": "R@1 at the end less just after each step",
     "forgetting": "forgetting",

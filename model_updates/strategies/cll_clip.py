@@ -11,8 +11,34 @@ without an English caption drops L_cl. Kept between updates: vocabulary and tabl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from torch import nn
+
+from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
-from model_updates.parts.shared_table import SharedTableTeaching
+from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
+from model_updates.strategy import ParameterGroup, UpdateContext
+from model_updates.towers import token_table
+
+OTHER_THAN_TEXT = ("visual.", "logit_scale", "logit_bias")
+
+
+@dataclass(frozen=True)
+class CllClipOptions(SharedTableOptions):
+    """Adds the paper's control to the options of the shared table.
+
+    Attributes:
+        body_rate: learning rate of everything else in the text tower. 0: frozen, which is the method; above it, every
+            weight that reads a text trains, which the paper shows to collapse.
+    """
+
+    body_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.body_rate < 0:
+            raise BadStrategyOption(f"body_rate is not negative, got {self.body_rate}")
 
 
 class CllClip(SharedTableTeaching):
@@ -25,3 +51,24 @@ class CllClip(SharedTableTeaching):
     trains = "the token table"
     keeps = "nothing"
     overhead = "none"
+    Options = CllClipOptions
+    options: CllClipOptions
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Prepares the table; thaws the rest of the text tower where the control is asked for."""
+        super().before_update(context)
+        for parameter in self._body():
+            parameter.requires_grad_(True)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns the table and the temperature, and the text tower's other weights where they train."""
+        groups = super().parameter_groups()
+        if self.options.body_rate:
+            factor = self.options.body_rate / self.schedule(self._encoder).learning_rate
+            groups.append(ParameterGroup(self._body(), rate_factor=factor))
+        return groups
+
+    def _body(self) -> list[nn.Parameter]:
+        named = self._encoder.model.named_parameters() if self.options.body_rate else ()
+        table = token_table(self._encoder.model)
+        return [p for name, p in named if p is not table and not name.startswith(OTHER_THAN_TEXT)]

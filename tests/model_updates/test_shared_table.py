@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -60,6 +61,24 @@ def test_an_update_says_which_known_captions_it_segments_anew() -> None:
     context = replace(context_for(encoder, toy_pairs()), open_known=lambda: known)
     _, said = merge_into_shared(vocabulary, {"fr": tuple(merges)}, context)
     assert said.endswith("by language: de 50.0 %, en 0.0 %.")
+
+
+def test_the_control_trains_all_that_reads_a_text_and_no_picture_moves() -> None:
+    encoder = tiny_encoder()
+    before = {name: value.clone() for name, value in encoder.model.named_parameters()}
+    image, read = encoder.image_fingerprint(), encoder.encode_texts(ENGLISH_TEXTS)
+    teach(encoder, make_strategy("cll-clip", body_rate=1e-3), toy_pairs())
+    moved = {
+        name
+        for name, value in encoder.model.named_parameters()
+        if not torch.equal(value[: len(before[name])] if value.ndim else value, before[name])
+    }
+    texts = {name for name in before if not name.startswith("visual.") and not name.startswith("logit")}
+    assert moved == texts
+    assert encoder.image_fingerprint() == image
+    assert not np.allclose(encoder.encode_texts(ENGLISH_TEXTS), read, atol=1e-3)
+    with pytest.raises(BadStrategyOption, match="body_rate is not negative"):
+        make_strategy("cll-clip", body_rate=-1.0)
 
 
 def test_rows_of_languages_to_come_wait_until_they_are_taught() -> None:
