@@ -119,7 +119,22 @@ def page(found: Mapping[str, Findings], judged: Sequence[Judged]) -> str:
     for title, names in PROTOCOLS.items():
         parts.append(f"## {title}\n")
         parts += [_protocol(name, found.get(name)) for name in names]
-    return "\n".join([*parts, bars(found), _orderings(judged), COMMANDS])
+    return "\n".join([*parts, bars(found), _orderings(judged), _budget(found), COMMANDS])
+
+
+def _budget(found: Mapping[str, Findings]) -> str:
+    """Returns what each sequence took: of cells that do not say what measuring took, the updates alone."""
+    rows, total = [], 0.0
+    for name, findings in found.items():
+        cells = [cell for own in findings.cells.values() for cell in own]
+        updates = sum(step["cpu_seconds"] for cell in cells for step in cell.steps) / 3600
+        said = [cell for cell in cells if "cpu_seconds" in cell.made]
+        whole = sum(cell.made["cpu_seconds"] for cell in said) / 3600
+        rows.append(f"| {name} | {len(cells)} | {updates:.2f} | {len(said)} | {whole:.2f} |")
+        total += updates
+    head = "| sequence | cells | updates, hours | cells that say it | with measuring, hours |"
+    lines = "\n".join([head, "| --- | --- | --- | --- | --- |", *rows])
+    return f"## What it took\n\nProcessor time, one thread; updates of all cells: {total:.1f} hours.\n\n{lines}\n"
 
 
 def _claims_in_short(judged: Sequence[Judged]) -> str:

@@ -125,6 +125,7 @@ class CellResult:
         looked: after each step, the base (0) included, how each slice known by then was ranked.
         peak_bytes: most memory that the process held.
         probe: accuracy on the probe before the first step and after each, percent; empty without one.
+        cpu_seconds: processor time of the whole cell, measuring included.
     """
 
     material: Material
@@ -132,6 +133,7 @@ class CellResult:
     looked: tuple[tuple[Looked, ...], ...]
     peak_bytes: int
     probe: tuple[float, ...] = ()
+    cpu_seconds: float = 0.0
 
 
 def run_cell(
@@ -149,6 +151,7 @@ def run_cell(
     Raises:
         UsageProblem, BadStrategyOption, UnknownStrategy: it cannot be run at all.
     """
+    began = Clock.now()
     torch.set_num_threads(threads)
     material = material_of(workspace, sequence, seed)
     cache = Overlay(workspace.features)
@@ -174,7 +177,8 @@ def run_cell(
             _fingerprints(line.encoder, line.languages) | _fingerprints(line.base, line.languages)
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return CellResult(material, tuple(steps), tuple(looked), peak, tuple(probed))
+    took = Clock.now().processor - began.processor
+    return CellResult(material, tuple(steps), tuple(looked), peak, tuple(probed), round(took, 1))
 
 
 def _probed(line: Line, material: Material, cache: FeatureCache) -> list[float]:

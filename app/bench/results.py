@@ -75,7 +75,7 @@ class Cell:
         digest: of the sequence and the options that it is of.
         options: that were given, tuned ones included.
         probe: accuracy on the probe before the first step and after each, percent; empty without one.
-        made: date, machine, torch and threads.
+        made: date, machine, torch, threads, and processor time with measuring.
     """
 
     sequence: str
@@ -128,7 +128,7 @@ def cell_of(sequence: BenchSequence, compared: Compared, seed: int, result: Cell
         sequence.digest(compared),
         sequence.options_of(compared),
         result.probe,
-        made_here(),
+        made_here() | {"cpu_seconds": result.cpu_seconds},
     )
 
 

@@ -74,12 +74,13 @@ def test_bench_teaches_measures_reports_and_does_not_run_a_finished_cell_again(
     assert set(figures) == {"zero-shot", "language-tables"}
     taught = figures["language-tables"]
     assert taught["cpu_seconds"]["mean"] > 0
+    table = read_cell(folder / "small" / "language-tables.0.json")
+    assert table is not None
+    assert table.made["cpu_seconds"] > taught["cpu_seconds"]["mean"]  # with measuring
     assert taught["re_embedded"]["mean"] == figures["zero-shot"]["seconds"]["mean"] == 0
     assert (folder / "small.html").exists()
     assert "### Trained: memory" in (folder / "small.md").read_text(encoding="utf-8")
 
-    table = read_cell(folder / "small" / "language-tables.0.json")
-    assert table is not None
     assert {(run.language, run.since) for run in table.slices} == {("en", 0), ("de", 1)}
     _asks_for_changed_cells_alone(home, sequence)
 
