@@ -1,4 +1,4 @@
-"""Low-rank adapters in the residual blocks of the towers, through peft: insert, list, merge.
+"""Low-rank adapters in the residual blocks of the towers, transformers or ResNets, through peft: insert, list, merge.
 
 ``W' = W + (alpha / r) * B A`` (Hu et al., ICLR 2022). open_clip fuses Q, K and V in ``nn.MultiheadAttention``, which
 reads its weights without calling a submodule: peft adapts that module as a whole (target ``attn``), never its
@@ -31,9 +31,12 @@ _LAYER_ATTENTION = (
     r"self_attn\.(q|k|v|out)_proj|attention\.((q|k|v|out)_lin|self\.(query|key|value)|output\.dense)"
 )
 _LAYER_MLP = r"mlp\.fc[12]|ffn\.lin[12]|intermediate\.dense|output\.dense"
+# open_clip's modified ResNet has neither; an adapter goes beside each convolution of its bottlenecks.
+_CONVOLUTION = r"layer\d\.\d+\.conv\d"
 TARGETS = {
-    "qkvo+mlp": rf"(.*\.)?((res)?blocks\.\d+\.({_ATTENTION}|{_MLP})|layers?\.\d+\.({_LAYER_ATTENTION}|{_LAYER_MLP}))",
-    "mlp": rf"(.*\.)?((res)?blocks\.\d+\.({_MLP})|layers?\.\d+\.({_LAYER_MLP}))",
+    "qkvo+mlp": rf"(.*\.)?((res)?blocks\.\d+\.({_ATTENTION}|{_MLP})"
+    rf"|layers?\.\d+\.({_LAYER_ATTENTION}|{_LAYER_MLP})|{_CONVOLUTION})",
+    "mlp": rf"(.*\.)?((res)?blocks\.\d+\.({_MLP})|layers?\.\d+\.({_LAYER_MLP})|{_CONVOLUTION})",
 }
 ADAPTER = "default"
 # What lies outside the blocks and is no convolution.
@@ -50,7 +53,8 @@ def insert_lora(
     """Inserts adapters into a tower's residual blocks, in place; outputs are unchanged until they train.
 
     Args:
-        tower: an image or text tower with residual blocks of open_clip, timm or transformers.
+        tower: an image or text tower with residual blocks of open_clip, timm or transformers. In a ResNet a kernel of
+            k x k gets one of rank r and one of 1 x 1 behind it.
         rank: inner size r of each adapter.
         alpha: numerator of the factor alpha / r on the adapter's output.
         dropout: on the adapter's input in training; fused attention has none.
@@ -78,8 +82,8 @@ def adaptable(tower: nn.Module, targets: str = "qkvo+mlp") -> list[str]:
 def no_blocks(tower: nn.Module) -> str:
     """Says that a tower has nowhere to put adapters, and what to do."""
     return (
-        f"adapters go into transformer blocks, and {type(tower).__name__} has none that we know; "
-        "use finetune, or an encoder with ViT towers"
+        f"adapters go into the blocks of a transformer or of CLIP's ResNet, and {type(tower).__name__} has none that "
+        "we know; use finetune, or an encoder with ViT towers"
     )
 
 
@@ -134,7 +138,10 @@ def trainable(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
 
 
 def _is_target(name: str, module: nn.Module, pattern: str) -> bool:
-    return isinstance(module, nn.Linear | nn.MultiheadAttention) and re.fullmatch(pattern, name) is not None
+    return (
+        isinstance(module, nn.Linear | nn.MultiheadAttention | nn.Conv2d)
+        and re.fullmatch(pattern, name) is not None
+    )
 
 
 def _correct(layer: MultiheadAttention) -> None:

@@ -16,7 +16,8 @@ Where we differ: small encoders take a larger rate and go further towards the me
 `SMALL`); the text tower learns at the image tower's rate (``text_rate``; ten times as fast in the paper); the
 adapters of `parts.lora` sit on attention and MLP (``targets=qkvo+mlp``), and what lies outside the blocks is
 frozen by default. ``targets=mlp train_outer=yes`` is what the paper's parameter counts imply: they count
-adapters on the attention's output projection too, which are never run.
+adapters on the attention's output projection too, which are never run. A ResNet image tower, which the paper does not
+try, takes an adapter beside each convolution of its bottlenecks.
 ``towers=image`` leaves the text tower alone: moving it would disturb every language learned on it, so it is
 the default once there are such languages. The epoch is chosen on the weights that the merge will leave.
 

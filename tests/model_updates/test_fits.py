@@ -7,6 +7,7 @@ import dataclasses
 import open_clip
 import pytest
 import torch
+from torch import nn
 
 from model_updates.encoder import Encoder
 from model_updates.prospect import Prospect, listed
@@ -103,11 +104,18 @@ def test_more_of_a_known_language_fits_only_where_it_has_a_table_of_its_own() ->
     )
 
 
-def test_adapters_need_transformer_blocks_in_the_towers_they_go_into() -> None:
+def of_another_kind() -> Encoder:
+    """An encoder whose image tower has no blocks that we know."""
+    encoder = tiny_encoder()
+    encoder.model.visual = nn.Sequential(nn.Conv2d(3, 8, 3))
+    return encoder
+
+
+def test_adapters_and_prompts_need_blocks_that_they_know() -> None:
     resnet = prospect("en", encoder=without_blocks())
-    assert "adapters go into transformer blocks, and ModifiedResNet has none" in str(
-        make_strategy("c-clip").fits(resnet)
-    )
+    refused = str(make_strategy("c-clip").fits(prospect("en", encoder=of_another_kind())))
+    assert "blocks of a transformer or of CLIP's ResNet, and Sequential has none" in refused
+    assert make_strategy("c-clip").fits(resnet) is None
     assert "prompts go into transformer towers, and ModifiedResNet is none" in str(
         make_strategy("l2p").fits(resnet)
     )
@@ -139,6 +147,6 @@ def test_names_are_listed_as_a_sentence_lists_them() -> None:
 
 
 def test_consolidation_without_adapters_needs_no_blocks_to_put_them_in() -> None:
-    facts = prospect("en", encoder=without_blocks())
-    assert "adapters go into transformer blocks" in str(make_strategy("c-clip").fits(facts))
+    facts = prospect("en", encoder=of_another_kind())
+    assert "adapters go into the blocks" in str(make_strategy("c-clip").fits(facts))
     assert make_strategy("c-clip", adapters=False).fits(facts) is None

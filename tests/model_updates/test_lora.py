@@ -1,5 +1,7 @@
 """Low-rank adapters: nothing at first, everything trains, merging changes no output."""
 
+import re
+
 import open_clip
 import pytest
 import torch
@@ -130,6 +132,25 @@ def test_dropout_acts_in_training_only() -> None:
 def test_a_tower_without_known_blocks_is_refused() -> None:
     with pytest.raises(BadStrategyOption, match="Sequential has none that we know; use finetune"):
         insert_lora(nn.Sequential(nn.Linear(3, 3)), rank=2, alpha=4, dropout=0.0)
+
+
+def test_the_convolutions_of_a_resnet_are_adapted_and_merged() -> None:
+    model, given = tiny_encoder(architecture="tiny-resnet").model.eval(), example("image")
+    tower = image_tower(model)
+    for name, parameter in tower.named_parameters():
+        if name.endswith("bn3.weight"):  # a new ResNet's blocks add nothing
+            nn.init.ones_(parameter)
+    plain, layout = run(model, "image", given), list(model.state_dict())
+    insert_lora(tower, rank=2, alpha=4, dropout=0.0)
+    blocks = [name for name, _ in tower.named_modules() if re.fullmatch(r"layer\d\.\d+", name)]
+    assert len(lora_parameters(tower)) == 2 * 3 * len(blocks) > 0
+    assert torch.equal(run(model, "image", given), plain)
+    train_a_little(tower)
+    unmerged = run(model.eval(), "image", given)
+    assert not torch.allclose(unmerged, plain, atol=1e-3)
+    merge_lora(tower)
+    assert torch.allclose(run(model.eval(), "image", given), unmerged, atol=1e-4)
+    assert sorted(model.state_dict()) == sorted(layout)
 
 
 def test_timm_towers_are_adapted_too() -> None:
