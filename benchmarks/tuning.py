@@ -151,7 +151,9 @@ def further(tuned: Tuned, scores: Mapping[Trial, float]) -> list[Trial]:
 def penalties_of(best: Trial) -> list[Trial]:
     """Returns a trial with other weights of its strategy's penalty on parameters; nothing where there is none."""
     fields = strategy_named(best.compared.name).Options.__dataclass_fields__
-    weighed = {option: times for option, times in PENALTIES.items() if option in fields}
+    # A prompt's pull is no penalty on parameters: afec alone has both.
+    penalised = PENALTIES if "strength" in fields else {}
+    weighed = {option: times for option, times in penalised.items() if option in fields}
     return [
         Trial(
             best.compared.model_copy(update={"options": {**best.compared.options, **options}}),
