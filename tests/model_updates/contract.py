@@ -1,5 +1,8 @@
 """What the contract suite asks of every strategy, and the updates that its claims share.
 
+The default is asked twice, since what it teaches depends on what a chunk brings: `evergreen` meets a new language, as
+every strategy does, and `evergreen-of-both` a new domain as well.
+
 One strategy's first update is run once and looked at by many tests; so is its second, which starts from what the first
 left. Nobody changes them: who goes on takes a copy.
 """
@@ -7,8 +10,10 @@ left. Nobody changes them: who goes on takes a copy.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,11 +32,25 @@ from model_updates.strategies import STRATEGIES
 from model_updates.strategy import State, Strategy, UpdateContext
 from model_updates.strategy_pages import explained_options
 from model_updates.trainer import TrainingReport, run_update
-from tests.model_updates.tiny import DOMAIN, context_for, data_for, draw, tiny_encoder, toy_pairs
+from tests.model_updates.tiny import (
+    DOMAIN,
+    NEGATIVE,
+    SKETCH,
+    context_for,
+    data_for,
+    draw,
+    styled_pairs,
+    tiny_encoder,
+    toy_pairs,
+)
+
+BOTH = "evergreen-of-both"
+CASES: Mapping[str, type[Strategy]] = STRATEGIES | {BOTH: STRATEGIES["evergreen"]}
 
 # What each term is for, by its name. One that teaches may be anything; one that holds an encoder where it was must be
 # zero, or have no gradient (cross-entropy forms), while the encoder is as it was.
 TEACHES = frozenset({"contrastive", "contrast", "cross-modal", "cross-lingual", "keys", "replay"})
+TEACHES |= {"visibility", "displacement"}  # where new pictures stand among old ones, which cannot move
 HOLDS = frozenset({"consolidation", "cross-topology", "same-topology", "distillation", "stay"})
 # Terms of a strategy that hold and yet are not at rest, with the reason.
 NOT_AT_REST = {
@@ -41,6 +60,21 @@ NOT_AT_REST = {
     ("dkr", "distillation"): "teaches the rows that neither the old nor the new model has right",
     ("afec", "active-forgetting"): "draws towards a model that learns the new chunk freely",
 }
+# Beside this term the others are weighted; it needs no weight of its own.
+FIRST_HAND = frozenset({"contrastive", "contrast"})
+# Options that speak of a weight, and yet weigh no term, with the reason; of one strategy alone where that is named.
+WEIGHS_NO_TERM = {
+    "weight_decay": "the optimizer's",
+    "incclip.norm_bound": "bounds the weights of the towers",
+    "ema-merge.weight": "of an update in the mean of all updates",
+}
+# Weighs a part of a term: it scales the whole of it where the other part is left out.
+ALONE: Mapping[tuple[str, str], Mapping[str, float]] = {
+    ("ucir", "weight"): {"margin_weight": 0.0},
+    ("ucir", "margin_weight"): {"weight": 0.0},
+}
+# Strategies of several terms without an option to weigh them, with the reason.
+LEAVES_WEIGHTS = {"evergreen": "its parts keep their own defaults, and are asked themselves"}
 # Both towers train whole, and yet a text tower with a tokenizer of its own will not do: these make texts of embeddings.
 MAKES_TEXTS = frozenset({"incclip"})
 
@@ -76,14 +110,14 @@ class PowerCutError(RuntimeError):
 
 
 def made(name: str, *, cut_after: int | None = None, **options: Any) -> Strategy:
-    """A registered strategy with its quick options, which counts its steps and may be cut off after some.
+    """A strategy with its quick options, which counts its steps and may be cut off after some.
 
     Args:
-        name: in the registry.
+        name: of `CASES`.
         cut_after: steps that are finished before the machine goes off; None for never.
         **options: beside the quick ones.
     """
-    kind = STRATEGIES[name]
+    kind = CASES[name]
 
     def after_step(self: Any) -> None:
         kind.after_step(self)
@@ -102,50 +136,79 @@ def context_of(
     """A context with everything in it that the product gives."""
     languages = frozenset({"en", *(pair.language for pair in earlier)})
     anchor = encoder.copy()
+    taught = {(pair.image_id, pair.language) for pair in pairs}
+    # Of two domains, so that there are old pictures of another one than is taught.
+    gallery = [*toy_pairs("en"), *styled_pairs(NEGATIVE)]
+    known = [pair for pair in gallery if (pair.image_id, pair.language) not in taught]
     return replace(
         context_for(encoder, pairs, languages=languages, anchor=anchor, seed=seed),
         learned_domains=frozenset(encoder.image_routes),
         update_number=2 if earlier else 1,
         load_image=draw,
         open_earlier=lambda: earlier,
-        open_known=lambda: toy_pairs("en"),
+        open_known=lambda: known,
         open_reference=lambda chunk: toy_pairs("en"),
     )
 
 
 def run(strategy: Strategy, context: UpdateContext, checkpoints: Path | None = None) -> TrainingReport:
-    """Runs an update with validation pairs."""
+    """Runs an update with validation pairs, of every domain that is taught."""
+    validation = [*toy_pairs(), *(pair for pair in context.pairs if pair.domain != DOMAIN)]
     return run_update(
         strategy,
         context,
-        lambda frozen: data_for(strategy, frozen, validation=toy_pairs()),
+        lambda frozen: data_for(strategy, frozen, validation=validation),
         checkpoints=checkpoints,
     )
 
 
 @functools.cache
 def first_update(name: str, architecture: str = "tiny") -> Update:
-    """German, taught to an encoder that knows English."""
+    """The first chunk, taught to an encoder that knows English."""
     encoder = tiny_encoder(architecture=architecture)
     before, strategy = encoder.copy(), made(name)
-    report = run(strategy, context_of(encoder, toy_pairs()))
+    report = run(strategy, first_context(name, encoder))
     return Update(before, encoder, strategy, report, steps_of(strategy))
 
 
 @functools.cache
 def second_update(name: str) -> Update:
-    """French (the same words), taught to what the first update left, with what it carried."""
+    """The second chunk, taught to what the first update left, with what it carried."""
     first = first_update(name)
     encoder, strategy = first.after.copy(), made(name)
     carry(strategy, first.strategy.carried())
-    report = run(strategy, second_context(encoder))
+    report = run(strategy, second_context(name, encoder))
     return Update(first.after, encoder, strategy, report, steps_of(strategy))
 
 
-def second_context(encoder: Encoder, *, new_word: str = "Karton") -> UpdateContext:
-    """A chunk in a language that nobody knows, of known words and a new one."""
-    pairs = [replace(pair, text=pair.text.replace("Papier", new_word)) for pair in toy_pairs("fr")]
-    return context_of(encoder, pairs, earlier=toy_pairs())
+def update_of(name: str, update: int) -> Update:
+    return first_update(name) if update == 1 else second_update(name)
+
+
+def brought(name: str, update: int) -> tuple[str, str]:
+    """The language and the domain that a chunk is in; of several, those that it brings."""
+    language = "de" if update == 1 else "fr"
+    if name != BOTH:
+        return language, DOMAIN
+    return language, NEGATIVE if update == 1 else SKETCH
+
+
+def first_context(name: str, encoder: Encoder, *, seed: int = 3) -> UpdateContext:
+    """A chunk in German; of `BOTH` with negatives, in English, beside it."""
+    return context_of(encoder, _chunk(name, 1), seed=seed)
+
+
+def second_context(name: str, encoder: Encoder, *, new_word: str = "Karton") -> UpdateContext:
+    """French that nobody knows, of the same words and a new one; of `BOTH` with sketches, in English, beside it."""
+    pairs = [replace(pair, text=pair.text.replace("Papier", new_word)) for pair in _chunk(name, 2)]
+    return context_of(encoder, pairs, earlier=_chunk(name, 1))
+
+
+def _chunk(name: str, update: int) -> list[TrainingPair]:
+    language, domain = brought(name, update)
+    pairs = toy_pairs(language)
+    # Every second one, so that half of each batch is of the domain.
+    return pairs if name != BOTH else [*pairs[::2], *styled_pairs(domain)]
 
 
 def carry(strategy: Strategy, state: State) -> None:
@@ -180,18 +243,18 @@ def begin(name: str, *, update: int = 1, new_word: str = "Karton", **options: An
     """Begins the first or the second update of a strategy as the trainer does, up to its first batch.
 
     Args:
-        name: in the registry.
+        name: of `CASES`.
         update: 1, or 2 for one that starts from what the first left.
         new_word: of the second chunk; one that is known leaves the vocabulary as it was.
         **options: beside the quick ones.
     """
     strategy = made(name, **options)
     if update == 1:
-        context = context_of(tiny_encoder(), toy_pairs())
+        context = first_context(name, tiny_encoder())
     else:
         first = first_update(name)
         carry(strategy, first.strategy.carried())
-        context = second_context(first.after.copy(), new_word=new_word)
+        context = second_context(name, first.after.copy(), new_word=new_word)
     data = data_for(strategy, context)
     torch.manual_seed(context.seed)
     strategy.before_update(context)
@@ -234,15 +297,26 @@ def moved(parameters: Sequence[nn.Parameter], share: float = 0.05) -> Iterator[N
                 parameter.copy_(value)
 
 
-def weights_of(name: str) -> dict[str, float]:
-    """The options that are documented as the weight of a term, with their defaults."""
+def speaks_of_a_weight(name: str) -> list[str]:
+    """The options of a strategy that have the word in their name or their meaning, and are a number."""
     kind = STRATEGIES[name]
-    defaults = kind.Options()
-    meanings: Mapping[str, str] = explained_options(kind.Options)
+    values, explained = dataclasses.asdict(kind.Options()), explained_options(kind.Options)
+    return [
+        option
+        for option, value in values.items()
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and "weight" in re.split(r"[\W_]+", f"{option} {explained.get(option, '')}")
+    ]
+
+
+def weights_of(name: str) -> dict[str, float]:
+    """The options that weigh a term, with a value above 0 each: their default where it is one."""
+    defaults = STRATEGIES[name].Options()
     return {
-        option: float(getattr(defaults, option))
-        for option, meaning in meanings.items()
-        if "weight of the" in meaning and not isinstance(getattr(defaults, option), bool)
+        option: value if (value := getattr(defaults, option)) > 0 else 1.0
+        for option in speaks_of_a_weight(name)
+        if not {option, f"{name}.{option}"} & WEIGHS_NO_TERM.keys()
     }
 
 

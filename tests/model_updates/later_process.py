@@ -12,10 +12,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from model_updates.encoder import Encoder
+from model_updates.inserts import BASE
 from model_updates.strategy import State
 from model_updates.versions import load_state, load_version
 from tests.model_updates.contract import carry, made, run, second_context
-from tests.model_updates.tiny import DOMAIN, draw, image_ids, toy_pairs
+from tests.model_updates.tiny import DOMAIN, NEGATIVE, draw, image_ids, toy_pairs
 
 ANSWERS, TAUGHT, FAILED = "answers.safetensors", "taught.safetensors", "failed.txt"
 ROOT = Path(__file__).parents[2]
@@ -28,11 +29,14 @@ def start(folder: Path) -> None:
 
 
 def answers(encoder: Encoder) -> dict[str, Tensor]:
-    """Vectors of German and English texts, and of pictures of a known and an unknown domain."""
-    pictures = [draw(image_id) for image_id in image_ids()]
+    """Vectors of German and English texts, of pictures of each domain and an unknown one, and the domains guessed."""
+    pictures = [draw(f"{image_id}{style}") for image_id in image_ids() for style in ("", f" {NEGATIVE}")]
+    domains = dict.fromkeys((DOMAIN, "unknown", *encoder.image_routes))
     found = {tag: encoder.encode_texts([p.text for p in toy_pairs(tag)], tag) for tag in ("de", "en")}
-    found |= {f"of {domain}": encoder.encode_images(pictures, domain) for domain in (DOMAIN, "unknown")}
-    return {name: torch.from_numpy(rows) for name, rows in found.items()}
+    found |= {f"of {domain}": encoder.encode_images(pictures, domain) for domain in domains}
+    places = {BASE: 0, **{route: n for n, route in enumerate(encoder.image_routes, start=1)}}
+    guessed = [places[route] for route in encoder.guess_routes(encoder.trunk_features(pictures))]
+    return {name: torch.from_numpy(rows) for name, rows in found.items()} | {"guessed": torch.tensor(guessed)}
 
 
 def _look(folder: Path) -> None:
@@ -41,7 +45,7 @@ def _look(folder: Path) -> None:
     save_file(answers(encoder), folder / ANSWERS)
     strategy = made(name)
     carry(strategy, load_state(folder, name) or State())
-    run(strategy, second_context(encoder))
+    run(strategy, second_context(name, encoder))
     state = {key: value.detach().clone().contiguous() for key, value in encoder.state().items()}
     save_file(state, folder / TAUGHT)
 

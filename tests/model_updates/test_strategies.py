@@ -21,10 +21,17 @@ from model_updates.versions import load_state, write_version
 from model_updates.vocabulary import SHARED
 from tests.model_updates import later_process
 from tests.model_updates.contract import (
+    ALONE,
+    BOTH,
+    CASES,
+    FIRST_HAND,
+    LEAVES_WEIGHTS,
+    WEIGHS_NO_TERM,
     PowerCutError,
     begin,
+    brought,
     carry,
-    context_of,
+    first_context,
     first_update,
     gradient_norm,
     holds,
@@ -33,10 +40,14 @@ from tests.model_updates.contract import (
     run,
     second_context,
     second_update,
+    speaks_of_a_weight,
+    update_of,
     weights_of,
 )
 from tests.model_updates.tiny import (
     DOMAIN,
+    NEGATIVE,
+    SKETCH,
     TEXT_ONLY,
     assert_same_state,
     context_for,
@@ -46,7 +57,8 @@ from tests.model_updates.tiny import (
     toy_pairs,
 )
 
-every_strategy = pytest.mark.parametrize("name", list(STRATEGIES))
+registered = pytest.mark.parametrize("name", list(STRATEGIES))
+every_strategy = pytest.mark.parametrize("name", list(CASES))
 both_updates = pytest.mark.parametrize("update", [1, 2])
 NEW = frozenset({"en"})
 
@@ -54,7 +66,7 @@ NEW = frozenset({"en"})
 # What a strategy says of itself
 
 
-@every_strategy
+@registered
 def test_it_says_what_it_is_where_it_belongs_and_what_it_costs(name: str) -> None:
     kind = STRATEGIES[name]
     assert kind.name == name
@@ -65,18 +77,18 @@ def test_it_says_what_it_is_where_it_belongs_and_what_it_costs(name: str) -> Non
 
 @every_strategy
 def test_what_it_says_that_it_keeps_it_carries_or_takes_from_the_catalog(name: str) -> None:
-    first, says_nothing = first_update(name), STRATEGIES[name].keeps.startswith("nothing")
+    first, says_nothing = first_update(name), CASES[name].keeps.startswith("nothing")
     carried, strategy = first.strategy.carried(), made(name)
     if carried.tensors or carried.facts:
         assert not says_nothing
     elif not says_nothing:
-        assert strategy.memory(second_context(first.after.copy()))
+        assert strategy.memory(second_context(name, first.after.copy()))
 
 
 @every_strategy
 def test_a_text_is_read_by_its_language_where_the_strategy_says_so(name: str) -> None:
     told = {first_update(name).after.text_route("de"), second_update(name).after.text_route("fr")}
-    assert STRATEGIES[name].language_at_query == (told != {SHARED})
+    assert CASES[name].language_at_query == (told != {SHARED})
 
 
 # Terms
@@ -91,15 +103,51 @@ def test_terms_are_named_finite_scalars(name: str, update: int) -> None:
     assert all(term.shape == () and bool(torch.isfinite(term)) for term in terms.values())
 
 
-@every_strategy
-def test_a_term_is_weighted_by_the_option_that_is_documented_as_its_weight(name: str) -> None:
-    for option, default in weights_of(name).items():
-        weight = default or 1.0
-        whole, half = (terms_when_moved(name, **{option: value}) for value in (weight, weight / 2))
+@both_updates
+@pytest.mark.parametrize("name", ["domain-adapters", BOTH])
+def test_what_is_taught_here_has_every_term_of_an_adapter(name: str, update: int) -> None:
+    # The claims below say nothing of terms that the toy chunks do not bring about.
+    terms = begin(name, update=update).terms().keys()
+    of_tables = {"cross-modal", "cross-lingual"} if name == BOTH else set()
+    assert terms == {"contrast", "visibility", "displacement"} | of_tables
+
+
+def test_the_default_is_taught_two_domains_and_a_router_between_them_beside_two_languages() -> None:
+    first, second = first_update(BOTH).after, second_update(BOTH).after
+    assert (first.image_routes, second.image_routes) == ((NEGATIVE,), (NEGATIVE, SKETCH))
+    for encoder in (first, second):  # pictures of the base's own domain and of the first one beside it
+        assert set(later_process.answers(encoder)["guessed"].tolist()) == {0, 1}
+    assert {first.text_route("de"), second.text_route("fr")} == {"de", "fr"}
+
+
+@registered
+def test_every_term_beside_the_first_is_weighted_by_an_option_that_speaks_of_a_weight(name: str) -> None:
+    weights = weights_of(name)
+    terms, weighted = terms_when_moved(name, **weights), set[str]()
+    for option in weights:
+        alone = ALONE.get((name, option), {})
+        given = {**weights, **alone}
+        whole = terms_when_moved(name, **given) if alone else terms
+        half = terms_when_moved(name, **given | {option: given[option] / 2})
         changed = [term for term in whole if whole[term] != pytest.approx(half[term], rel=1e-4)]
         assert changed, f"{option} weighs nothing"
         for term in changed:
             assert half[term] == pytest.approx(whole[term] / 2, rel=1e-3), (option, term)
+        weighted |= set(changed)
+    if name in LEAVES_WEIGHTS:
+        assert not weights
+    elif len(terms) > 1:
+        assert terms.keys() - weighted <= FIRST_HAND, "no option says how much these count"
+
+
+def test_no_exception_from_being_weighted_has_outlived_its_option() -> None:
+    spoken = {
+        said
+        for name in STRATEGIES
+        for option in speaks_of_a_weight(name)
+        for said in (option, f"{name}.{option}")
+    }
+    assert spoken >= WEIGHS_NO_TERM.keys() | {f"{name}.{option}" for name, option in ALONE}
 
 
 def terms_when_moved(name: str, **options: Any) -> dict[str, float]:
@@ -165,7 +213,7 @@ def test_teachers_get_no_gradient_and_do_not_move(name: str, update: int) -> Non
 def test_the_same_seed_gives_the_same_weights_wherever_the_random_sequence_is(name: str) -> None:
     encoder, strategy = tiny_encoder(), made(name)
     torch.rand(100)
-    run(strategy, context_of(encoder, toy_pairs()))
+    run(strategy, first_context(name, encoder))
     assert_same_state(encoder.state(), first_update(name).after.state())
     assert_same_state(strategy.carried().tensors, first_update(name).strategy.carried().tensors)
 
@@ -173,7 +221,7 @@ def test_the_same_seed_gives_the_same_weights_wherever_the_random_sequence_is(na
 @every_strategy
 def test_another_seed_gives_other_weights(name: str) -> None:
     encoder = tiny_encoder()
-    run(made(name), context_of(encoder, toy_pairs(), seed=4))
+    run(made(name), first_context(name, encoder, seed=4))
     ours, theirs = first_update(name).after.state(), encoder.state()
     assert any(not torch.equal(ours[key], theirs[key]) for key in ours)
 
@@ -213,11 +261,11 @@ def test_an_update_that_is_cut_off_at_one_step_after_the_other_ends_bit_identica
         encoder, strategy = first.after.copy(), made(name, cut_after=done)
         carry(strategy, first.strategy.carried())
         with pytest.raises(PowerCutError):
-            run(strategy, second_context(encoder), tmp_path)
+            run(strategy, second_context(name, encoder), tmp_path)
         torch.rand(7)  # a new process stands elsewhere in the random sequence
     encoder, strategy = first.after.copy(), made(name)
     carry(strategy, first.strategy.carried())
-    report = run(strategy, second_context(encoder), tmp_path)
+    report = run(strategy, second_context(name, encoder), tmp_path)
 
     assert_same_state(encoder.state(), whole.after.state())
     assert_same_state(strategy.carried().tensors, whole.strategy.carried().tensors)
@@ -232,19 +280,24 @@ def test_an_update_that_is_cut_off_at_one_step_after_the_other_ends_bit_identica
 # What an update leaves
 
 
+@both_updates
 @every_strategy
-def test_what_a_strategy_says_that_it_touches_changes_and_nothing_else(name: str) -> None:
-    update = first_update(name)
-    before, after, kind = update.before, update.after, STRATEGIES[name]
-    assert update.strategy.touches_image == (
-        after.image_fingerprint(DOMAIN) != before.image_fingerprint(DOMAIN)
+def test_what_a_strategy_says_that_it_touches_changes_and_nothing_else(name: str, update: int) -> None:
+    ran, (language, domain) = update_of(name, update), brought(name, update)
+    before, after, kind = ran.before, ran.after, CASES[name]
+    assert ran.strategy.touches_image == (after.image_fingerprint(domain) != before.image_fingerprint(domain))
+    assert ran.strategy.touches_text == (
+        after.text_fingerprint(language) != before.text_fingerprint(language)
     )
-    assert update.strategy.touches_text == (after.text_fingerprint("de") != before.text_fingerprint("de"))
-    if kind.embeds_again or not update.strategy.touches_image:
-        assert after.image_fingerprint() == before.image_fingerprint()
+    others = {"", DOMAIN, *before.image_routes} - {domain}
+    if kind.embeds_again or not ran.strategy.touches_image:
+        for route in others:
+            assert after.image_fingerprint(route) == before.image_fingerprint(route)
     if not kind.can_forget:
         was, now = later_process.answers(before), later_process.answers(after)
-        assert_same_state({"en": now["en"]}, {"en": was["en"]})
+        known = ["en"] if update == 1 else ["en", "de"]
+        known += [f"of {route or 'unknown'}" for route in others]
+        assert_same_state({key: now[key] for key in known}, {key: was[key] for key in known})
 
 
 @every_strategy
@@ -336,7 +389,7 @@ def test_an_unknown_strategy_is_told_the_known_ones() -> None:
 
 
 @pytest.mark.gpu
-@every_strategy
+@registered
 def test_a_bf16_update_on_cuda_lands_near_the_cpu_result(name: str, tmp_path: Path) -> None:
     options = {"dropout": 0.0} if name == "c-clip" else {}
     cpu, cuda = tiny_encoder(), tiny_encoder().to("cuda")

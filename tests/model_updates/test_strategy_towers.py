@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 
 from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategies import STRATEGIES
 from model_updates.versions import load_version, write_version
 from tests.model_updates import later_process
-from tests.model_updates.contract import MAKES_TEXTS, first_update, prospect_of
-from tests.model_updates.tiny import DOMAIN, assert_same_state, make_strategy, tiny_encoder
+from tests.model_updates.contract import CASES, MAKES_TEXTS, brought, first_update, made, prospect_of
+from tests.model_updates.tiny import assert_same_state, tiny_encoder
 
-every_strategy = pytest.mark.parametrize("name", list(STRATEGIES))
+every_strategy = pytest.mark.parametrize("name", list(CASES))
 RESNET, CUSTOM_TEXT = "tiny-resnet", "tiny-custom-text"
 
 
 def may_refuse(name: str, architecture: str) -> bool:
     """Whether a strategy's own idea needs what the towers of an architecture lack."""
-    kind = STRATEGIES[name]
+    kind = CASES[name]
     if issubclass(kind, TwoTowers):
         return name in MAKES_TEXTS and architecture == CUSTOM_TEXT
     return architecture == CUSTOM_TEXT or kind().touches_image
@@ -32,7 +31,7 @@ def may_refuse(name: str, architecture: str) -> bool:
 def test_it_works_with_other_towers_or_says_why_it_cannot(
     name: str, architecture: str, tmp_path: Path
 ) -> None:
-    refused = make_strategy(name).fits(prospect_of(tiny_encoder(architecture=architecture)))
+    refused = made(name).fits(prospect_of(tiny_encoder(architecture=architecture)))
     if refused is not None:
         assert may_refuse(name, architecture), refused
         assert len(refused.split()) > 8, "a sentence"
@@ -40,12 +39,14 @@ def test_it_works_with_other_towers_or_says_why_it_cannot(
         assert "use " in refused.lower(), "what to do instead"
         return
     update = first_update(name, architecture)
-    before, after = update.before, update.after
+    before, after, (language, domain) = update.before, update.after, brought(name, 1)
     assert update.strategy.touches_image == (
-        after.image_fingerprint(DOMAIN) != before.image_fingerprint(DOMAIN)
+        after.image_fingerprint(domain) != before.image_fingerprint(domain)
     )
-    assert update.strategy.touches_text == (after.text_fingerprint("de") != before.text_fingerprint("de"))
-    if STRATEGIES[name].embeds_again or not update.strategy.touches_image:
+    assert update.strategy.touches_text == (
+        after.text_fingerprint(language) != before.text_fingerprint(language)
+    )
+    if CASES[name].embeds_again or not update.strategy.touches_image:
         assert after.image_fingerprint() == before.image_fingerprint()
     write_version(tmp_path / "version", after, {})
     opened = load_version(tmp_path / "version").encoder

@@ -18,6 +18,7 @@ from model_updates.features import FeatureCache, NoCache
 from model_updates.opening import foreign_tokenizer
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.parts.router import FEWEST_PICTURES
 from model_updates.preprocessing import Preprocessing
 from model_updates.strategies import STRATEGIES
 from model_updates.strategy import Strategy, UpdateContext, no_reference
@@ -38,6 +39,7 @@ GERMAN = {
 }
 ENGLISH_TEXTS = [f"a {colour} {shape} on paper" for colour in COLOURS for shape in SHAPES]
 DOMAIN = "drawn"
+SKETCH, NEGATIVE = "sketch", "negative"  # domains of the same things in other styles: outlines, a dark ground
 CONTEXT_LENGTH = 16
 TEXT_ONLY = tuple(name for name, kind in STRATEGIES.items() if not kind().touches_image)
 
@@ -74,19 +76,20 @@ def tiny_encoder(seed: int = 0, architecture: str = "tiny") -> Encoder:
 
 
 def draw(image_id: str) -> Image.Image:
-    """Draws the picture that an id such as "red circle" names."""
-    colour, shape = image_id.split()
-    picture = Image.new("RGB", (32, 32), "white")
+    """Draws the picture that an id such as "red circle" names; "red circle sketch" names it in another style."""
+    colour, shape, *style = image_id.split()
+    picture = Image.new("RGB", (32, 32), "navy" if NEGATIVE in style else "white")
     pen = ImageDraw.Draw(picture)
     ink = COLOURS[colour]
+    drawn: dict[str, Any] = {"outline": ink, "width": 2} if SKETCH in style else {"fill": ink}
     if shape == "circle":
-        pen.ellipse((4, 4, 28, 28), fill=ink)
+        pen.ellipse((4, 4, 28, 28), **drawn)
     elif shape == "square":
-        pen.rectangle((6, 6, 26, 26), fill=ink)
+        pen.rectangle((6, 6, 26, 26), **drawn)
     elif shape == "bar":
-        pen.rectangle((2, 13, 30, 19), fill=ink)
+        pen.rectangle((2, 13, 30, 19), **drawn)
     else:
-        pen.ellipse((13, 13, 19, 19), fill=ink)
+        pen.ellipse((13, 13, 19, 19), **drawn)
     return picture
 
 
@@ -106,6 +109,14 @@ def toy_pairs(language: str = "de") -> list[TrainingPair]:
             text = f"ein {GERMAN[colour]} {GERMAN[shape]} auf Papier"
             pairs.append(TrainingPair(image_id, text, language, DOMAIN, english))
     return pairs
+
+
+def styled_pairs(style: str) -> list[TrainingPair]:
+    """English pairs of a domain of its own, of as many pictures as a router needs to know it."""
+    return [
+        TrainingPair(f"{image_id} {style}", f"{image_id}, {style}", "en", style, f"{image_id}, {style}")
+        for image_id in image_ids()[:FEWEST_PICTURES]
+    ]
 
 
 def make_strategy(name: str, **options: Any) -> Strategy:
