@@ -2,8 +2,8 @@
 
 Any open_clip architecture takes the same path: the embedded `perennial-tiny`, a named architecture with a
 pretrained tag, or one with a local ``.safetensors`` file. Towers that pool a causal text at its end token
-(`open_clip.CLIP`) use our expandable `Vocabulary`; all others keep the tokenizer that open_clip pairs with
-them.
+(CLIP's own and those built like it) use our expandable `Vocabulary`; all others keep the tokenizer that open_clip
+pairs with them.
 
 A fingerprint is the sha256 of what makes a vector: parameters, preprocessing, segmentation, inserts. It belongs to a
 route: a text's is its language, a picture's its domain. So an update that touches only German rows, or adds an
@@ -32,9 +32,12 @@ from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
     by_length,
+    embed,
     image_head,
     image_trunk,
+    pool_at,
     text_body,
+    text_parts,
     training_precision,
 )
 from model_updates.vocabulary import SHARED, Vocabulary
@@ -83,14 +86,12 @@ class Encoder:
         # An insert in a tower may swap the tower's weights while it runs, and a server has many threads.
         self._turns = {"image": threading.RLock(), "text": threading.RLock()}
         if vocabulary is not None:
-            # The default pooling takes the largest id: no longer the end token once ids are appended.
-            model.text_pool_type = "eos"  # type: ignore[assignment]
-            model.text_eos_id = vocabulary.end_row  # type: ignore[assignment]
+            pool_at(model, vocabulary.end_row)
 
     @cached_property
     def dim(self) -> int:
         """Length of an image or text vector."""
-        projection = getattr(self.model, "text_projection", None)
+        projection = getattr(text_parts(self.model), "text_projection", None)
         if isinstance(projection, Tensor):
             return int(projection.shape[1])
         with torch.inference_mode():
@@ -273,7 +274,7 @@ class Encoder:
                 forward = partial(insert.around_text, self.model, forward)
 
             def body(rows: Tensor, ends: Tensor) -> Tensor:
-                return forward(self.model.token_embedding(rows), ends)  # type: ignore[operator]
+                return forward(embed(self.model, rows), ends)
 
             # An insert of the whole encoder may remember what a batch chose; those of a language look at single texts.
             whole = together or any(insert.owner == ENCODER for insert in inserts)

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPlain
 from model_updates.inserts import Router
-from model_updates.opening import CLIP_ROWS
+from model_updates.towers import CLIP_ROWS
 from model_updates.vocabulary import SHARED
 
 CONFIG, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"

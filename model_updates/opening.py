@@ -33,11 +33,10 @@ from model_updates.photo.model import NAME as PHOTO
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import is_folder, open_folders
-from model_updates.towers import is_expandable, token_table
+from model_updates.towers import CLIP_ROWS, is_expandable, token_table
 from model_updates.vocabulary import Vocabulary
 
 EMBEDDED = "perennial-tiny"
-CLIP_ROWS = 49408
 
 
 def open_encoder(
@@ -232,7 +231,7 @@ def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = No
     preprocessing = _preprocessing(architecture, model)
     foreign = None
     if vocabulary is None:
-        if is_expandable(model) and _rows(model) == CLIP_ROWS:
+        if is_expandable(model) and _rows(model) == CLIP_ROWS and _reads_as_clip(architecture):
             context = int(model.context_length)  # type: ignore[arg-type]
             vocabulary = Vocabulary.clip(Path(default_bpe()), context_length=context)
         else:
@@ -245,6 +244,12 @@ def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = No
         foreign_tokenizer=foreign,
         profiles=base_profiles([BASE_LANGUAGE]),
     )
+
+
+def _reads_as_clip(architecture: str) -> bool:
+    """True unless open_clip pairs an architecture with another tokenizer than CLIP's, or with other rules for it."""
+    text: dict[str, Any] = (open_clip.get_model_config(architecture) or {}).get("text_cfg", {})
+    return not text.get("hf_tokenizer_name") and not text.get("tokenizer_kwargs")
 
 
 def foreign_tokenizer(architecture: str) -> ForeignTokenizer:

@@ -2,8 +2,8 @@
 
 open_clip keeps the image tower under ``visual``. A model may bring a head beside it (``image_head``) that maps what the
 tower gives out, the *trunk features*, into the joint space; of other models the two are one. The text tower of
-`open_clip.CLIP` lies beside the image tower, that of a `CustomTextCLIP` under ``text``; temperature and bias belong to
-neither.
+`open_clip.CLIP` lies beside the image tower, that of a `CustomTextCLIP` under ``text`` (`text_parts` finds it);
+temperature and bias belong to neither.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from typing import Any
 
 import open_clip
 import torch
+from open_clip.transformer import TextTransformer
 from torch import Tensor, nn
+
+CLIP_ROWS = 49408
+"""Rows of the token table that belong to CLIP's own tokenizer."""
 
 _LENGTH_GROUPS = 4
 """Into so many groups of like length a batch of texts is cut: more save little and cost calls."""
@@ -22,18 +26,17 @@ _GROUPED_FROM = 16
 
 
 def causal_text_features(model: nn.Module, tokens: Tensor, end_row: int) -> Tensor:
-    """Encodes texts of any length up to the context with an `open_clip.CLIP` text tower.
+    """Encodes texts of any length up to the context with a causal text tower of open_clip.
 
     open_clip's own `encode_text` wants full-length rows. The tower is causal and pools at the end token, so
     what follows it cannot matter, and shorter rows give the same numbers for less work (tested).
     """
-    embedded = model.token_embedding(tokens)  # type: ignore[operator]
-    return causal_body_features(model, embedded, (tokens == end_row).int().argmax(dim=-1))
+    return causal_body_features(model, embed(model, tokens), (tokens == end_row).int().argmax(dim=-1))
 
 
 def causal_body_features(model: nn.Module, embedded: Tensor, end_position: Tensor) -> Tensor:
     """Runs the text body on embedded tokens (n, length, width), pooling at `end_position` (n,)."""
-    tower: Any = model  # nn.Module types every attribute as Tensor | Module
+    tower: Any = text_parts(model)  # nn.Module types every attribute as Tensor | Module
     length, dtype = embedded.shape[1], tower.transformer.get_cast_dtype()
     with training_precision(model, embedded.device):
         hidden = embedded.to(dtype) + tower.positional_embedding[:length].to(dtype)
@@ -76,7 +79,7 @@ def text_body(model: nn.Module, embedded: Tensor, ends: Tensor) -> Tensor:
     """Runs the frozen part of a text tower on embedded tokens: whatever takes embeddings can learn a language.
 
     Args:
-        model: an `open_clip.CLIP` with a causal text tower, or a model with a method ``text_features``.
+        model: of open_clip with a causal text tower, or a model with a method ``text_features``.
         embedded: (n, length, width) rows of the token table.
         ends: (n,) int64 position of each text's last token; what follows it must not matter.
 
@@ -127,6 +130,30 @@ def text_tower(model: nn.Module) -> nn.Module:
     return tower
 
 
+def text_parts(model: nn.Module) -> nn.Module:
+    """Returns what holds a text tower's token table, positions, blocks, last norm and projection.
+
+    That is ``text`` where open_clip's own tower lies there (`CustomTextCLIP`), else the model (`CLIP`).
+    """
+    text = getattr(model, "text", None)
+    return text if isinstance(text, TextTransformer) else model
+
+
+def embed(model: nn.Module, tokens: Tensor) -> Tensor:
+    """Looks (n, length) tokens up in the token table: (n, length, width)."""
+    embedded: Tensor = text_parts(model).token_embedding(tokens)  # type: ignore[operator]
+    return embedded
+
+
+def pool_at(model: nn.Module, end_row: int) -> None:
+    """Lets open_clip's own forward pool at a token; by default it takes the largest id, which growing takes away."""
+    tower: Any = text_parts(model)
+    if isinstance(tower, TextTransformer):
+        tower.pool_type, tower.eos_id = "eos", end_row
+    else:
+        tower.text_pool_type, tower.text_eos_id = "eos", end_row
+
+
 def is_image_parameter(name: str) -> bool:
     """True for state-dict keys of the image tower."""
     return name.startswith(("visual.", "image_head."))
@@ -153,7 +180,7 @@ def token_table(model: nn.Module) -> nn.Parameter | None:
 
 def resize_token_table(model: nn.Module, rows: int) -> nn.Parameter:
     """Grows the token embedding to `rows` rows: old rows are copied bit by bit, new ones are zero."""
-    old: nn.Embedding = model.token_embedding  # type: ignore[assignment]
+    old: nn.Embedding = text_parts(model).token_embedding  # type: ignore[assignment]
     if rows < old.num_embeddings:
         raise ValueError(
             f"a token table never shrinks: it has {old.num_embeddings} rows, {rows} were asked for"
@@ -166,8 +193,10 @@ def resize_token_table(model: nn.Module, rows: int) -> nn.Parameter:
 def replace_token_table(model: nn.Module, weight: Tensor) -> nn.Parameter:
     """Puts (rows, width) values in the place of the token embedding, however many rows there were."""
     rows, width = weight.shape
-    model.token_embedding = nn.Embedding(rows, width, _weight=weight)
-    model.vocab_size = rows  # type: ignore[assignment]
+    parts = text_parts(model)
+    parts.token_embedding = nn.Embedding(rows, width, _weight=weight)
+    for holder in (parts, model):
+        holder.vocab_size = rows  # type: ignore[assignment]
     table = token_table(model)
     if table is None:
         raise ValueError("this model has no token table to grow")
@@ -189,8 +218,37 @@ def hash_tensors(digest: Any, tensors: Iterable[tuple[str, Tensor]]) -> None:
 
 def is_expandable(model: nn.Module) -> bool:
     """True when the text tower is open_clip's causal one, pooling at the end: its vocabulary can grow."""
+    tower = _own_text_tower(model)
     return (
-        isinstance(model, open_clip.CLIP)
-        and model.attn_mask is not None
-        and model.text_pool_type in {"argmax", "eos"}
+        tower is not None
+        and getattr(tower, "cls_emb", None) is None
+        and tower.attn_mask is not None
+        and _pooling(tower) in {"argmax", "eos"}
     )
+
+
+def why_fixed(model: nn.Module) -> str:
+    """Says of a text tower whose vocabulary is not ours why it cannot grow: what follows "the text tower of X"."""
+    tower, table = _own_text_tower(model), token_table(model)
+    if tower is None or table is None:
+        return "brings a tokenizer of its own"
+    if getattr(tower, "cls_emb", None) is not None:
+        return "pools at a token of its own behind the words"
+    if len(table) != CLIP_ROWS:
+        return "brings a tokenizer of its own"
+    if tower.attn_mask is None:
+        return "reads texts in both directions"
+    if _pooling(tower) not in {"argmax", "eos"}:
+        return "does not pool where a text ends"
+    # By rules that are not CLIP's, or in a version from when such towers were taken for foreign ones: what it holds
+    # goes on giving the same vectors.
+    return "keeps the tokenizer that it was opened with"
+
+
+def _own_text_tower(model: nn.Module) -> Any:
+    tower = text_parts(model)
+    return tower if isinstance(tower, open_clip.CLIP | TextTransformer) else None
+
+
+def _pooling(tower: Any) -> str:
+    return str(tower.pool_type if isinstance(tower, TextTransformer) else tower.text_pool_type)

@@ -37,7 +37,7 @@ from model_updates.sentence.folders import kept_tokenizer
 from model_updates.sentence.model import SentenceClip
 from model_updates.sentence.tokenizer import KeptTokenizer
 from model_updates.strategy import State
-from model_updates.towers import resize_token_table
+from model_updates.towers import resize_token_table, text_parts
 from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights.safetensors"
@@ -253,11 +253,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _fit_table(model: Any, rows: int) -> None:
+def _fit_table(model: nn.Module, rows: int) -> None:
     # The embedded architecture's config names more rows than a small vocabulary may have.
-    if model.token_embedding.num_embeddings > rows:
-        model.token_embedding.weight.data = model.token_embedding.weight.data[:rows].clone()
-        model.token_embedding.num_embeddings = rows
+    embedding: Any = text_parts(model).token_embedding
+    if embedding.num_embeddings > rows:
+        embedding.weight.data = embedding.weight.data[:rows].clone()
+        embedding.num_embeddings = rows
     resize_token_table(model, rows)
 
 

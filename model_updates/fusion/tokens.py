@@ -20,7 +20,7 @@ from model_updates.encoder import Encoder
 from model_updates.inserts import BASE, Route
 from model_updates.pairs import Batch
 from model_updates.parts.prompt_pool import TextPrompts
-from model_updates.towers import image_tower, token_table
+from model_updates.towers import image_tower, text_parts, token_table
 from model_updates.vocabulary import SHARED
 
 
@@ -207,7 +207,7 @@ def _captured(module: nn.Module) -> Iterator[list[Tensor]]:
 @contextmanager
 def _hiding(model: nn.Module, hidden: Tensor, mask: Tensor) -> Iterator[None]:
     """Puts a vector in the place of hidden tokens' embeddings while the block runs."""
-    holder: Any = model if hasattr(model, "token_embedding") else model.text
+    holder: Any = text_parts(model)
     hook = holder.token_embedding.register_forward_hook(
         lambda _module, _inputs, output: torch.where(hidden[..., None], mask.to(output.dtype), output)
     )

@@ -19,7 +19,7 @@ from model_updates.inserts import Insert, Owner, RunImages, RunTexts
 from model_updates.parts.image_blocks import require_image_blocks
 from model_updates.parts.prompt_pool import behind_start
 from model_updates.parts.text_blocks import require_blocks, text_blocks, width_of
-from model_updates.towers import image_tower
+from model_updates.towers import image_tower, text_parts
 
 Replace = Callable[[Tensor, Tensor], Tensor]
 
@@ -42,7 +42,7 @@ class DeepTextPrompts(Insert):
             BadStrategyOption: the tower is another one, has fewer layers, or would have no room for words.
         """
         blocks = require_blocks(model)
-        positions: Tensor = model.positional_embedding  # type: ignore[assignment]
+        positions: Tensor = text_parts(model).positional_embedding  # type: ignore[assignment]
         _require_depth(config, len(blocks))
         if int(config["length"]) > len(positions) - 3:
             raise BadStrategyOption(

@@ -23,7 +23,7 @@ from model_updates.inserts import Insert, Owner, RunImages, RunTexts
 from model_updates.parts.image_blocks import require_image_blocks
 from model_updates.parts.selectors import NOBODY, Selector, selected
 from model_updates.parts.text_blocks import require_blocks, text_blocks, width_of
-from model_updates.towers import image_tower, image_trunk, text_body
+from model_updates.towers import image_tower, image_trunk, text_body, text_parts
 
 CHOSEN = 2  # experts that read an input
 SCALE = 0.1
@@ -226,7 +226,8 @@ class TextExperts(Experts):
         Raises:
             BadStrategyOption: the tower takes none.
         """
-        blocks, projection = _with_norms(require_blocks(model)), getattr(model, "text_projection", None)
+        blocks = _with_norms(require_blocks(model))
+        projection = getattr(text_parts(model), "text_projection", None)
         width = width_of(blocks[0])
         dim = int(projection.shape[1]) if isinstance(projection, Tensor) else width
         device = next(blocks[0].parameters()).device

@@ -1,7 +1,7 @@
 """Both towers frozen; what learns are modules in them that every input reads: l2p, cpe-clip and moe-adapters.
 
-The modules are inserts of the encoder. An encoder whose text tower brings a tokenizer of its own takes none: it is not
-run on embedded words.
+The modules are inserts of the encoder. An encoder whose vocabulary is not ours takes none: its text tower is not run on
+embedded words.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from model_updates.inserts import Insert
 from model_updates.parts.contrasting import Contrasting
 from model_updates.prospect import Prospect
 from model_updates.strategy import UpdateContext
+from model_updates.towers import why_fixed
 
 
 class FrozenTowers(Contrasting):
@@ -50,6 +51,7 @@ class FrozenTowers(Contrasting):
 
     def _foreign(self, encoder: Encoder) -> str:
         return (
-            f"the text tower of {encoder.architecture} brings a tokenizer of its own, and {self.name} puts modules "
-            "around embedded words. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+            f"the text tower of {encoder.architecture} {why_fixed(encoder.model)}, so it is not run on embedded "
+            f"words, around which {self.name} puts modules. Use finetune or c-clip, or an encoder with a text tower "
+            "built like CLIP's"
         )

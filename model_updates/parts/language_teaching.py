@@ -34,7 +34,7 @@ from model_updates.strategy import (
     UpdateContext,
     check_run,
 )
-from model_updates.towers import is_small, resize_token_table, token_table
+from model_updates.towers import is_small, resize_token_table, token_table, why_fixed
 from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges
 
 PAPER_CROSS_MODAL = 0.01
@@ -278,6 +278,6 @@ class LanguageTeaching(Strategy):
 
 def _foreign(strategy: str, encoder: Encoder) -> str:
     return (
-        f"the text tower of {encoder.architecture} brings a tokenizer of its own, and {strategy} grows the "
-        "vocabulary. Use finetune or c-clip, or an encoder with CLIP's own text tower"
+        f"the text tower of {encoder.architecture} {why_fixed(encoder.model)}, so its vocabulary cannot grow, and "
+        f"{strategy} grows it. Use finetune or c-clip, or an encoder with a text tower built like CLIP's"
     )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model_updates.towers import token_table
+from model_updates.towers import text_parts, token_table
 
 
 class OwnRows(nn.Module):
@@ -57,12 +57,13 @@ def open_rows(model: nn.Module, rows: Tensor) -> nn.Parameter:
     if table is None:
         raise ValueError("this model has no token table whose rows could train")
     opened = OwnRows(table, rows)
-    model.token_embedding = opened
+    text_parts(model).token_embedding = opened
     return opened.own
 
 
 def close_rows(model: nn.Module) -> None:
     """Puts a plain token embedding with the trained rows back."""
-    opened = model.token_embedding
+    parts = text_parts(model)
+    opened = parts.token_embedding
     if isinstance(opened, OwnRows):
-        model.token_embedding = opened.merged()
+        parts.token_embedding = opened.merged()

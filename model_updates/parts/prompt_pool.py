@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import Insert, Owner, RunImages, RunTexts
-from model_updates.towers import image_tower, token_table
+from model_updates.towers import image_tower, text_parts, token_table
 
 
 class PromptPool(Insert):
@@ -104,8 +104,9 @@ class TextPrompts(PromptPool):
         Raises:
             BadStrategyOption: the prompts would leave no room for words, or the tower has no projection.
         """
-        table, projection = token_table(model), getattr(model, "text_projection", None)
-        positions = getattr(model, "positional_embedding", None)
+        table, parts = token_table(model), text_parts(model)
+        projection = getattr(parts, "text_projection", None)
+        positions = getattr(parts, "positional_embedding", None)
         if table is None or not isinstance(projection, Tensor) or not isinstance(positions, Tensor):
             raise BadStrategyOption(
                 "prompts need open_clip's own text tower; this encoder has another. Use finetune or ewc"
@@ -136,7 +137,7 @@ def behind_start(model: nn.Module, embedded: Tensor, ends: Tensor, prompts: Tens
         ends: (n,) int64 position of each text's last token.
         prompts: (n, added, width).
     """
-    positions: Tensor = model.positional_embedding  # type: ignore[assignment]
+    positions: Tensor = text_parts(model).positional_embedding  # type: ignore[assignment]
     room = len(positions) - prompts.shape[1]
     last = ends.clamp(max=room - 1)
     rows = torch.arange(len(embedded), device=embedded.device)

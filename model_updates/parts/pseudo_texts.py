@@ -18,7 +18,7 @@ from torch.nn.functional import normalize, relu
 from model_updates.batches import pad, tokenise
 from model_updates.encoder import Encoder
 from model_updates.pairs import PairSet
-from model_updates.towers import text_body
+from model_updates.towers import embed, text_body, why_fixed
 
 NARROWEST = 0.05
 HARD = 0.9  # the quantile of wrong similarities that a hard negative reaches
@@ -86,7 +86,7 @@ class PseudoTextMaker:
         rows = pad(self._old, sequences).to(device)
         ends = (rows == vocabulary.end_row).int().argmax(dim=-1)
         with torch.no_grad():
-            embedded: Tensor = self._old.model.token_embedding(rows)  # type: ignore[operator]
+            embedded = embed(self._old.model, rows)
         first, second = torch.randint(len(sequences), (2, count)).to(device)
         share = torch.rand(count).to(embedded)[:, None, None]
         mixed = share * embedded[first] + (1 - share) * embedded[second]
@@ -98,7 +98,7 @@ def cannot_embed(encoder: Encoder) -> str | None:
     """Says why an encoder takes no embeddings; None when it does."""
     if encoder.vocabulary is not None:
         return None
-    return f"{encoder.architecture} reads texts with a tokenizer of its own and takes no embeddings"
+    return f"the text tower of {encoder.architecture} {why_fixed(encoder.model)} and takes no embeddings"
 
 
 def measured_band(memory: PairSet) -> Band:

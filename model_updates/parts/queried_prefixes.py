@@ -17,6 +17,7 @@ from torch.nn.functional import normalize
 
 from model_updates.inserts import Insert, Owner, RunTexts
 from model_updates.parts.text_blocks import Prefix, prefixed, require_blocks, text_blocks, width_of
+from model_updates.towers import text_parts
 
 
 class QueriedPrefixes(Insert):
@@ -32,7 +33,7 @@ class QueriedPrefixes(Insert):
     def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
         """Makes prefixes of zeros for a model's text tower."""
         blocks = require_blocks(model)
-        width, projection = width_of(blocks[0]), getattr(model, "text_projection", None)
+        width, projection = width_of(blocks[0]), getattr(text_parts(model), "text_projection", None)
         if isinstance(projection, nn.Linear):
             projection = projection.weight.T
         dim = int(projection.shape[1]) if isinstance(projection, Tensor) else width

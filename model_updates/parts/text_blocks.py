@@ -15,11 +15,12 @@ from torch.nn import functional
 
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
+from model_updates.towers import text_parts
 
 
 def text_blocks(model: nn.Module) -> list[nn.Module]:
-    """Returns the blocks of open_clip's causal text tower, first to last; none where the tower is another one."""
-    blocks = getattr(getattr(model, "transformer", None), "resblocks", ())
+    """Returns the blocks of open_clip's own text tower, first to last; none where the tower is another one."""
+    blocks = getattr(getattr(text_parts(model), "transformer", None), "resblocks", ())
     found = [block for block in blocks if isinstance(block, nn.Module)]
     known = all(_is_known(block) for block in found)
     return found if known else []

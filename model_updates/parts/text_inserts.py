@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from model_updates.inserts import Insert, Owner, RunTexts
 from model_updates.parts.low_rank import overlaid
 from model_updates.parts.text_blocks import after_mlp, prefixed, require_blocks, text_blocks, width_of
+from model_updates.towers import text_parts
 
 
 class TextBottlenecks(Insert):
@@ -78,7 +79,7 @@ class TextLowRank(Insert):
     def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
         """Runs the body on the sums of its weights and the deltas."""
         blocks = text_blocks(model)
-        transformer: nn.Module = model.transformer  # type: ignore[assignment]
+        transformer: nn.Module = text_parts(model).transformer  # type: ignore[assignment]
         with overlaid(transformer, self.sums(blocks)):
             return run(embedded, ends)
 

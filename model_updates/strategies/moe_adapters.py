@@ -43,7 +43,7 @@ from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExper
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.selectors import selected
 from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext, check_run
-from model_updates.towers import image_trunk, is_small, text_body
+from model_updates.towers import embed, image_trunk, is_small, text_body
 
 BOTH = frozenset({"image", "text"})
 TOWERS = ("auto", "both", "image", "text")
@@ -241,13 +241,13 @@ def _picture_features(encoder: Encoder, pairs: Sequence[TrainingPair], load_imag
 def _text_features(encoder: Encoder, pairs: Sequence[TrainingPair]) -> Tensor:
     """Returns what the frozen text tower makes of the pairs' texts, each once."""
     sequences = list(dict.fromkeys(map(tuple, tokenise(encoder, pairs))))
-    table: nn.Embedding = encoder.model.token_embedding  # type: ignore[assignment]
     rows = []
     with torch.no_grad():
         for start in range(0, len(sequences), TEXT_BATCH):
             some = sequences[start : start + TEXT_BATCH]
             ends = torch.tensor([len(sequence) - 1 for sequence in some], device=encoder.device)
-            rows.append(text_body(encoder.model, table(pad(encoder, some).to(encoder.device)), ends).float())
+            embedded = embed(encoder.model, pad(encoder, some).to(encoder.device))
+            rows.append(text_body(encoder.model, embedded, ends).float())
     return torch.cat(rows)
 
 

@@ -31,6 +31,7 @@ from model_updates.pairs import Batch
 from model_updates.parts.importance import fitted, mean_of_squared_gradients, quadratic_penalty
 from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
 from model_updates.strategy import Epochs, State, UpdateContext
+from model_updates.towers import text_parts
 
 TABLE = "table"
 
@@ -157,7 +158,7 @@ def _looked_up(model: nn.Module) -> Iterator[list[tuple[Tensor, Tensor]]]:
     def keep(_: nn.Module, given: tuple[Any, ...], embedded: Tensor) -> None:
         seen.append((given[0], embedded))
 
-    embedding: nn.Module = model.token_embedding  # type: ignore[assignment]
+    embedding: nn.Module = text_parts(model).token_embedding  # type: ignore[assignment]
     handle = embedding.register_forward_hook(keep)
     try:
         yield seen

@@ -13,30 +13,38 @@ from huggingface_hub import constants
 from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
+from torch.nn import functional
 
 from model_updates.encoder import Encoder
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
-from model_updates.opening import build_model, load_weights, open_embedded, open_encoder
+from model_updates.opening import build_model, foreign_tokenizer, load_weights, open_embedded, open_encoder
+from model_updates.versions import load_version, write_version
+from tests.model_updates.contract import prospect_of
 from tests.model_updates.tiny import make_strategy, teach
 
 SMALL = "perennial-test-vit"
+BESIDE = "perennial-test-text-beside"
 UNMASKED = "perennial-test-unmasked"
+LAST = "perennial-test-last"
+WITH_CLASS = "perennial-test-class-token"
+CLEANED = "perennial-test-cleaned"
 VISION = {"image_size": 32, "patch_size": 16, "width": 32, "layers": 2, "head_width": 16}
 TEXT = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_architectures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Registers two small architectures beside ViT-B-16 and takes them out again."""
+    """Registers small architectures beside ViT-B-16 and takes them out again."""
     folder = tmp_path_factory.mktemp("configs")
+    both = {"embed_dim": 24, "vision_cfg": VISION}
+    custom = both | {"custom_text": True}
     configs = {
-        SMALL: {"embed_dim": 24, "vision_cfg": VISION, "text_cfg": TEXT},
-        UNMASKED: {
-            "embed_dim": 24,
-            "custom_text": True,
-            "vision_cfg": VISION,
-            "text_cfg": TEXT | {"no_causal_mask": True, "pool_type": "last"},
-        },
+        SMALL: both | {"text_cfg": TEXT},
+        BESIDE: custom | {"text_cfg": TEXT},
+        UNMASKED: custom | {"text_cfg": TEXT | {"no_causal_mask": True, "pool_type": "last"}},
+        LAST: custom | {"text_cfg": TEXT | {"pool_type": "last"}},
+        WITH_CLASS: custom | {"text_cfg": TEXT | {"context_length": 76, "embed_cls": True}},
+        CLEANED: custom | {"text_cfg": TEXT | {"tokenizer_kwargs": {"clean": "canonicalize"}}},
     }
     for name, config in configs.items():
         (folder / f"{name}.json").write_text(json.dumps(config), encoding="utf-8")
@@ -57,12 +65,13 @@ def random_weights(folder: Path, architecture: str = SMALL, *, half: bool = Fals
     return path, model
 
 
-def test_a_local_file_opens_and_gives_open_clips_own_features(tmp_path: Path) -> None:
-    path, model = random_weights(tmp_path)
-    encoder = open_encoder(SMALL, str(path))
+@pytest.mark.parametrize("architecture", [SMALL, BESIDE])
+def test_a_local_file_opens_and_gives_open_clips_own_features(architecture: str, tmp_path: Path) -> None:
+    path, model = random_weights(tmp_path, architecture)
+    encoder = open_encoder(architecture, str(path))
     texts = ["a photo of a dog", "two cats, sleeping", "a"]
     with torch.inference_mode():
-        expected = model.encode_text(open_clip.get_tokenizer(SMALL)(texts))  # type: ignore[operator]
+        expected = model.encode_text(open_clip.get_tokenizer(architecture)(texts))  # type: ignore[operator]
     assert np.allclose(encoder.text_features(texts), expected.numpy(), atol=1e-5)
     picture = Image.effect_noise((50, 40), 60).convert("RGB")
     transform = open_clip.image_transform(32, is_train=False)
@@ -78,26 +87,69 @@ def test_half_precision_weights_are_widened(tmp_path: Path) -> None:
     assert all(p.dtype == torch.float32 for p in encoder.model.parameters())
 
 
-def test_such_an_encoder_learns_a_language(tmp_path: Path) -> None:
-    path, _ = random_weights(tmp_path)
-    encoder = open_encoder(SMALL, str(path))
+@pytest.mark.parametrize("architecture", [SMALL, BESIDE])
+def test_such_an_encoder_learns_a_language(architecture: str, tmp_path: Path) -> None:
+    path, _ = random_weights(tmp_path, architecture)
+    encoder = open_encoder(architecture, str(path))
     image, english = encoder.image_fingerprint(), encoder.text_fingerprint("en")
+    vectors = encoder.encode_texts(["a dog", "two sleeping cats"], "en")
     report = teach(encoder, make_strategy("language-tables", epochs=1))
     assert encoder.image_fingerprint() == image
     assert encoder.text_fingerprint("en") == english
+    assert np.array_equal(encoder.encode_texts(["a dog", "two sleeping cats"], "en"), vectors)
     assert report.image_forwards == 0
     assert encoder.vocabulary is not None
     assert encoder.vocabulary.size > 49408
-
-
-def test_a_text_tower_that_is_not_causal_keeps_its_own_tokenizer(tmp_path: Path) -> None:
-    path, model = random_weights(tmp_path, UNMASKED)
-    encoder = open_encoder(UNMASKED, str(path))
-    assert encoder.vocabulary is None
-    texts = ["a dog", "two sleeping cats"]
+    # open_clip's own forward finds a text's end among the rows that were added, too.
+    grown = encoder.tokenize(["ein roter Kreis auf Papier"], "de")
+    full = functional.pad(grown, (0, 77 - grown.shape[1]))
     with torch.inference_mode():
-        expected = model.encode_text(open_clip.get_tokenizer(UNMASKED)(texts))  # type: ignore[operator]
+        theirs = encoder.model.encode_text(full)  # type: ignore[operator]
+    assert int(grown.max()) > encoder.vocabulary.end_row
+    assert np.allclose(encoder.text_features(["ein roter Kreis auf Papier"], "de"), theirs.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "why"),
+    [
+        (UNMASKED, "reads texts in both directions"),
+        (LAST, "does not pool where a text ends"),
+        (WITH_CLASS, "pools at a token of its own behind the words"),
+        (CLEANED, "keeps the tokenizer that it was opened with"),
+    ],
+)
+def test_a_text_tower_of_another_build_keeps_its_own_tokenizer_and_says_why(
+    architecture: str, why: str, tmp_path: Path
+) -> None:
+    path, model = random_weights(tmp_path, architecture)
+    encoder = open_encoder(architecture, str(path))
+    assert encoder.vocabulary is None
+    texts = ["A dog!", "two sleeping cats"]
+    with torch.inference_mode():
+        expected = model.encode_text(open_clip.get_tokenizer(architecture)(texts))  # type: ignore[operator]
     assert np.allclose(encoder.text_features(texts, "de"), expected.numpy(), atol=1e-5)
+    refused = str(make_strategy("cll-clip").fits(prospect_of(encoder)))
+    assert f"the text tower of {architecture} {why}" in refused
+    assert "so its vocabulary cannot grow, and cll-clip grows it. Use finetune or c-clip" in refused
+
+
+def test_a_version_from_before_such_a_tower_could_grow_keeps_its_vectors(tmp_path: Path) -> None:
+    path, _ = random_weights(tmp_path, BESIDE)
+    now = open_encoder(BESIDE, str(path))
+    then = Encoder(
+        now.model,
+        architecture=BESIDE,
+        preprocessing=now.preprocessing,
+        vocabulary=None,
+        foreign_tokenizer=foreign_tokenizer(BESIDE),
+    )
+    vectors, fingerprint = then.encode_texts(["a dog"]), then.text_fingerprint()
+    write_version(tmp_path / "version", then, {})
+    opened = load_version(tmp_path / "version").encoder
+    assert np.array_equal(opened.encode_texts(["a dog"]), vectors)
+    assert opened.text_fingerprint() == fingerprint
+    refused = str(make_strategy("language-tables").fits(prospect_of(opened)))
+    assert "keeps the tokenizer that it was opened with, so its vocabulary cannot grow" in refused
 
 
 @pytest.mark.parametrize("name", ["finetune", "c-clip"])

@@ -378,7 +378,7 @@ def test_a_foreign_tokenizer_is_refused_by_strategies_that_grow_a_vocabulary(nam
     )
     with pytest.raises(
         ForeignTokenizer,
-        match="SigLIP brings a tokenizer of its own, and .* grows the vocabulary. Use finetune or c-clip",
+        match="SigLIP brings a tokenizer of its own, so its vocabulary cannot grow, and .* grows it. Use finetune",
     ):
         make_strategy(name).before_update(context_for(foreign, toy_pairs()))
 

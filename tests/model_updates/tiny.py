@@ -53,11 +53,12 @@ def tiny_encoder(seed: int = 0, architecture: str = "tiny") -> Encoder:
 
     Args:
         seed: of the weights.
-        architecture: "tiny" (ViT), "tiny-resnet", or "tiny-custom-text": a ViT beside a `CustomTextCLIP`'s text tower
-            with open_clip's own tokenizer.
+        architecture: "tiny" (ViT), "tiny-resnet", "tiny-custom-text": a ViT and a text tower that is built like CLIP's
+            but lies in a `CustomTextCLIP`, as those of EVA02 do; or "tiny-both-ways": such a tower that reads texts in
+            both directions, with open_clip's own tokenizer.
     """
     vocabulary = None
-    if architecture != "tiny-custom-text":
+    if architecture != "tiny-both-ways":
         merges = learn_merges(ENGLISH_TEXTS, size=540)
         vocabulary = Vocabulary.from_merges(merges, context_length=CONTEXT_LENGTH)
     config = dict(open_clip.get_model_config(architecture))

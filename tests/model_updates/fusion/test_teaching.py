@@ -164,7 +164,7 @@ def begin(encoder: Encoder, **options: Any) -> tuple[Strategy, Batch]:
     return strategy, next(iter(batches.epoch(0)))
 
 
-@pytest.mark.parametrize("architecture", ["tiny", "tiny-resnet", "tiny-custom-text"])
+@pytest.mark.parametrize("architecture", ["tiny", "tiny-resnet", "tiny-custom-text", "tiny-both-ways"])
 def test_every_parameter_that_trains_gets_a_gradient(architecture: str) -> None:
     strategy, batch = begin(tiny_encoder(architecture=architecture))
     terms = strategy.terms(strategy.prepare_batch(batch))

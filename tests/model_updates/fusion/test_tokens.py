@@ -38,7 +38,9 @@ def test_patches_come_with_the_features_that_search_uses(architecture: str, patc
     assert np.array_equal(read.features.numpy(), encoder.image_features(PICTURES[:3]))
 
 
-@pytest.mark.parametrize(("architecture", "width"), [("tiny", 32), ("tiny-custom-text", 16)])
+@pytest.mark.parametrize(
+    ("architecture", "width"), [("tiny", 32), ("tiny-custom-text", 16), ("tiny-both-ways", 16)]
+)
 def test_words_come_with_the_features_that_search_uses(architecture: str, width: int) -> None:
     encoder = tiny_encoder(architecture=architecture)
     tokens = encoder.tokenize(TEXTS[:3])
@@ -87,7 +89,7 @@ def test_a_hidden_word_is_read_as_the_mask_and_nothing_of_it_is_left() -> None:
     assert not torch.allclose(plain.tokens[0], plain.tokens[1], atol=1e-4)
 
 
-@pytest.mark.parametrize("architecture", ["tiny", "tiny-custom-text"])
+@pytest.mark.parametrize("architecture", ["tiny", "tiny-custom-text", "tiny-both-ways"])
 def test_padding_start_and_end_are_told_from_words(architecture: str) -> None:
     encoder = tiny_encoder(architecture=architecture)
     tokens = encoder.tokenize(["a red circle on paper", "red"])
