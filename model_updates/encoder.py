@@ -27,12 +27,13 @@ from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_digest, trunk_digest
-from model_updates.inserts import BASE, ENCODER, Insert, Route, Router, by_route, extended, reading
+from model_updates.inserts import BASE, ENCODER, Insert, Route, Router, RunTokens, by_route, extended, reading
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
     by_length,
     embed,
+    foreign_text_features,
     image_head,
     image_trunk,
     pool_at,
@@ -264,9 +265,7 @@ class Encoder:
         """
         vocabulary = self.vocabulary
         if vocabulary is None:
-            with training_precision(self.model, self.device):
-                features: Tensor = self.model.encode_text(tokens.to(self.device))  # type: ignore[operator]
-            return features
+            return by_route(self.inserts, "text", route, self._foreign_texts, tokens.to(self.device))
 
         def run(inserts: list[Insert], rows: Tensor) -> Tensor:
             forward = partial(text_body, self.model)
@@ -283,6 +282,13 @@ class Encoder:
                 return body(rows, ends) if whole else by_length(body, rows, ends)
 
         return by_route(self.inserts, "text", route, run, tokens.to(self.device))
+
+    def _foreign_texts(self, inserts: list[Insert], tokens: Tensor) -> Tensor:
+        forward: RunTokens = partial(foreign_text_features, self.model)
+        for insert in reversed(inserts):
+            forward = partial(insert.around_tokens, self.model, forward)
+        with self._turn("text"):
+            return forward(tokens)
 
     def text_features(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
         """Returns raw (n, dim) float32 text features, each text read with the language's token table."""

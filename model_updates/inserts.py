@@ -34,6 +34,7 @@ Route = str | Sequence[str]
 
 RunImages = Callable[[Tensor], Tensor]
 RunTexts = Callable[[Tensor, Tensor], Tensor]
+RunTokens = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, order=True)
@@ -110,6 +111,14 @@ class Insert(nn.Module, ABC):
             (n, dim) raw features.
         """
         return run(embedded, ends)
+
+    def around_tokens(self, model: nn.Module, run: RunTokens, tokens: Tensor) -> Tensor:
+        """Runs a text tower that takes tokens (n, length) and no embeddings with the insert in it: (n, dim).
+
+        Raises:
+            NotImplementedError: the insert works on embedded words.
+        """
+        raise NotImplementedError(f"{self.kind} works on embedded words, and this text tower takes tokens")
 
     def digest(self) -> str:
         """Returns the sha256 (hex) of kind, owner, configuration and tensors."""

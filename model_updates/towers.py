@@ -94,6 +94,13 @@ def text_body(model: nn.Module, embedded: Tensor, ends: Tensor) -> Tensor:
     return causal_body_features(model, embedded, ends)
 
 
+def foreign_text_features(model: nn.Module, tokens: Tensor) -> Tensor:
+    """Runs a text tower that takes tokens (n, length) of its own and no embeddings: raw (n, dim) features."""
+    with training_precision(model, tokens.device):
+        features: Tensor = model.encode_text(tokens)  # type: ignore[operator]
+    return features
+
+
 def image_trunk(model: nn.Module, pixels: Tensor) -> Tensor:
     """Runs the image tower: (n, 3, size, size) pixels to (n, trunk_dim) trunk features."""
     if hasattr(model, "image_head"):

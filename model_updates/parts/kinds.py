@@ -7,6 +7,7 @@ from model_updates.inserts import Insert
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
 from model_updates.parts.experts import ImageExperts, TextExperts
 from model_updates.parts.feature_head import FeatureHead
+from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
 from model_updates.parts.queried_prefixes import CodaPrompts, DualPrompts
@@ -28,5 +29,7 @@ KINDS: dict[str, type[Insert]] = {
     TextBottlenecks.kind: TextBottlenecks,
     TextLowRank.kind: TextLowRank,
     TextPrefixes.kind: TextPrefixes,
+    LayerBottlenecks.kind: LayerBottlenecks,
+    LayerLowRank.kind: LayerLowRank,
     FusionEncoder.kind: FusionEncoder,
 }

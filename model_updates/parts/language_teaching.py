@@ -93,6 +93,7 @@ class LanguageTeaching(Strategy):
     options: TeachingOptions
     grows_shared: ClassVar[bool] = True
     _in_update = False
+    _rows: ScaledRows | None = None  # of the table that trains; None where none does
 
     @property
     def touches_image(self) -> bool:
@@ -150,6 +151,10 @@ class LanguageTeaching(Strategy):
             return _foreign(self.name, prospect.encoder)
         if self.grows_shared and vocabulary.segmenter is not None:
             return vocabulary.cannot_grow
+        return self.no_language(prospect)
+
+    def no_language(self, prospect: Prospect) -> str | None:
+        """Says that a chunk is in the base's language alone; None where it is not."""
         if prospect.languages <= {BASE_LANGUAGE}:
             return (
                 f"this chunk has captions in {BASE_LANGUAGE} alone, the language that every encoder begins with, so "
@@ -173,14 +178,23 @@ class LanguageTeaching(Strategy):
         self.start_rows(table, growth, torch.Generator().manual_seed(context.seed))
         encoder.forget_fingerprints()
         self.new_rows = len(growth.new_rows)
-        self._scale = nn.Parameter(torch.tensor(math.log(1 / FIRST_TEMPERATURE), device=table.device))
-        self._in_update = True
-        # The weights are the paper's, for CLIP's raw features. A foreign body gives out unit vectors: its terms count
-        # in full, and the squared distance is summed and halved (1 - cosine) and not averaged over the elements.
-        foreign = vocabulary.segmenter is not None
-        self._factors = (1 / PAPER_CROSS_MODAL, encoder.dim / 2) if foreign else (1.0, 1.0)
+        self.begin(encoder, of_unit_length=vocabulary.segmenter is not None)
         table.requires_grad_(True)
         self._train(table)
+
+    def begin(self, encoder: Encoder, *, of_unit_length: bool) -> None:
+        """Starts the temperature anew and says how much the terms count.
+
+        Args:
+            encoder: the candidate.
+            of_unit_length: whether the text tower gives out unit vectors.
+        """
+        self._encoder = encoder
+        self._scale = nn.Parameter(torch.tensor(math.log(1 / FIRST_TEMPERATURE), device=encoder.device))
+        self._in_update = True
+        # The weights are the paper's, for CLIP's raw features. Of unit vectors the terms count in full, and the squared
+        # distance is summed and halved (1 - cosine) and not averaged over the elements.
+        self._factors = (1 / PAPER_CROSS_MODAL, encoder.dim / 2) if of_unit_length else (1.0, 1.0)
 
     def _train(self, table: nn.Parameter) -> None:
         gradient_scale, decay_scale = self.row_scales(len(table))
@@ -200,10 +214,8 @@ class LanguageTeaching(Strategy):
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns the table (its decay is applied row by row) and the temperature of this update."""
-        return [
-            ParameterGroup([self._table], weight_decay=0.0),
-            ParameterGroup([self._scale], weight_decay=0.0),
-        ]
+        table = [] if self._rows is None else [ParameterGroup([self._table], weight_decay=0.0)]
+        return [*table, ParameterGroup([self._scale], weight_decay=0.0)]
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns a constant rate after warm-up (paper); small encoders take a larger one, foreign bodies a cosine."""
@@ -253,11 +265,13 @@ class LanguageTeaching(Strategy):
 
     def after_backward(self) -> None:
         """Scales gradients and decay row by row."""
-        self._rows.after_backward(self.learning_rate)
+        if self._rows is not None:
+            self._rows.after_backward(self.learning_rate)
 
     def after_step(self) -> None:
         """Scales the step where asked, and keeps the temperature in its range."""
-        self._rows.after_step()
+        if self._rows is not None:
+            self._rows.after_step()
         with torch.no_grad():
             self._scale.clamp_(math.log(1 / TEMPERATURES[1]), math.log(1 / TEMPERATURES[0]))
 

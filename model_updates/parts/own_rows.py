@@ -64,6 +64,6 @@ def open_rows(model: nn.Module, rows: Tensor) -> nn.Parameter:
 def close_rows(model: nn.Module) -> None:
     """Puts a plain token embedding with the trained rows back."""
     parts = text_parts(model)
-    opened = parts.token_embedding
+    opened = getattr(parts, "token_embedding", None)  # a foreign tower has none
     if isinstance(opened, OwnRows):
         parts.token_embedding = opened.merged()

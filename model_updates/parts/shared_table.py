@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -45,10 +46,15 @@ class SharedTableOptions(TeachingOptions):
 
 
 class SharedTableTeaching(LanguageTeaching):
-    """Base of those that append to the shared table and let every row train, as CLL-CLIP does."""
+    """Base of those that append to the shared table and let every row train, as CLL-CLIP does.
+
+    Attributes:
+        needs_table: whether nothing can be learned without a table that grows.
+    """
 
     Options = SharedTableOptions
     options: SharedTableOptions
+    needs_table: ClassVar[bool] = True
 
     def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
         """Returns each language's BPE, or the one of the oracle, of which a second update finds every entry known."""

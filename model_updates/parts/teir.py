@@ -62,6 +62,7 @@ class TeirRows(SharedTableTeaching):
 
     Options = TeirOptions
     options: TeirOptions
+    needs_table = True  # rows are all that TEIR is about, also before a strategy that could do without
 
     def __init__(self, options: Any = None) -> None:
         super().__init__(options)

@@ -95,6 +95,8 @@ class PrefixedAttention:
         mask = None
         if attn_mask is not None:
             mask = functional.pad(attn_mask, (keys.shape[1] - length, 0)).to(asked.dtype)
+            if mask.ndim == 3:  # one for each text and head
+                mask = mask.view(count, attention.num_heads, length, -1)
         split = (count, -1, attention.num_heads, width // attention.num_heads)
         asked, keys, values = (rows.view(split).transpose(1, 2) for rows in (asked, keys, values))
         out = functional.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
@@ -135,10 +137,16 @@ def _instead(attention: nn.MultiheadAttention, prefix: Prefix) -> Iterator[None]
 @contextmanager
 def after_mlp(blocks: Sequence[nn.Module], modules: Sequence[nn.Module]) -> Iterator[None]:
     """Adds a module's reading of each block's MLP output to it while the block of code runs."""
+    with added_behind([block.get_submodule("mlp") for block in blocks], modules):
+        yield
+
+
+@contextmanager
+def added_behind(places: Sequence[nn.Module], modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Adds a module's reading of what each place gives out to it while the block of code runs."""
     with ExitStack() as stack:
-        for block, module in zip(blocks, modules, strict=True):
-            mlp: nn.Module = block.mlp  # type: ignore[assignment]
-            stack.callback(mlp.register_forward_hook(_adding(module)).remove)
+        for place, module in zip(places, modules, strict=True):
+            stack.callback(place.register_forward_hook(_adding(module)).remove)
         yield
 
 

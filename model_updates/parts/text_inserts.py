@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from model_updates.inserts import Insert, Owner, RunTexts
+from model_updates.inserts import Insert, Owner, RunTexts, RunTokens
 from model_updates.parts.low_rank import overlaid
 from model_updates.parts.text_blocks import after_mlp, prefixed, require_blocks, text_blocks, width_of
 from model_updates.towers import text_parts
 
 
-class TextBottlenecks(Insert):
+class InsideText(Insert):
+    """Base of inserts that lie in the layers of a text tower, whatever the tower takes."""
+
+    tower = "text"
+
+    @abstractmethod
+    def inside(self, model: nn.Module) -> AbstractContextManager[object]:
+        """Puts the insert into the tower while the block of code runs."""
+
+    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
+        """Runs the body with the insert in it."""
+        with self.inside(model):
+            return run(embedded, ends)
+
+    def around_tokens(self, model: nn.Module, run: RunTokens, tokens: Tensor) -> Tensor:
+        """Runs the tower with the insert in it."""
+        with self.inside(model):
+            return run(tokens)
+
+
+class TextBottlenecks(InsideText):
     """``h + W_up relu(W_down h)`` behind the MLP of every block (Houlsby et al., ICML 2019).
 
     W_up and its bias start at zero, so that the tower's output is unchanged to the bit.
     """
 
     kind = "text-bottlenecks"
-    tower = "text"
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
         super().__init__(owner, config)
         self.bottlenecks = nn.ModuleList(
-            _bottleneck(width_of(block), int(config["reduction"])) for block in blocks
+            bottleneck(width_of(block), int(config["reduction"])) for block in blocks
         )
 
     @classmethod
@@ -36,20 +57,20 @@ class TextBottlenecks(Insert):
         blocks = require_blocks(model)
         return cls(owner, config, blocks).to(_device(blocks))
 
-    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
-        """Runs the body with the bottlenecks."""
-        with after_mlp(text_blocks(model), list(self.bottlenecks)):
-            return run(embedded, ends)
+    def inside(self, model: nn.Module) -> AbstractContextManager[object]:
+        """Adds the bottlenecks to what the MLPs give out."""
+        return after_mlp(text_blocks(model), list(self.bottlenecks))
 
 
-def _bottleneck(width: int, reduction: int) -> nn.Sequential:
+def bottleneck(width: int, reduction: int) -> nn.Sequential:
+    """Returns ``W_up relu(W_down h)`` for rows of a width, zero at first."""
     up = nn.Linear(max(1, width // reduction), width)
     nn.init.zeros_(up.weight)
     nn.init.zeros_(up.bias)
     return nn.Sequential(nn.Linear(width, max(1, width // reduction)), nn.ReLU(), up)
 
 
-class TextLowRank(Insert):
+class TextLowRank(InsideText):
     """``W x + (alpha / r) B A x`` for the query and the value projection of every block (Hu et al., ICLR 2022).
 
     Attributes:
@@ -58,7 +79,6 @@ class TextLowRank(Insert):
     """
 
     kind = "text-low-rank"
-    tower = "text"
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
         super().__init__(owner, config)
@@ -76,12 +96,10 @@ class TextLowRank(Insert):
         blocks = require_blocks(model)
         return cls(owner, config, blocks).to(_device(blocks))
 
-    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
-        """Runs the body on the sums of its weights and the deltas."""
-        blocks = text_blocks(model)
+    def inside(self, model: nn.Module) -> AbstractContextManager[object]:
+        """Puts the sums of the tower's weights and the deltas in the weights' place."""
         transformer: nn.Module = text_parts(model).transformer  # type: ignore[assignment]
-        with overlaid(transformer, self.sums(blocks)):
-            return run(embedded, ends)
+        return overlaid(transformer, self.sums(text_blocks(model)))
 
     def sums(self, blocks: list[nn.Module]) -> dict[str, Tensor]:
         """Returns the fused projection (3 width, width) of each block with the deltas on queries and values."""
@@ -95,7 +113,7 @@ class TextLowRank(Insert):
         return summed
 
 
-class TextPrefixes(Insert):
+class TextPrefixes(InsideText):
     """Keys and values before all tokens of every block (P-Tuning v2; Liu et al., ACL 2022).
 
     While a language is learned for the first time they come out of an embedding and a network of two layers with a
@@ -107,7 +125,6 @@ class TextPrefixes(Insert):
     """
 
     kind = "text-prefixes"
-    tower = "text"
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
         super().__init__(owner, config)
@@ -128,11 +145,9 @@ class TextPrefixes(Insert):
         blocks = require_blocks(model)
         return cls(owner, config, blocks).to(_device(blocks))
 
-    def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
-        """Runs the body with the prefixes."""
-        pairs = [(keys, values) for keys, values in self.made()]
-        with prefixed(text_blocks(model), pairs):
-            return run(embedded, ends)
+    def inside(self, model: nn.Module) -> AbstractContextManager[object]:
+        """Puts the prefixes before what each block attends to."""
+        return prefixed(text_blocks(model), [(keys, values) for keys, values in self.made()])
 
     def made(self) -> Tensor:
         """Returns the prefixes (blocks, 2, length, width)."""

@@ -1,9 +1,9 @@
 """Evergreen: what a chunk brings decides what is taught, and nothing of another language or domain may move.
 
-Idea: a language that is new gets a token table (`language-tables`); a domain that is new gets an adapter, and one that
-has an adapter goes on training it (`domain-adapters`); words that are new in a known language get rows
-(`new-words`). Each of these belongs to one route, so every vector of every other language and domain is
-bit-identical, which fingerprints prove.
+Idea: a language that is new gets a token table (`language-tables`), or where the text tower brings a tokenizer of its
+own, low-rank deltas in the tower (`lora`); a domain that is new gets an adapter, and one that has an adapter goes on
+training it (`domain-adapters`); words that are new in a known language get rows (`new-words`). Each of these belongs to
+one route, so every vector of every other language and domain is bit-identical, which fingerprints prove.
 
 What is taught, in detail. Beside captions in a new language, captions in known ones are taught only where their domain
 is new: else they stand beside the new ones as what is known. A domain that the encoder knows without an adapter (the
@@ -13,7 +13,7 @@ either, it gets one, for then the chunk can only teach how its pictures look. It
 Formula: those of the strategies it is made of; each keeps its own rate and weight decay.
 Source: our own.
 
-Kept between updates: tables, rows and adapters, part of the encoder.
+Kept between updates: tables, rows, deltas and adapters, part of the encoder.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.language_teaching import TeachingOptions
 from model_updates.prospect import Prospect
 from model_updates.strategies.domain_adapters import DomainAdapters, DomainAdaptersOptions
+from model_updates.strategies.language_lora import LanguageLora, LanguageLoraOptions
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.new_words import NewWords, NewWordsOptions, has_new_words
 from model_updates.strategy import (
@@ -84,6 +85,11 @@ class EvergreenOptions:
         given = TeachingOptions(
             epochs=self.epochs, vocabulary=self.vocabulary, learning_rate=self.learning_rate
         )
+        return replace(given, batch_size=self.batch_size) if self.batch_size else given
+
+    def deltas(self) -> LanguageLoraOptions:
+        """Returns the options of a language's deltas in a foreign text tower."""
+        given = LanguageLoraOptions(epochs=self.epochs, learning_rate=self.learning_rate)
         return replace(given, batch_size=self.batch_size) if self.batch_size else given
 
     def words(self) -> NewWordsOptions:
@@ -160,10 +166,10 @@ class Evergreen(Strategy):
         return [p for p in pairs if p.language not in learned_languages or p.domain not in learned_domains]
 
     def fits(self, prospect: Prospect) -> str | None:
-        """Refuses new languages where no token table can be made for them."""
+        """Refuses new languages where neither a token table nor deltas can be made for them."""
         if prospect.languages <= prospect.learned_languages:
             return None
-        return LanguageTables(self.options.tables()).fits(prospect)
+        return self._teacher(prospect.encoder).fits(prospect)
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns what an adapter of the chunk's domains wants to stand beside it."""
@@ -270,6 +276,12 @@ class Evergreen(Strategy):
             if own:
                 part.strategy.load_progress(own)
 
+    def _teacher(self, encoder: Encoder) -> Strategy:
+        """Returns what teaches a new language: a table of its own, or where no table can grow, deltas."""
+        if encoder.vocabulary is None:
+            return LanguageLora(self.options.deltas())
+        return LanguageTables(self.options.tables())
+
     def _compose(self, context: UpdateContext) -> list[_Part]:
         """Returns what teaches which pairs of the chunk."""
         tables, adapted, others = [], [], []
@@ -286,7 +298,7 @@ class Evergreen(Strategy):
             adapted, others = sorted(adapted + others), []
         parts = [
             _Part(DomainAdapters(self.options.adapters()), adapted),
-            _Part(LanguageTables(self.options.tables()), tables),
+            _Part(self._teacher(context.encoder), tables),
             _Part(NewWords(self.options.words()), others),
         ]
         return [part for part in parts if part.rows]

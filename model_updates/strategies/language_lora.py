@@ -8,6 +8,8 @@ Formula: ``W x + (alpha / r) B A x`` on W_q and W_v of every block, r = alpha = 
 no dropout; the losses are CLL-CLIP's. Source: Hu et al., ICLR 2022, as compared with in CLL-CLIP with TEIR (AAAI
 2024), Table 2. Where we differ: the base's language, which the tower was trained on, has none.
 
+Behind a foreign text tower, whose table cannot grow, the deltas alone train; nothing that is known can move there.
+
 Kept in the encoder: one set of deltas a language, read by its texts alone. Carried between updates: nothing.
 """
 
@@ -19,6 +21,7 @@ from typing import Any
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.parts.insert_teaching import InsertTeaching
+from model_updates.parts.layer_inserts import LayerLowRank
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextLowRank
 
@@ -53,6 +56,7 @@ class LanguageLora(InsertTeaching):
     overhead = "two thin matrices a block"
     Options = LanguageLoraOptions
     insert = TextLowRank
+    layered = LayerLowRank
     options: LanguageLoraOptions
 
     def configuration(self) -> dict[str, Any]:

@@ -7,6 +7,8 @@ Formula: ``h + W_up relu(W_down h)`` behind the MLP of every block, bottleneck h
 first; the losses are CLL-CLIP's. Source: Houlsby et al., ICML 2019, as MLA (Zhang et al., 2022) was compared with in
 CLL-CLIP with TEIR (AAAI 2024), Table 2. Where we differ: the base's language, which the tower was trained on, has none.
 
+Behind a foreign text tower, whose table cannot grow, the modules alone train; nothing that is known can move there.
+
 Kept in the encoder: one module a language, read by its texts alone. Carried between updates: nothing.
 """
 
@@ -18,6 +20,7 @@ from typing import Any
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.parts.insert_teaching import InsertTeaching
+from model_updates.parts.layer_inserts import LayerBottlenecks
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextBottlenecks
 
@@ -50,6 +53,7 @@ class Mla(InsertTeaching):
     overhead = "a twelfth more text tower"
     Options = MlaOptions
     insert = TextBottlenecks
+    layered = LayerBottlenecks
     options: MlaOptions
 
     def configuration(self) -> dict[str, Any]:

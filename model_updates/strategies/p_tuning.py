@@ -11,6 +11,8 @@ with in CLL-CLIP with TEIR (AAAI 2024), Table 2. The causal mask is widened on i
 Where we differ: after a language's first update the network is folded away, and later updates of the language train
 the prefixes themselves; the base's language, which the tower was trained on, has none.
 
+Behind a foreign text tower with blocks of open_clip, whose table cannot grow, the prefixes alone train.
+
 Kept in the encoder: one set of prefixes a language, read by its texts alone. Carried between updates: nothing.
 """
 

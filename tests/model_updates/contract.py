@@ -77,6 +77,8 @@ ALONE: Mapping[tuple[str, str], Mapping[str, float]] = {
 LEAVES_WEIGHTS = {"evergreen": "its parts keep their own defaults, and are asked themselves"}
 # Both towers train whole, and yet a text tower with a tokenizer of its own will not do: these make texts of embeddings.
 MAKES_TEXTS = frozenset({"incclip"})
+# What these give a language needs no table that grows: where none can, a module of the language is all that trains.
+MODULES_ALONE = frozenset({"lora", "mla", "p-tuning", "evergreen"})
 
 
 def holds(name: str, term: str) -> bool:

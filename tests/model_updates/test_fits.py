@@ -128,6 +128,8 @@ def test_evergreen_refuses_only_a_new_language_that_cannot_have_words() -> None:
     foreign = tiny_encoder()
     foreign.vocabulary = None
     evergreen = make_strategy("evergreen")
+    assert evergreen.fits(prospect("en", "de", encoder=foreign)) is None, "deltas in the text tower"
+    foreign.model.transformer.resblocks = nn.ModuleList([nn.Linear(32, 32)])  # type: ignore[union-attr]
     assert "brings a tokenizer of its own" in str(evergreen.fits(prospect("en", "de", encoder=foreign)))
     assert evergreen.fits(prospect("en", encoder=foreign)) is None
     assert evergreen.fits(prospect("de")) is None

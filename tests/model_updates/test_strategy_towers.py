@@ -12,7 +12,15 @@ import pytest
 from model_updates.parts.two_towers import TwoTowers
 from model_updates.versions import load_version, write_version
 from tests.model_updates import later_process
-from tests.model_updates.contract import CASES, MAKES_TEXTS, brought, first_update, made, prospect_of
+from tests.model_updates.contract import (
+    CASES,
+    MAKES_TEXTS,
+    MODULES_ALONE,
+    brought,
+    first_update,
+    made,
+    prospect_of,
+)
 from tests.model_updates.tiny import assert_same_state, tiny_encoder
 
 every_strategy = pytest.mark.parametrize("name", list(CASES))
@@ -27,7 +35,9 @@ def may_refuse(name: str, architecture: str) -> bool:
         return False
     if architecture == RESNET:
         return name in IN_TRANSFORMERS
-    return name in MAKES_TEXTS or not issubclass(CASES[name], TwoTowers)
+    if issubclass(CASES[name], TwoTowers):
+        return name in MAKES_TEXTS
+    return name not in MODULES_ALONE
 
 
 @pytest.mark.parametrize("architecture", [RESNET, CUSTOM_TEXT, BOTH_WAYS])

@@ -1,0 +1,135 @@
+"""Modules in the layers of a foreign text tower, one of transformers' (CLIP, DistilBERT, BERT and kin).
+
+The same modules as in `text_inserts`, for towers that project queries, keys and values apart and bring a tokenizer of
+their own. What they lie on is named in their configuration, so that a version finds it again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from model_updates.errors import BadStrategyOption
+from model_updates.inserts import Owner
+from model_updates.parts.low_rank import overlaid
+from model_updates.parts.text_blocks import added_behind
+from model_updates.parts.text_inserts import InsideText, bottleneck
+from model_updates.towers import text_tower
+
+_LAYER = r"(.*\.)?layers?\.\d+\."
+_QUERIES_AND_VALUES = re.compile(_LAYER + r"(self_attn\.[qv]_proj|attention\.([qv]_lin|self\.(query|value)))")
+_MLPS = re.compile(_LAYER + r"(mlp|ffn|output\.dense)")
+
+
+def attention_layers(model: nn.Module) -> list[str]:
+    """Returns the names of a text tower's query and value projections; none where it is a tower of another kind."""
+    return _named(model, _QUERIES_AND_VALUES, nn.Linear)
+
+
+def mlp_layers(model: nn.Module) -> list[str]:
+    """Returns the names of what gives out each layer's MLP output, before it is added to the stream."""
+    return _named(model, _MLPS, nn.Module)
+
+
+class LayerLowRank(InsideText):
+    """``W x + (alpha / r) B A x`` for the query and the value projection of every layer (Hu et al., ICLR 2022).
+
+    Attributes:
+        down: a (rank, in) matrix A for each layer of `config["layers"]`, in their order; Kaiming-uniform.
+        up: an (out, rank) matrix B for each; zero, so that the tower's output is unchanged.
+    """
+
+    kind = "layer-low-rank"
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
+        super().__init__(owner, config)
+        self.down, self.up = nn.ParameterList(), nn.ParameterList()
+        rank = int(config["rank"])
+        for name in config["layers"]:
+            outputs, inputs = tower.get_parameter(f"{name}.weight").shape
+            down = torch.empty(rank, inputs)
+            nn.init.kaiming_uniform_(down, a=math.sqrt(5))
+            self.down.append(nn.Parameter(down))
+            self.up.append(nn.Parameter(torch.zeros(outputs, rank)))
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes deltas for each layer of a model's text tower.
+
+        Raises:
+            BadStrategyOption: it has none that we know.
+        """
+        layers = list(config.get("layers") or _required(attention_layers(model)))
+        return cls(owner, {**config, "layers": layers}, text_tower(model)).to(_device(model))
+
+    def inside(self, model: nn.Module) -> AbstractContextManager[object]:
+        """Puts the sums of the tower's weights and the deltas in the weights' place."""
+        tower = text_tower(model)
+        return overlaid(tower, self.sums(tower))
+
+    def sums(self, tower: nn.Module) -> dict[str, Tensor]:
+        """Returns each adapted weight of a tower with its delta added."""
+        factor = float(self.config["alpha"]) / float(self.config["rank"])
+        named = zip((f"{name}.weight" for name in self.config["layers"]), self.down, self.up, strict=True)
+        return {name: tower.get_parameter(name) + factor * up @ down for name, down, up in named}
+
+
+class LayerBottlenecks(InsideText):
+    """``h + W_up relu(W_down h)`` behind the MLP of every layer (Houlsby et al., ICML 2019); W_up starts at zero."""
+
+    kind = "layer-bottlenecks"
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
+        super().__init__(owner, config)
+        widths = [_given_out(tower.get_submodule(name)) for name in config["layers"]]
+        self.bottlenecks = nn.ModuleList(bottleneck(width, int(config["reduction"])) for width in widths)
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes a bottleneck for each layer of a model's text tower.
+
+        Raises:
+            BadStrategyOption: it has none that we know.
+        """
+        layers = list(config.get("layers") or _required(mlp_layers(model)))
+        return cls(owner, {**config, "layers": layers}, text_tower(model)).to(_device(model))
+
+    def inside(self, model: nn.Module) -> AbstractContextManager[object]:
+        """Adds the bottlenecks to what the MLPs give out."""
+        tower = text_tower(model)
+        places = [tower.get_submodule(name) for name in self.config["layers"]]
+        return added_behind(places, list(self.bottlenecks))
+
+
+def _named(model: nn.Module, pattern: re.Pattern[str], kind: type[nn.Module]) -> list[str]:
+    if not hasattr(model, "text"):
+        return []
+    return [
+        name
+        for name, module in text_tower(model).named_modules()
+        if pattern.fullmatch(name) and isinstance(module, kind)
+    ]
+
+
+def _required(layers: list[str]) -> list[str]:
+    if not layers:
+        raise BadStrategyOption(
+            "modules of a language go into the layers of the text tower, and this encoder has none that we know. Use "
+            "finetune, or an encoder with a text tower built like CLIP's"
+        )
+    return layers
+
+
+def _given_out(place: nn.Module) -> int:
+    *_, last = (module for module in place.modules() if isinstance(module, nn.Linear))
+    return last.out_features
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(text_tower(model).parameters()).device
