@@ -39,6 +39,6 @@ def test_captions_are_counted_from_the_step_that_taught_them() -> None:
 
 
 def test_a_foreign_tokenizer_is_not_looked_at() -> None:
-    encoder = tiny_encoder(architecture="tiny-custom-text")
+    encoder = tiny_encoder(architecture="tiny-both-ways")
     segmentation = Segmentation(Material((), (), (_slice("en", ["dog"], 0),), {}, {}, {}))
     assert [segmentation.after(encoder, step) for step in (0, 1)] == [None, None]
