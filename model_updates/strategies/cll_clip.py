@@ -29,8 +29,8 @@ class CllClipOptions(SharedTableOptions):
     """Adds the paper's control to the options of the shared table.
 
     Attributes:
-        body_rate: learning rate of everything else in the text tower. 0: frozen, which is the method; above it, all that
-            reads a text trains, which the paper shows to collapse.
+        body_rate: learning rate of everything else in the text tower. 0: frozen, which is the method; above it, all
+            that reads a text trains, which the paper shows to collapse.
     """
 
     body_rate: float = 0.0
