@@ -87,7 +87,7 @@ class _Heard:
     Attributes:
         letters: of the text.
         asked: languages that write them.
-        unprofiled: those of them that have no profile.
+        unprofiled: whether one of them has no profile.
         shares: lingua's.
         fits: log-likelihood by language, as far as profiles have read it.
     """

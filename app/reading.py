@@ -80,9 +80,8 @@ class Reader:
 
     def _read(self, texts: Sequence[str]) -> list[tuple[Reading, ...]]:
         if len({self._encoder.text_route(tag) for tag in self._learned}) == 1:
-            return [(Reading(self._learned[0], 1.0),)] * len(
-                texts
-            )  # one table reads all, whatever they are in
+            only = (Reading(self._learned[0], 1.0),)  # one table reads all, whatever they are in
+            return [only] * len(texts)
         return [chosen for chosen, _ in read_all(texts, self._learned, self._encoder)]
 
     def _row(self, chosen: Sequence[Reading]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
