@@ -87,6 +87,7 @@ def _cost(found: Mapping[str, Findings]) -> str:
 
 def _domains(found: Mapping[str, Findings]) -> list[str]:
     lines = []
+    absent = _absent(found)
     for view, where in (("told", "own"), ("searched", "mixed")):
         for kind in ("trained", "held-out"):
             what = f"domains, {kind} names, {where} gallery: best of those without replay of pictures"
@@ -102,6 +103,8 @@ def _domains(found: Mapping[str, Findings]) -> list[str]:
             if gained is not None:
                 said += f", {gained.mean:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}], {_seeds(len(gained.seeds))}"
                 verdict = verdict if gained.is_clear else "not distinguishable"
+            if absent and verdict == "holds":
+                verdict, said = NOT_RUN, f"so far {said}; {len(absent)} of the rivals have no cell"
             lines.append(_line(verdict, what, said))
     return lines
 
@@ -126,6 +129,18 @@ def _of_all(found: Mapping[str, Findings], name: str) -> dict[str, float]:
         for label, spreads in found[DOMAINS].figures.items()
         if name in spreads and label.split(",")[0] not in (*REPLAYING, *PARTS)
     }
+
+
+def _absent(found: Mapping[str, Findings]) -> list[str]:
+    """Returns the rivals of the domains without a finished cell: who is best of all is not known before they ran."""
+    if DOMAINS not in found:
+        return []
+    said = {one.rpartition(" (")[0] for one in found[DOMAINS].left_out}
+    return sorted(
+        label
+        for label in said - found[DOMAINS].figures.keys()
+        if label.split(",")[0] not in (DEFAULT, *REPLAYING, *PARTS)
+    )
 
 
 def _cells(found: Mapping[str, Findings], sequence: str, label: str) -> Sequence[Cell]:
