@@ -16,7 +16,7 @@ from app.bench.matrix import Looked, look_up
 from app.bench.overlay import Overlay
 from app.bench.pictures import resized_once
 from app.bench.segmentation import Segmentation
-from app.bench.sequence import BenchSequence, Compared
+from app.bench.sequence import LIVE, BenchSequence, Compared
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
 from app.learning.pairs import reference_pairs
@@ -35,7 +35,6 @@ from model_updates.strategies import strategy_named
 from model_updates.strategy import State, Strategy, UpdateContext
 from model_updates.trainer import TrainingReport, run_update
 
-LIVE = "live"
 DRIFT_PAIRS = 400
 VALIDATED_PAIRS = 400
 """By which what trains on everything so far chooses its epoch, at least."""

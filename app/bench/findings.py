@@ -11,7 +11,7 @@ from app.bench.comparison import LEVEL, Difference, Measure, NotComparable, diff
 from app.bench.figures import MAIN, Spread, by_strategy, over_seeds
 from app.bench.matrix import VIEWS
 from app.bench.results import Cell
-from app.bench.sequence import BenchSequence
+from app.bench.sequence import LIVE, OWN, BenchSequence
 from model_updates.references import REFERENCES
 
 DEFAULT = "evergreen"
@@ -150,12 +150,12 @@ def findings_of(
 def command_of(sequence: BenchSequence) -> str:
     """Returns the command that runs a sequence, as far as the sequence knows it."""
     named = [step.chunks[0] for step in sequence.steps if step.chunks]
-    if sequence.name == "own":
+    if sequence.name == OWN:
         said = [f"--chunk {shlex.quote(name)}" for name in named]
         said += [f"--strategy {shlex.quote(one.label)}" for one in sequence.strategies]
         said += [f"--seeds {len(sequence.seeds)}"] if len(sequence.seeds) > 1 else []
         said += [f"--epochs {sequence.epochs}"] if sequence.epochs else []
-        said += [f"--encoder {shlex.quote(sequence.encoder)}"] if sequence.encoder != "live" else []
+        said += [f"--encoder {shlex.quote(sequence.encoder)}"] if sequence.encoder != LIVE else []
         return " ".join(["python -m app bench", *said])
     return f"python -m app bench {sequence.name}.toml"
 

@@ -35,6 +35,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from app.errors import UsageProblem
 
 Order = Literal["given", "reversed", "shuffled"]
+OWN, LIVE = "own", "live"
+"""A sequence that is made from a home's own chunks, and the encoder that is live there."""
 # Raised when code changes what a cell would find: finished cells of an older one are then run again.
 REVISION = 2
 

@@ -85,8 +85,8 @@ def bench(  # noqa: PLR0913 - one parameter per option
 
 def _found(settings: Settings, path: Path | None, chunks: list[str] | None, encoder: str) -> BenchSequence:
     """Returns the sequence of a file, or one over chunks of the home's own."""
-    from app.bench.own import LIVE, own_sequence
-    from app.bench.sequence import read_sequence
+    from app.bench.own import own_sequence
+    from app.bench.sequence import LIVE, read_sequence
     from app.workspace import Workspace
 
     if (path is None) == (not chunks):

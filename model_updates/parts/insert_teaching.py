@@ -23,7 +23,7 @@ from model_updates.errors import ForeignTokenizer
 from model_updates.inserts import Insert, language
 from model_updates.pairs import Batch
 from model_updates.parts.language_teaching import EPOCHS
-from model_updates.parts.layer_inserts import attention_layers, mlp_layers
+from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank
 from model_updates.parts.shared_table import SharedTableTeaching
 from model_updates.parts.text_blocks import no_text_blocks, text_blocks
 from model_updates.prospect import Prospect
@@ -160,7 +160,7 @@ class InsertTeaching(SharedTableTeaching):
 
 
 def _has_layers(encoder: Encoder) -> bool:
-    return bool(attention_layers(encoder.model) and mlp_layers(encoder.model))
+    return bool(LayerLowRank.layers_in(encoder.model) and LayerBottlenecks.layers_in(encoder.model))
 
 
 def _gives_unit_vectors(encoder: Encoder) -> bool:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -27,17 +27,44 @@ _QUERIES_AND_VALUES = re.compile(_LAYER + r"(self_attn\.[qv]_proj|attention\.([q
 _MLPS = re.compile(_LAYER + r"(mlp|ffn|output\.dense)")
 
 
-def attention_layers(model: nn.Module) -> list[str]:
-    """Returns the names of a text tower's query and value projections; none where it is a tower of another kind."""
-    return _named(model, _QUERIES_AND_VALUES, nn.Linear)
+class InsideLayers(InsideText):
+    """A module in the layers that its configuration names, or in all of its kind.
+
+    Attributes:
+        places: what the names of its kind of layer match.
+        sort: what such a layer is.
+    """
+
+    places: ClassVar[re.Pattern[str]]
+    sort: ClassVar[type[nn.Module]]
+
+    def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
+        super().__init__(owner, config)
+
+    @classmethod
+    def layers_in(cls, model: nn.Module) -> list[str]:
+        """Returns the names of the layers of its kind in a text tower; none where it is a tower of another kind."""
+        if not hasattr(model, "text"):
+            return []
+        return [
+            name
+            for name, module in text_tower(model).named_modules()
+            if cls.places.fullmatch(name) and isinstance(module, cls.sort)
+        ]
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes the module for each layer of a model's text tower.
+
+        Raises:
+            BadStrategyOption: it has none that we know.
+        """
+        layers = list(config.get("layers") or _required(cls.layers_in(model)))
+        tower = text_tower(model)
+        return cls(owner, {**config, "layers": layers}, tower).to(next(tower.parameters()).device)
 
 
-def mlp_layers(model: nn.Module) -> list[str]:
-    """Returns the names of what gives out each layer's MLP output, before it is added to the stream."""
-    return _named(model, _MLPS, nn.Module)
-
-
-class LayerLowRank(InsideText):
+class LayerLowRank(InsideLayers):
     """``W x + (alpha / r) B A x`` for the query and the value projection of every layer (Hu et al., ICLR 2022).
 
     Attributes:
@@ -46,9 +73,11 @@ class LayerLowRank(InsideText):
     """
 
     kind = "layer-low-rank"
+    # The projections of queries and values.
+    places, sort = _QUERIES_AND_VALUES, nn.Linear
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
-        super().__init__(owner, config)
+        super().__init__(owner, config, tower)
         self.down, self.up = nn.ParameterList(), nn.ParameterList()
         rank = int(config["rank"])
         for name in config["layers"]:
@@ -57,16 +86,6 @@ class LayerLowRank(InsideText):
             nn.init.kaiming_uniform_(down, a=math.sqrt(5))
             self.down.append(nn.Parameter(down))
             self.up.append(nn.Parameter(torch.zeros(outputs, rank)))
-
-    @classmethod
-    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        """Makes deltas for each layer of a model's text tower.
-
-        Raises:
-            BadStrategyOption: it has none that we know.
-        """
-        layers = list(config.get("layers") or _required(attention_layers(model)))
-        return cls(owner, {**config, "layers": layers}, text_tower(model)).to(_device(model))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
         """Puts the sums of the tower's weights and the deltas in the weights' place."""
@@ -80,41 +99,23 @@ class LayerLowRank(InsideText):
         return {name: tower.get_parameter(name) + factor * up @ down for name, down, up in named}
 
 
-class LayerBottlenecks(InsideText):
+class LayerBottlenecks(InsideLayers):
     """``h + W_up relu(W_down h)`` behind the MLP of every layer (Houlsby et al., ICML 2019); W_up starts at zero."""
 
     kind = "layer-bottlenecks"
+    # What gives out a layer's MLP output, before it is added to the stream.
+    places, sort = _MLPS, nn.Module
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
-        super().__init__(owner, config)
+        super().__init__(owner, config, tower)
         widths = [_given_out(tower.get_submodule(name)) for name in config["layers"]]
         self.bottlenecks = nn.ModuleList(bottleneck(width, int(config["reduction"])) for width in widths)
-
-    @classmethod
-    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        """Makes a bottleneck for each layer of a model's text tower.
-
-        Raises:
-            BadStrategyOption: it has none that we know.
-        """
-        layers = list(config.get("layers") or _required(mlp_layers(model)))
-        return cls(owner, {**config, "layers": layers}, text_tower(model)).to(_device(model))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
         """Adds the bottlenecks to what the MLPs give out."""
         tower = text_tower(model)
         places = [tower.get_submodule(name) for name in self.config["layers"]]
         return added_behind(places, list(self.bottlenecks))
-
-
-def _named(model: nn.Module, pattern: re.Pattern[str], kind: type[nn.Module]) -> list[str]:
-    if not hasattr(model, "text"):
-        return []
-    return [
-        name
-        for name, module in text_tower(model).named_modules()
-        if pattern.fullmatch(name) and isinstance(module, kind)
-    ]
 
 
 def _required(layers: list[str]) -> list[str]:
@@ -129,7 +130,3 @@ def _required(layers: list[str]) -> list[str]:
 def _given_out(place: nn.Module) -> int:
     *_, last = (module for module in place.modules() if isinstance(module, nn.Linear))
     return last.out_features
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next(text_tower(model).parameters()).device

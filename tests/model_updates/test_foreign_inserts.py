@@ -15,7 +15,7 @@ from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.inserts import Insert, language
 from model_updates.pairs import Batch, TrainingPair
-from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank, attention_layers, mlp_layers
+from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank
 from model_updates.parts.text_blocks import PrefixedAttention
 from model_updates.parts.text_inserts import TextBottlenecks, TextLowRank, TextPrefixes
 from model_updates.sentence.folders import open_folders
@@ -95,8 +95,8 @@ def test_a_module_is_read_by_its_language_alone(name: str, kind: str, towers: di
 @every_layered
 def test_every_layer_has_one(name: str, towers: dict[str, Encoder]) -> None:
     for encoder in towers.values():
-        assert len(attention_layers(encoder.model)) == 4, "queries and values of two layers"
-        assert len(mlp_layers(encoder.model)) == 2
+        assert len(LayerLowRank.layers_in(encoder.model)) == 4, "queries and values of two layers"
+        assert len(LayerBottlenecks.layers_in(encoder.model)) == 2
         insert = built(name, encoder.copy())
         shapes = [tuple(p.shape) for n, p in insert.named_parameters() if not n.endswith("bias")]
         assert (
@@ -115,7 +115,7 @@ def test_merged_into_the_weights_the_deltas_read_the_same(towers: dict[str, Enco
     shaken(insert)
     through = encoder.text_features(TEXTS, "de")
     tower: Any = encoder.model.text
-    layers = attention_layers(encoder.model)
+    layers = LayerLowRank.layers_in(encoder.model)
     with torch.no_grad():
         for name, down, up in zip(layers, insert.down, insert.up, strict=True):
             tower.get_submodule(name).weight.add_(8.0 / 4 * up @ down)
