@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from orderings_claims import FEW, NOT_RUN
 
-from app.bench.comparison import FEWEST_SEEDS, Measure, difference, student
+from app.bench.comparison import FEWEST_SEEDS, ZERO, Difference, Measure, difference, student
 from app.bench.figures import Spread
 from app.bench.findings import DEFAULT, Findings
 from app.bench.results import Cell
@@ -19,7 +20,6 @@ MOST_FORGOTTEN, UPPER, SHARE = 0.5, 1.0, 0.2
 REPLAYING = ("joint", "finetune+er", "tic", "zero-shot")
 # What the default composes: where a chunk needs one part alone, that part is the same strategy by another name.
 PARTS = ("domain-adapters", "language-tables", "new-words")
-NOT_RUN, FEW = "not run", "too few seeds"
 
 
 def bars(found: Mapping[str, Findings]) -> str:
@@ -44,12 +44,15 @@ def _recalls(found: Mapping[str, Findings]) -> list[str]:
             lines.append(_line(NOT_RUN, what, ""))
             continue
         # Surely lower would break the promise; where the interval spans zero it is said so.
-        verdict = (
-            "holds" if gained.low >= 0 else "does not hold" if gained.high < 0 else "not distinguishable"
-        )
+        verdict = "holds" if gained.low >= 0 else "does not hold" if gained.high < 0 else ZERO
+        verdict = verdict if _is_enough(gained) else FEW
         said = f"{gained.mean:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}], {_seeds(len(gained.seeds))}"
         lines.append(_line(verdict, what, said))
     return lines
+
+
+def _is_enough(gained: Difference) -> bool:
+    return len(gained.seeds) >= FEWEST_SEEDS
 
 
 def _forgetting(found: Mapping[str, Findings]) -> str:
@@ -102,7 +105,7 @@ def _domains(found: Mapping[str, Findings]) -> list[str]:
             verdict = "holds" if figures[DEFAULT] > figures[rival] else "does not hold"
             if gained is not None:
                 said += f", {gained.mean:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}], {_seeds(len(gained.seeds))}"
-                verdict = verdict if gained.is_clear else "not distinguishable"
+                verdict = (verdict if gained.is_clear else ZERO) if _is_enough(gained) else FEW
             if absent and verdict == "holds":
                 verdict, said = NOT_RUN, f"so far {said}; {len(absent)} of the rivals have no cell"
             lines.append(_line(verdict, what, said))

@@ -17,7 +17,7 @@ from evergreen_bars import bars
 from orderings_claims import CONTRADICTS, Claim, Judged, Side, judge, read_claims, tally
 from protocols import CELLS, CLAIMS, SEQUENCES
 
-from app.bench.comparison import ZERO
+from app.bench.comparison import FEWEST_SEEDS, ZERO
 from app.bench.figures import Spread
 from app.bench.findings import Findings
 from app.bench.report import findings_in
@@ -193,7 +193,8 @@ def _orderings(judged: Sequence[Judged]) -> str:
         "small, said before any run; *not promised*: an ordering of a paper that nothing was said of. *a less b*:\n"
         "points, paired per query and per seed, 95 % interval over seeds and things; the probe's and drift's over\n"
         "seeds alone (Student). *Holds*: the interval is on the claimed side of zero; *contradicts*: on the other;\n"
-        f"*{ZERO}*: it spans zero. Intervals are one by one, not jointly.\n\n{table}\n"
+        f"*{ZERO}*: it spans zero; below {FEWEST_SEEDS} seeds nothing is said. Intervals are one by one, not\n"
+        f"jointly.\n\n{table}\n"
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.bench.comparison import (
+    FEWEST_SEEDS,
     FIGURES,
     ZERO,
     Difference,
@@ -21,8 +22,8 @@ from app.bench.figures import Spread
 from app.bench.findings import Findings
 from app.bench.sequence import Compared
 
-HOLDS, CONTRADICTS, NOT_RUN = "holds", "contradicts", "not run"
-VERDICTS = (HOLDS, ZERO, CONTRADICTS, NOT_RUN)
+HOLDS, CONTRADICTS, FEW, NOT_RUN = "holds", "contradicts", "too few seeds", "not run"
+VERDICTS = (HOLDS, ZERO, CONTRADICTS, FEW, NOT_RUN)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ def _cells(side: Side, found: Mapping[str, Findings]) -> Sequence[Any]:
 
 
 def _verdict(claim: Claim, ours: Difference) -> str:
+    if len(ours.seeds) < FEWEST_SEEDS:
+        return FEW
     if not ours.is_clear:
         return ZERO
     return HOLDS if (ours.low > 0) == (claim.relation == "above") else CONTRADICTS

@@ -100,7 +100,7 @@ def test_claims_hold_or_contradict_or_cannot_be_told_or_were_not_run(tmp_path: P
         "holds", "contradicts", "not distinguishable", "not run", "not run"
     ]  # fmt: skip
     assert judged[0].ours.mean == pytest.approx(80)
-    assert claims.tally(judged) == "1 holds, 1 not distinguishable, 1 contradicts, 2 not run"
+    assert claims.tally(judged) == "1 holds, 1 not distinguishable, 1 contradicts, 0 too few seeds, 2 not run"
     text = orderings.page(found, judged)
     assert "| Joint training is better. | 57 < 80 | high |" in text
     assert "+80.0 [" in text
@@ -110,6 +110,16 @@ def test_claims_hold_or_contradict_or_cannot_be_told_or_were_not_run(tmp_path: P
     assert surprises.startswith("- Joint training is better. trained, told: forgetting")
     assert "### domains\n\nNot run yet." in text
     assert "#### Trained: memory" in text
+
+
+def test_two_seeds_decide_no_claim(tmp_path: Path, module: Any) -> None:
+    _made_up(tmp_path)
+    claims, orderings = module("orderings_claims"), module("orderings")
+    cell_path(tmp_path / "cells", "growing", "finetune", 1).unlink()
+    found = orderings.all_findings(tmp_path / "cells", tmp_path)
+    judged = claims.judge(claims.read_claims(tmp_path / "claims.toml")[0], found)
+    assert judged.verdict == "too few seeds"
+    assert judged.ours.seeds == (0, 2)
 
 
 def test_cells_of_another_sequence_than_it_is_now_count_as_not_run(tmp_path: Path, module: Any) -> None:
@@ -191,4 +201,6 @@ def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(mo
     assert broken.count("**does not hold**") == 4
     seeds = 1
     assert "- too few seeds: 36 languages, not told: forgets at most 0.5 points" in found(0.2, 10, 0.0)
+    assert "- too few seeds: 36 languages, trained names, not told: R@1" in found(0.2, 10, 0.0)
+    assert "- too few seeds: domains, trained names, own gallery" in found(0.2, 10, 0.0)
     assert "- **does not hold**: 36 languages, not told: forgets" in found(2.0, 10, 0.0)
