@@ -138,7 +138,7 @@ def _absent(found: Mapping[str, Findings]) -> list[str]:
     """Returns the rivals of the domains without a finished cell: who is best of all is not known before they ran."""
     if DOMAINS not in found:
         return []
-    said = {one.rpartition(" (")[0] for one in found[DOMAINS].left_out}
+    said = {one.rpartition(" (")[0] for one in (*found[DOMAINS].left_out, *found[DOMAINS].not_run)}
     return sorted(
         label
         for label in said - found[DOMAINS].figures.keys()

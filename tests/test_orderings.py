@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,16 +176,19 @@ def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(mo
             for seed in range(seeds)
         ]
 
+    def domains(angle: float) -> list[Any]:
+        return [
+            *ran("domains", "evergreen", 20, [0, 50], drift={"ram_pictures": angle}),
+            *ran("domains", "domain-adapters", 20, [0, 50]),
+            *ran("domains", "ewc", 4, [0, 10]),
+            *ran("domains", "finetune+er", 36, [0, 90]),
+        ]
+
     def found(lost: float, joint: int, angle: float) -> str:
         cells = {
             "languages-36": ran("languages-36", "evergreen", 30, [0, 75, 75 - lost], cpu_seconds=2.0),
             "languages-36-together": ran("languages-36-together", "cll-clip+joint", joint, [0, 70]),
-            "domains": [
-                *ran("domains", "evergreen", 20, [0, 50], drift={"ram_pictures": angle}),
-                *ran("domains", "domain-adapters", 20, [0, 50]),
-                *ran("domains", "ewc", 4, [0, 10]),
-                *ran("domains", "finetune+er", 36, [0, 90]),
-            ],
+            "domains": domains(angle),
         }
         return str(bars.bars({name: findings.findings_of(name, own) for name, own in cells.items()}))
 
@@ -199,6 +203,11 @@ def test_what_the_default_was_promised_to_do_holds_or_does_not_or_was_not_run(mo
     assert "- holds: domains: no vector of a picture of another domain moves" in kept
     assert "does not hold" not in kept
     assert broken.count("**does not hold**") == 4
+    still_to_run = replace(
+        one := findings.findings_of("domains", domains(0.0)), not_run=("lwf (seeds 0, 1, 2)",)
+    )
+    assert "- holds: domains, trained names" in bars.bars({"domains": one})
+    assert "1 of the rivals have no cell" in bars.bars({"domains": still_to_run})
     seeds = 1
     assert "- too few seeds: 36 languages, not told: forgets at most 0.5 points" in found(0.2, 10, 0.0)
     assert "- too few seeds: 36 languages, trained names, not told: R@1" in found(0.2, 10, 0.0)
