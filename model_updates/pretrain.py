@@ -29,6 +29,7 @@ from torch import nn
 from torch.nn import functional
 
 from ingest.samples import scenes
+from model_updates.byte_pairs import learn_merges
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
 from model_updates.opening import EMBEDDED, build_model, embedded_folder, open_embedded, wrap
@@ -43,7 +44,7 @@ from model_updates.pretrain_data import (
 )
 from model_updates.pretrain_report import report
 from model_updates.towers import causal_text_features
-from model_updates.vocabulary import Vocabulary, learn_merges
+from model_updates.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -9,96 +9,26 @@ reassigned.
 The shared segmentation may also be a foreign one (`model_updates.segmenters`): that of a text tower whose tokenizer
 is not ours to grow. Its rows then stay as they are and come first, and languages get tables of their own behind
 them: the table is ours, the body is theirs.
-
-The pre-tokeniser is CLIP's (lower case, contractions, runs of letters, single digits, runs of the rest), with
-one change: combining marks count as letters, else every Hindi vowel sign would end a word. Texts without such
-marks get exactly the ids of open_clip's tokenizer (tested). Merging itself is done by the `tokenizers`
-library.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Encoding, Tokenizer
 
+from model_updates.byte_pairs import Merge, byte_symbols, segmenter_of, spelled, used_tokens
 from model_updates.errors import ForeignTokenizer
 from model_updates.segmenters import Segmenter, open_segmenter
 
 SHARED = ""
-END_OF_WORD = "</w>"
-WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}\p{M}]+|\p{N}|[^\s\p{L}\p{M}\p{N}]+"
-
-Merge = tuple[str, str]
-
-
-def byte_symbols() -> list[str]:
-    """Returns the 512 symbols that every table starts with: each byte inside and at the end of a word.
-
-    The order is that of CLIP's vocabulary (printable Latin-1 first), so that its ids come out the same.
-    """
-    printable = [
-        *range(ord("!"), ord("~") + 1),
-        *range(ord("¡"), ord("¬") + 1),
-        *range(ord("®"), ord("ÿ") + 1),
-    ]
-    shifted = [chr(256 + n) for n in range(256 - len(printable))]
-    symbols = [chr(byte) for byte in printable] + shifted
-    return symbols + [symbol + END_OF_WORD for symbol in symbols]
-
-
-def _pipeline(model: models.BPE) -> Tokenizer:
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.NFC(),
-            normalizers.Replace(Regex(r"\s+"), " "),
-            normalizers.Strip(),
-            normalizers.Lowercase(),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(WORDS), behavior="removed", invert=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    return tokenizer
-
-
-def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int = 2) -> tuple[Merge, ...]:
-    """Trains a byte-level BPE on texts; the same texts give the same merges, in whatever order they come.
-
-    Args:
-        texts: captions of one language.
-        size: vocabulary entries wanted, the 512 byte symbols included (CLL-CLIP takes 10,000).
-        min_frequency: a pair seen less often is not merged.
-
-    Returns:
-        The merges in the order they were learned; fewer than asked when the texts are few.
-    """
-    tokenizer = _pipeline(models.BPE(end_of_word_suffix=END_OF_WORD))
-    trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        min_frequency=min_frequency,
-        show_progress=False,
-        # Ties between equally frequent pairs go by token number, and symbols that end a word are numbered in
-        # the order of a hash table unless they are named here: every run would learn other merges.
-        special_tokens=[symbol for symbol in byte_symbols() if symbol.endswith(END_OF_WORD)],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        end_of_word_suffix=END_OF_WORD,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    merges = json.loads(tokenizer.to_str())["model"]["merges"]
-    return tuple((first, second) for first, second in merges)
 
 
 @dataclass(frozen=True)
@@ -249,7 +179,7 @@ class Vocabulary:
         tokenizer, rows = self._tokenizers[name]
         found: dict[str, tuple[int, ...]] = {}
         for item in tokenizer.encode_batch(list(texts), add_special_tokens=False):
-            for word, pieces in _spelled(item):
+            for word, pieces in spelled(item):
                 own = self.tables[name].words.get(word)
                 found[word] = tuple(rows[pieces].tolist()) if own is None else (own,)
         return found
@@ -320,7 +250,7 @@ class Vocabulary:
         known = set(old.merges)
         table_merges = (*old.merges, *(merge for merge in merges if merge not in known))
         tokens = list(dict.fromkeys([*byte_symbols(), *(a + b for a, b in table_merges)]))
-        used = _used_tokens(table_merges, tokens, texts)
+        used = used_tokens(table_merges, tokens, texts)
         own = {token for token, row in old.rows.items() if shared.get(token) != row}
         rows, start_from = dict(old.rows), list[int]()
         for token in tokens:
@@ -393,33 +323,15 @@ class Vocabulary:
     def _tokenizer(table: TokenTable) -> tuple[Tokenizer, NDArray[np.int64]]:
         tokens = table.tokens()
         rows = np.asarray([table.rows[token] for token in tokens], dtype=np.int64)
-        return _segmenter(table.merges, tokens), rows
-
-
-def _segmenter(merges: Sequence[Merge], tokens: Sequence[str]) -> Tokenizer:
-    local = {token: position for position, token in enumerate(tokens)}
-    return _pipeline(models.BPE(vocab=local, merges=list(merges), end_of_word_suffix=END_OF_WORD))
-
-
-def _spelled(item: Encoding) -> Iterator[tuple[str, list[int]]]:
-    """Yields each word of an encoded text and the ids of its pieces: byte-level pieces spell their word exactly."""
-    tokens, ids, words = item.tokens, item.ids, item.word_ids
-    for _, positions in groupby(range(len(ids)), key=words.__getitem__):
-        places = list(positions)
-        yield "".join(tokens[n] for n in places), [ids[n] for n in places]
+        return segmenter_of(table.merges, tokens), rows
 
 
 def _with_words(item: Encoding, rows: NDArray[np.int64], whole: Mapping[str, int]) -> list[int]:
     """Returns the rows of an encoded text, one for each word that has a row of its own."""
     found: list[int] = []
-    for word, pieces in _spelled(item):
+    for word, pieces in spelled(item):
         found += [whole[word]] if word in whole else rows[pieces].tolist()
     return found
-
-
-def _used_tokens(merges: Sequence[Merge], tokens: Sequence[str], texts: Sequence[str]) -> set[str]:
-    encoded = _segmenter(merges, tokens).encode_batch_fast(list(texts), add_special_tokens=False)
-    return {tokens[position] for position in {position for item in encoded for position in item.ids}}
 
 
 def resegmented_share(before: Vocabulary, after: Vocabulary, texts: Sequence[str], language: str) -> float:

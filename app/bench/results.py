@@ -69,7 +69,7 @@ class Cell:
         sequence: its name.
         strategy: label of the strategy, options included.
         seed: of the run.
-        steps: what each cost; see `app.bench.cell.StepRecord`.
+        steps: what each cost; see `app.bench.teaching.StepRecord`.
         slices: how each fared.
         peak_bytes: most memory held.
         digest: of the sequence and the options that it is of.

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from ingest.pair import BASE_LANGUAGE
+from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.losses import element_mse, multi_positive_info_nce
@@ -35,7 +36,7 @@ from model_updates.strategy import (
     check_run,
 )
 from model_updates.towers import is_small, resize_token_table, token_table, why_fixed
-from model_updates.vocabulary import Growth, Merge, Vocabulary, learn_merges
+from model_updates.vocabulary import Growth, Vocabulary
 
 PAPER_CROSS_MODAL = 0.01
 EPOCHS = 15

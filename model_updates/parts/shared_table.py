@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from ingest.pair import BASE_LANGUAGE
+from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.errors import BadStrategyOption
 from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions
 from model_updates.strategy import UpdateContext
-from model_updates.vocabulary import SHARED, Growth, Merge, Vocabulary, learn_merges, resegmented_share
+from model_updates.vocabulary import SHARED, Growth, Vocabulary, resegmented_share
 
 SEGMENTED = 500  # known captions of a language that are looked at
 

@@ -18,12 +18,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from model_updates.byte_pairs import Merge
 from model_updates.errors import BadStrategyOption
 from model_updates.pairs import TrainingPair
 from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
 from model_updates.parts.token_table import occurring_rows, table_statistics, teir_scale
 from model_updates.strategy import Epochs, Replay, State, UpdateContext
-from model_updates.vocabulary import Growth, Merge, Vocabulary
+from model_updates.vocabulary import Growth, Vocabulary
 
 COUNTS = "counts"
 HOST = "host."

@@ -21,13 +21,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from model_updates.byte_pairs import Merge
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
 from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions
 from model_updates.prospect import Prospect
 from model_updates.strategy import UpdateContext
-from model_updates.vocabulary import Growth, Merge, Vocabulary
+from model_updates.vocabulary import Growth, Vocabulary
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,14 @@ from collections.abc import Sequence
 import torch
 
 from ingest.pair import BASE_LANGUAGE
+from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.encoder import Encoder
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair
 from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
 from model_updates.strategy import Replay, UpdateContext
 from model_updates.towers import replace_token_table, token_table
-from model_updates.vocabulary import SHARED, Merge, learn_merges
+from model_updates.vocabulary import SHARED
 
 
 class TableJoint(SharedTableTeaching):

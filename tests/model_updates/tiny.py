@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 from model_updates.batches import gather
+from model_updates.byte_pairs import learn_merges
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, NoCache
 from model_updates.opening import foreign_tokenizer
@@ -23,7 +24,7 @@ from model_updates.preprocessing import Preprocessing
 from model_updates.strategies import STRATEGIES
 from model_updates.strategy import Strategy, UpdateContext, no_reference
 from model_updates.trainer import TrainingReport, run_update
-from model_updates.vocabulary import Vocabulary, learn_merges
+from model_updates.vocabulary import Vocabulary
 
 COLOURS = {"red": (220, 40, 40), "green": (30, 160, 60), "blue": (40, 70, 220), "black": (20, 20, 20)}
 SHAPES = ("circle", "square", "bar", "dot")

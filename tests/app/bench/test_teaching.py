@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.bench.cell import VALIDATED_PAIRS, Line, _validation
 from app.bench.sequence import trains_on_all
+from app.bench.teaching import VALIDATED_PAIRS, Line, validation_pairs
 from model_updates.pairs import TrainingPair
 from model_updates.references import REFERENCES
 from model_updates.strategies import STRATEGIES, strategy_named
@@ -33,9 +33,9 @@ def test_only_the_upper_bounds_train_on_all_chunks_so_far() -> None:
 def test_what_trains_on_all_chunks_chooses_its_epoch_by_all_of_them(name: str, is_on_all: bool) -> None:
     strategy = strategy_named(name)()
     old, new = _pairs(0, 30), _pairs(20, 30)  # ten are in both
-    chosen = _validation(strategy, _line(old, new))
+    chosen = validation_pairs(strategy, _line(old, new))
     assert set(chosen) == (set(old) | set(new) if is_on_all else set(new))
     assert len(chosen) == len(set(chosen))
-    many = _validation(strategy, _line(_pairs(0, 900), new))
+    many = validation_pairs(strategy, _line(_pairs(0, 900), new))
     assert len(many) == (VALIDATED_PAIRS if is_on_all else len(new))
     assert len({int(pair.image_id, 16) // 300 for pair in many} & {0, 1, 2}) == (3 if is_on_all else 1)
