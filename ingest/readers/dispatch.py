@@ -6,11 +6,12 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.archive import TarArchive, ZipArchive, is_tar_file
 from ingest.readers.arrow_file import ArrowTables, saved_dataset
 from ingest.readers.container import TABLE_SUFFIXES, Container, shown
 from ingest.readers.folder import Folder
 from ingest.readers.table_file import TableFile
+from ingest.readers.tar_archive import TarArchive, is_tar_file
+from ingest.readers.zip_archive import ZipArchive
 
 _EXPECTED = "Not a folder, zip, tar, csv, tsv, JSONL, Parquet or Arrow file"
 _ARROW = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow's file and stream formats

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.archive import TarArchive, is_tar_file
 from ingest.readers.arrow_file import ArrowFile, ArrowTables
 from ingest.readers.container import (
     ARCHIVE_SUFFIXES,
@@ -28,6 +27,7 @@ from ingest.readers.container import (
     suffix_of,
 )
 from ingest.readers.table_file import read_file
+from ingest.readers.tar_archive import TarArchive, is_tar_file
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,172 @@
+"""tar archives, plain or gzip: streamed member by member, never extracted (see `ingest.readers.members`)."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+import tarfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from ingest.limits import Limits
+from ingest.readers.container import SPECIAL_FILE, Listing, NameIndex, Problem, label_of
+from ingest.readers.members import MEGABYTE, Sorter, bomb, damaged, too_much
+from ingest.readers.table_file import too_large
+
+_TAR_DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, struct.error, ValueError)
+
+
+class _Counted(io.RawIOBase):
+    """Counts what comes out of a (compressed) tar, keeps the last block, and stops at the budget."""
+
+    def __init__(self, plain: IO[bytes], packed: IO[bytes] | None, limits: Limits) -> None:
+        self._plain = plain
+        self._packed = packed
+        self._limits = limits
+        self.total = 0
+        self.tail = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._plain.read(size)
+        self.total += len(data)
+        self.tail = (self.tail + data)[-512:]
+        if self._packed is not None:
+            packed = self._packed.tell()
+            if self.total > 8 * MEGABYTE and self.total > self._limits.ratio * max(1, packed):
+                raise bomb(self._limits)
+        # Headers and padding come on top of the members' own bytes.
+        if self.total > self._limits.unpacked_bytes + self._limits.items * 2048:
+            raise too_much(self._limits)
+        return data
+
+
+class TarArchive:
+    """A tar file, plain or gzip, read from front to back in two passes."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.name = path.name
+        self._path = path
+        self._limits = limits
+        self._index = NameIndex(())
+
+    def scan(self) -> Listing:
+        """First pass: lists the pictures and reads the texts."""
+        sorter = Sorter(self._limits)
+        early = self._walk(sorter)
+        if early:
+            sorter.listing.notes.append(early)
+        listing, self._index = sorter.finish()
+        return listing
+
+    def locate(self, name: str) -> str | None:
+        """Finds a member by its relative name."""
+        return self._index.find(name)
+
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+        """Second pass: yields the bytes of the wanted members in archive order."""
+        with self._opened() as (archive, _):
+            for member in _members(archive):
+                name, _ = label_of(member.name)
+                if not _is_plain(member) or name not in wanted:
+                    continue
+                if member.size > self._limits.image_bytes:
+                    yield name, too_large(name, member.size, self._limits)
+                    continue
+                data = _tar_bytes(archive, member)
+                if data is None:
+                    sentence = "The archive ends in the middle of this file."
+                    yield name, Problem(name, "member_damaged", sentence)
+                    return
+                yield name, data
+
+    def _walk(self, sorter: Sorter) -> str | None:
+        found = 0
+        with self._opened() as (archive, counted):
+            for member in _members(archive):
+                if member.isdir():
+                    continue
+                sorter.count(member.size if _is_plain(member) else 0)
+                found += 1
+                name = sorter.label(member.name)
+                if not _is_plain(member):
+                    sorter.problem(name, "special_file", SPECIAL_FILE)
+                elif sorter.wants_text(name, member.size):
+                    data = _tar_bytes(archive, member)
+                    if data is None:
+                        break
+                    sorter.text(name, data)
+            complete = counted.tail == bytes(512)
+        if not found:
+            raise damaged("tar")
+        return (
+            None
+            if complete
+            else f"the archive ended early: {found} members were found before its end; upload it again"
+        )
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[tarfile.TarFile, _Counted]]:
+        with self._path.open("rb") as packed:
+            is_gzip = packed.read(2) == b"\x1f\x8b"
+            packed.seek(0)
+            plain = cast(IO[bytes], gzip.GzipFile(fileobj=packed)) if is_gzip else packed
+            counted = _Counted(plain, packed if is_gzip else None, self._limits)
+            try:
+                archive = tarfile.open(  # noqa: SIM115 - entered below, once opening has succeeded
+                    fileobj=counted, mode="r|", errors="replace"
+                )
+            except _TAR_DAMAGE:
+                raise damaged("tar") from None
+            with archive:
+                yield archive, counted
+
+
+def is_tar_file(path: Path) -> bool:
+    """Returns whether a file begins as a tar does, plain or gzip, whatever it is called."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    if head.startswith(b"\x1f\x8b"):
+        try:
+            with gzip.open(path) as unpacked:
+                head = unpacked.read(512)
+        except (OSError, EOFError, zlib.error):
+            return False
+    if len(head) < 512:
+        return False
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError):
+        return False
+    return True
+
+
+def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yields members until the end, or until the archive breaks off."""
+    while True:
+        try:
+            member = archive.next()
+        except _TAR_DAMAGE:
+            return
+        if member is None:
+            return
+        yield member
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    return member.isreg() and not member.issparse()
+
+
+def _tar_bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    try:
+        file = archive.extractfile(member)
+        data = b"" if file is None else file.read()
+    except _TAR_DAMAGE:
+        return None
+    return data if len(data) == member.size else None
