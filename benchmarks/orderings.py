@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evergreen_bars import bars
 from orderings_claims import CONTRADICTS, Claim, Judged, Side, judge, read_claims, tally
-from protocols import CELLS, CLAIMS, SEQUENCES
+from protocols import CELLS, CLAIMS, SEQUENCES, planned
 
 from app.bench.comparison import FEWEST_SEEDS, ZERO
 from app.bench.figures import Spread
@@ -66,6 +66,7 @@ How it was run, where a protocol leaves it open:
 - Each strategy has the learning rate that served best where rates were tuned; a claim about a part of a strategy, or
   about averaging weights, is measured with the same rate on both sides. What serves best at the end may be what learns
   least: mod-x, lwf and ties are at a thirtieth and a tenth of their default rates, where they change little.
+- What a claim compares, and `evergreen`, has every seed of a sequence; other rows are context and have the first.
 - Whose picture is of which domain is told, as an upload tells it, also where a query's language is not.
 - What the encoder knew before the first step weighs nothing in ewc, oewc, si, mas, rwalk and afec: no update of theirs
   has measured it. lwf, mod-x, zscl and teir hold to it from the first step on.
@@ -90,14 +91,14 @@ def main() -> int:
     parser.add_argument("--claims", type=Path, default=CLAIMS)
     parser.add_argument("--sequences", type=Path, default=SEQUENCES)
     asked = parser.parse_args()
-    found = all_findings(asked.cells, asked.sequences)
+    found = all_findings(asked.cells, asked.sequences, asked.claims)
     judged = [judge(claim, found) for claim in read_claims(asked.claims)]
     asked.report.write_text(page(found, judged), encoding="utf-8")
     sys.stdout.write(f"{asked.report}: {tally(judged)}\n")
     return 0
 
 
-def all_findings(cells: Path, sequences: Path) -> dict[str, Findings]:
+def all_findings(cells: Path, sequences: Path, claims: Path = CLAIMS) -> dict[str, Findings]:
     """Returns what the cells of each protocol's sequences say; sequences without a file are left out."""
     found = {}
     for name in (name for names in PROTOCOLS.values() for name in names):
@@ -110,7 +111,7 @@ def all_findings(cells: Path, sequences: Path) -> dict[str, Findings]:
                 for seed in sequence.seeds
             ]
             command = f"python benchmarks/protocols.py --only {name}"
-            found[name] = findings_in(sequence, paths, command)
+            found[name] = findings_in(sequence, paths, command, planned(sequence, claims))
     return found
 
 

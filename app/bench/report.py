@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from app.bench.figures import MAIN
 from app.bench.findings import Findings, command_of, findings_of
 from app.bench.page import page_of
 from app.bench.results import read_cell
-from app.bench.sequence import BenchSequence, step_name
+from app.bench.sequence import BenchSequence, Compared, step_name
 from app.bench.tables import MEGABYTE, change, figure, markdown_of
 
 
@@ -49,20 +49,29 @@ def write_report(folder: Path, sequence: BenchSequence, paths: Sequence[Path]) -
     return Written(page, document, terminal_table(findings))
 
 
-def findings_in(sequence: BenchSequence, paths: Sequence[Path], command: str = "") -> Findings:
+def findings_in(
+    sequence: BenchSequence,
+    paths: Sequence[Path],
+    command: str = "",
+    planned: Collection[tuple[Compared, int]] | None = None,
+) -> Findings:
     """Returns what the cells that are there say of a sequence as it is now.
 
     Args:
         sequence: that was run.
         paths: of its cells.
         command: that runs it; the usual one when empty.
+        planned: which strategy with which seed counts as not run where it is missing; every one with every seed when
+            None.
     """
+    if planned is None:
+        planned = [(one, seed) for one in sequence.strategies for seed in sequence.seeds]
     wanted = {one.label: sequence.digest(one) for one in sequence.strategies}
     found = [cell for path in paths if (cell := read_cell(path)) is not None]
     cells = [cell for cell in found if cell.digest == wanted.get(cell.strategy)]
     there = {(cell.strategy, cell.seed) for cell in cells}
     others = [(cell.strategy, cell.seed) for cell in found if (cell.strategy, cell.seed) not in there]
-    missing = [(label, seed) for label in wanted for seed in sequence.seeds if (label, seed) not in there]
+    missing = [(one.label, seed) for one, seed in planned if (one.label, seed) not in there]
     return findings_of(
         sequence.name,
         cells,
