@@ -139,6 +139,7 @@ class Schedule:
 
     Attributes:
         optimizer: "adamw", "sgd" (momentum is the first of `betas`) or "lamb" (timm's).
+        tolerance: the latest epoch is kept that scores within so many standard errors of the best.
     """
 
     epochs: int = 10
@@ -151,6 +152,7 @@ class Schedule:
     decay: str = "constant"
     clip_norm: float = 1.0
     optimizer: str = "adamw"
+    tolerance: float = 1.0
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)

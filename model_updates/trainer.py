@@ -197,7 +197,8 @@ class _Loop:
         if new is not None:
             score = new if known is None else together(new, known)
             done.best = better(done.best, score)
-            if not (near(score, done.best) if known is None else score.mean >= done.best.mean):
+            tolerance = self.schedule.tolerance
+            if not (near(score, done.best, tolerance) if known is None else score.mean >= done.best.mean):
                 return
         done.kept_epoch = epoch + 1
         self.kept = checkpoint.Kept(

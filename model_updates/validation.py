@@ -3,7 +3,8 @@
 A chunk of 500 pictures leaves some thirty for validation, and the best of so few epochs is mostly luck; one that luck
 chose early has learned less (docs/log.md has the figures). So of all epochs within one standard error of the best the
 latest is kept, in the manner of the one-standard-error rule (Breiman et al., *Classification and Regression Trees*,
-1984, 3.4.3), with the longer training in the place of the simpler model.
+1984, 3.4.3), with the longer training in the place of the simpler model. A strategy may ask for more than one
+(`Schedule.tolerance`).
 
 Where what is known can move, a sample of it is looked up beside the chunk's pairs, all among all their pictures; the
 score is the mean of the two, and the best epoch is kept. (The latest of several good ones forgets most; the one that
@@ -41,9 +42,9 @@ def better(best: Score | None, score: Score) -> Score:
     return score if best is None or score.mean > best.mean else best
 
 
-def near(score: Score, best: Score) -> bool:
-    """Says whether a score is within one standard error of the best."""
-    return score.mean >= best.mean - best.error
+def near(score: Score, best: Score, tolerance: float = 1.0) -> bool:
+    """Says whether a score is within so many standard errors of the best."""
+    return score.mean >= best.mean - tolerance * best.error
 
 
 def together(new: Score, known: Score) -> Score:

@@ -1,16 +1,14 @@
-"""The losses that teach a domain's adapter: learn the new pictures, be seen beside the old ones, displace none.
+"""The losses that teach a domain's adapter: learn the new pictures, and be seen beside the old ones.
 
-Features of texts and of old pictures are frozen, so that a gradient reaches the new pictures alone. All three terms are
-cross-entropies over cosines times the model's own scale s:
+Features of texts and of old pictures are frozen, so that a gradient reaches the new pictures alone. Both terms are
+cross-entropies over cosines times an inverse temperature s:
 
 *contrast*: each new picture finds its text among all texts of the chunk, and each text its picture in the batch.
 *visibility*: each new text finds its picture among the batch's pictures *and* old pictures with other captions. Without
 it a new domain is ordered within itself and stays invisible in a gallery of all.
-*displacement*: each old text that finds its picture prefers it to every new one, so that the new pictures step out of
-the way of queries that are not theirs.
 
-Where no picture has two texts and no text two pictures, *contrast* is CLIP's loss with more negatives. The other two
-are ours; `docs/log.md` has what each is worth.
+Where no picture has two texts and no text two pictures, *contrast* is CLIP's loss with more negatives. *Visibility* is
+ours; `docs/log.md` has what it is worth. What new pictures may not displace: `parts.domain_displacement`.
 """
 
 from __future__ import annotations
@@ -20,13 +18,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import normalize
 
 from model_updates.losses import soft_cross_entropy
 from model_updates.pairs import PairSet, TrainingPair
 
 MOST_TEXTS = 4096  # texts of the chunk that a picture is contrasted with
-FOUND = 10  # a caption finds its picture when it is among so many
 
 
 @dataclass(frozen=True)
@@ -121,45 +118,6 @@ def visibility(pictures: Tensor, batch: Known, old: Known, scale: Tensor | float
     logits = torch.cat([new, others.masked_fill(same, -torch.inf)], dim=1)
     right = torch.cat([belongs(batch, batch), torch.zeros_like(same)], dim=1)
     return soft_cross_entropy(logits, right)
-
-
-def displacement(
-    pictures: Tensor, batch: Known, old: Known, scale: Tensor | float, weights: Tensor | None = None
-) -> Tensor:
-    """Returns old text → its own old picture against the batch's new pictures that have other captions.
-
-    A new picture with the same caption is as right as the old one: it displaces nothing.
-
-    Args:
-        pictures: (b, dim) unit features of the batch's pictures, with gradients.
-        batch: the batch's pairs.
-        old: the pairs that nothing new may displace.
-        scale: the inverse temperature.
-        weights: (n,) how much each old pair counts; they add up to 1. None: all the same.
-    """
-    own = (old.texts * old.pictures).sum(dim=1, keepdim=True)
-    same = old.caption[:, None] == batch.caption[None, :]
-    new = (old.texts @ pictures.T).masked_fill(same, -torch.inf)
-    logits = scale * torch.cat([own, new], dim=1)
-    own_first = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
-    if weights is None:
-        return cross_entropy(logits, own_first)
-    return (weights * cross_entropy(logits, own_first, reduction="none")).sum()
-
-
-def still_found(old: Known) -> Tensor:
-    """Returns the rows (f,) whose caption has its own picture among the ten nearest of the old pictures.
-
-    Only what people find can be displaced. To keep the order of a domain that nobody finds yet, new pictures would
-    have to avoid words that are theirs as well: on photographs beside untaught drawn objects that cost 5 points.
-    """
-    _, number = old.picture.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    places = torch.arange(len(old), device=number.device)
-    first = torch.zeros(int(number.max()) + 1 if len(old) else 0, dtype=torch.int64, device=number.device)
-    first[number.flip(0)] = places.flip(0)
-    own = (old.texts * old.pictures).sum(dim=1, keepdim=True)
-    nearer = (old.texts @ old.pictures[first].T > own) & (old.picture[:, None] != old.picture[first][None, :])
-    return (nearer.sum(dim=1) < FOUND).nonzero()[:, 0]
 
 
 def belongs(rows: Known, columns: Known) -> Tensor:

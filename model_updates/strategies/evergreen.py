@@ -221,9 +221,13 @@ class Evergreen(Strategy):
         )
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns the first part's schedule, with the epochs of the longest."""
-        first = self._schedules[0]
-        return replace(first, epochs=max(schedule.epochs for schedule in self._schedules))
+        """Returns the first part's schedule, with the epochs and the tolerance of the part that asks for most."""
+        first, all_of_them = self._schedules[0], self._schedules
+        return replace(
+            first,
+            epochs=max(schedule.epochs for schedule in all_of_them),
+            tolerance=max(schedule.tolerance for schedule in all_of_them),
+        )
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the terms of each part on its own rows of the batch; a part without two of them waits."""

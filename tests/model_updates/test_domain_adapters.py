@@ -96,6 +96,20 @@ def test_displacement_keeps_new_pictures_from_old_texts() -> None:
     assert likeness[20.0] < likeness[0.0]
 
 
+def test_a_small_batch_speaks_for_all_pictures_of_the_chunk() -> None:
+    # At a rate that moves nothing, half the batch displaces as much: it stands for twice as many pictures.
+    whole, half = (
+        evolve(
+            tiny_encoder(),
+            make_strategy("domain-adapters", epochs=1, batch_size=size, learning_rate=1e-12),
+            new_pairs(),
+            known=known_pairs(),
+        ).history[-1]["displacement"]
+        for size in (8, 4)
+    )
+    assert half == pytest.approx(whole, rel=0.03)
+
+
 def test_a_router_is_fitted_where_there_are_enough_pictures() -> None:
     encoder = tiny_encoder()
     pairs = [pair for pair in new_pairs() for _ in range(2)]

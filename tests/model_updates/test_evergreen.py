@@ -86,6 +86,27 @@ def test_what_is_foreseen_is_what_is_then_prepared_and_changes_nothing(
     )
 
 
+@pytest.mark.parametrize(
+    ("pairs", "tolerance"),
+    [(new_pairs("de"), 1.0), (new_pairs("en"), 2.0), (BOTH, 2.0)],
+    ids=["a language", "a domain", "both"],
+)
+def test_an_adapter_is_trained_to_the_end_unless_that_is_clearly_worse(
+    pairs: list[TrainingPair], tolerance: float
+) -> None:
+    encoder = tiny_encoder()
+    strategy = Evergreen()
+    known = toy_pairs("en")
+    context = replace(
+        context_for(encoder, pairs),
+        learned_domains=frozenset({DOMAIN}),
+        load_image=draw,
+        open_known=lambda: known,
+    )
+    strategy.before_update(context)
+    assert strategy.schedule(encoder).tolerance == tolerance
+
+
 def grown() -> Encoder:
     """An encoder with a language and a domain of its own."""
     encoder = tiny_encoder()

@@ -29,6 +29,11 @@ def test_the_latest_epoch_within_one_standard_error_of_the_best_is_kept(
     assert chosen == kept
 
 
+def test_a_strategy_may_ask_for_the_latest_within_more() -> None:
+    best = Score(20, 3)
+    assert [near(Score(mean, 1), best, 2.0) for mean in (17, 14, 13.9)] == [True, True, False]
+
+
 def test_the_error_counts_pictures_not_captions() -> None:
     hits, one_each = np.array([0.0, 100.0, 0.0, 100.0]), np.arange(4)
     assert _error(hits, one_each) == pytest.approx(50 / 2)  # the population's 50 over the root of 4
