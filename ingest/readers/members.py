@@ -7,6 +7,8 @@ counted as read.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.readers.container import (
@@ -24,6 +26,20 @@ from ingest.readers.container import (
 )
 
 MEGABYTE = 1024**2
+
+
+class Archive:
+    """An archive and its name; a scan fills in where its members are found."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.name = path.name
+        self._path = path
+        self._limits = limits
+        self._index = NameIndex(())
+
+    def locate(self, name: str) -> str | None:
+        """Finds a member by its relative name."""
+        return self._index.find(name)
 
 
 class Sorter:

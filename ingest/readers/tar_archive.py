@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Listing, NameIndex, Problem, label_of
-from ingest.readers.members import MEGABYTE, Sorter, bomb, damaged, too_much
+from ingest.readers.container import SPECIAL_FILE, Listing, Problem, label_of
+from ingest.readers.members import MEGABYTE, Archive, Sorter, bomb, damaged, too_much
 from ingest.readers.table_file import too_large
 
 _TAR_DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, struct.error, ValueError)
@@ -47,14 +47,8 @@ class _Counted(io.RawIOBase):
         return data
 
 
-class TarArchive:
+class TarArchive(Archive):
     """A tar file, plain or gzip, read from front to back in two passes."""
-
-    def __init__(self, path: Path, limits: Limits) -> None:
-        self.name = path.name
-        self._path = path
-        self._limits = limits
-        self._index = NameIndex(())
 
     def scan(self) -> Listing:
         """First pass: lists the pictures and reads the texts."""
@@ -64,10 +58,6 @@ class TarArchive:
             sorter.listing.notes.append(early)
         listing, self._index = sorter.finish()
         return listing
-
-    def locate(self, name: str) -> str | None:
-        """Finds a member by its relative name."""
-        return self._index.find(name)
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
         """Second pass: yields the bytes of the wanted members in archive order."""

@@ -13,21 +13,15 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Listing, NameIndex, Problem, label_of
-from ingest.readers.members import MEGABYTE, Sorter, bomb, damaged, too_many_items
+from ingest.readers.container import SPECIAL_FILE, Listing, Problem, label_of
+from ingest.readers.members import MEGABYTE, Archive, Sorter, bomb, damaged, too_many_items
 from ingest.readers.table_file import too_large
 
 _DIRECTORY_ENTRY_BYTES = 512  # more than a central directory entry with a sensible name needs
 
 
-class ZipArchive:
+class ZipArchive(Archive):
     """A zip file: stored and deflated members."""
-
-    def __init__(self, path: Path, limits: Limits) -> None:
-        self.name = path.name
-        self._path = path
-        self._limits = limits
-        self._index = NameIndex(())
 
     def scan(self) -> Listing:
         """Checks the directory for bombs, lists the pictures and reads the texts."""
@@ -53,10 +47,6 @@ class ZipArchive:
                         sorter.text(name, data)
         listing, self._index = sorter.finish()
         return listing
-
-    def locate(self, name: str) -> str | None:
-        """Finds a member by its relative name."""
-        return self._index.find(name)
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
         """Yields the bytes of the wanted members in the order they lie in the file."""
