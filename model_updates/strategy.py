@@ -134,12 +134,29 @@ OPTIMIZERS = ("adamw", "sgd", "lamb")
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """How far below the best validation score an epoch may be: the larger of the two.
+
+    Attributes:
+        errors: standard errors of the best score.
+        pictures: validation pictures' worth of it; where all of a few are found, their standard error is nothing.
+    """
+
+    errors: float = 1.0
+    pictures: float = 0.0
+
+    def __or__(self, other: Tolerance) -> Tolerance:
+        """Returns the larger of both, each in itself."""
+        return Tolerance(max(self.errors, other.errors), max(self.pictures, other.pictures))
+
+
+@dataclass(frozen=True)
 class Schedule:
     """How the trainer optimises: AdamW, SGD with momentum or LAMB; a linear warm-up, then constant or cosine.
 
     Attributes:
         optimizer: "adamw", "sgd" (momentum is the first of `betas`) or "lamb" (timm's).
-        tolerance: the latest epoch is kept that scores within so many standard errors of the best.
+        tolerance: the latest epoch is kept that scores no further than this below the best.
     """
 
     epochs: int = 10
@@ -152,7 +169,7 @@ class Schedule:
     decay: str = "constant"
     clip_norm: float = 1.0
     optimizer: str = "adamw"
-    tolerance: float = 1.0
+    tolerance: Tolerance = Tolerance()
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)

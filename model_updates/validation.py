@@ -3,7 +3,7 @@
 A chunk of 500 pictures leaves some thirty for validation, and the best of so few epochs is mostly luck; one that luck
 chose early has learned less (docs/log.md has the figures). So of all epochs within one standard error of the best the
 latest is kept, in the manner of the one-standard-error rule (Breiman et al., *Classification and Regression Trees*,
-1984, 3.4.3), with the longer training in the place of the simpler model. A strategy may ask for more than one
+1984, 3.4.3), with the longer training in the place of the simpler model. A strategy may tolerate more
 (`Schedule.tolerance`).
 
 Where what is known can move, a sample of it is looked up beside the chunk's pairs, all among all their pictures; the
@@ -24,17 +24,18 @@ from model_updates.evaluation import rank_slice
 from model_updates.features import LoadImage, Rows
 from model_updates.pairs import PairSet
 from model_updates.recalls import RECALL_DEPTHS
-from model_updates.strategy import Strategy
+from model_updates.strategy import Strategy, Tolerance
 
 VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time
 
 
 @dataclass(frozen=True)
 class Score:
-    """A validation score in percent, and its standard error, clustered by picture."""
+    """A validation score in percent, its standard error, clustered by picture, and what one picture is of it."""
 
     mean: float
     error: float
+    picture: float = 0.0
 
 
 def better(best: Score | None, score: Score) -> Score:
@@ -42,14 +43,15 @@ def better(best: Score | None, score: Score) -> Score:
     return score if best is None or score.mean > best.mean else best
 
 
-def near(score: Score, best: Score, tolerance: float = 1.0) -> bool:
-    """Says whether a score is within so many standard errors of the best."""
-    return score.mean >= best.mean - tolerance * best.error
+def near(score: Score, best: Score, tolerance: Tolerance) -> bool:
+    """Says whether a score is no further below the best than is tolerated."""
+    return score.mean >= best.mean - max(tolerance.errors * best.error, tolerance.pictures * best.picture)
 
 
 def together(new: Score, known: Score) -> Score:
     """Returns the mean of two scores of different pictures, with its standard error."""
-    return Score((new.mean + known.mean) / 2, math.hypot(new.error, known.error) / 2)
+    picture = max(new.picture, known.picture) / 2
+    return Score((new.mean + known.mean) / 2, math.hypot(new.error, known.error) / 2, picture)
 
 
 def validation_scores(
@@ -82,7 +84,7 @@ def validation_scores(
 
 
 def _score(hits: NDArray[np.float64], caption_image: NDArray[np.int64]) -> Score:
-    return Score(float(hits.mean()), _error(hits, caption_image))
+    return Score(float(hits.mean()), _error(hits, caption_image), 100.0 / len(np.unique(caption_image)))
 
 
 def _images(

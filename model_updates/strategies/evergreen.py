@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 import torch
 from torch import Tensor
@@ -222,11 +223,10 @@ class Evergreen(Strategy):
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the first part's schedule, with the epochs and the tolerance of the part that asks for most."""
-        first, all_of_them = self._schedules[0], self._schedules
         return replace(
-            first,
-            epochs=max(schedule.epochs for schedule in all_of_them),
-            tolerance=max(schedule.tolerance for schedule in all_of_them),
+            self._schedules[0],
+            epochs=max(schedule.epochs for schedule in self._schedules),
+            tolerance=reduce(or_, (schedule.tolerance for schedule in self._schedules)),
         )
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from model_updates.encoder import Encoder
 from model_updates.features import NoCache
 from model_updates.pairs import TrainingPair
 from model_updates.strategies.evergreen import Evergreen
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Tolerance, UpdateContext
 from model_updates.trainer import run_update
 from tests.model_updates.domains import KNOWN_IDS, NEW, NEW_IDS, evolve, known_pairs, new_pairs
 from tests.model_updates.tiny import (
@@ -88,11 +88,11 @@ def test_what_is_foreseen_is_what_is_then_prepared_and_changes_nothing(
 
 @pytest.mark.parametrize(
     ("pairs", "tolerance"),
-    [(new_pairs("de"), 1.0), (new_pairs("en"), 2.0), (BOTH, 2.0)],
+    [(new_pairs("de"), Tolerance()), (new_pairs("en"), Tolerance(2, 2)), (BOTH, Tolerance(2, 2))],
     ids=["a language", "a domain", "both"],
 )
 def test_an_adapter_is_trained_to_the_end_unless_that_is_clearly_worse(
-    pairs: list[TrainingPair], tolerance: float
+    pairs: list[TrainingPair], tolerance: Tolerance
 ) -> None:
     encoder = tiny_encoder()
     strategy = Evergreen()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from model_updates.strategy import Tolerance
 from model_updates.validation import Score, _error, better, near, validation_scores
 from tests.model_updates.tiny import context_for, data_for, draw, make_strategy, tiny_encoder, toy_pairs
 
@@ -24,14 +25,24 @@ def test_the_latest_epoch_within_one_standard_error_of_the_best_is_kept(
     for epoch, (mean, error) in enumerate(scores, start=1):
         score = Score(mean, error)
         best = better(best, score)
-        if near(score, best):
+        if near(score, best, Tolerance()):
             chosen = epoch
     assert chosen == kept
 
 
-def test_a_strategy_may_ask_for_the_latest_within_more() -> None:
-    best = Score(20, 3)
-    assert [near(Score(mean, 1), best, 2.0) for mean in (17, 14, 13.9)] == [True, True, False]
+@pytest.mark.parametrize(
+    ("best", "near_enough", "too_low"),
+    [
+        (Score(50, 3, picture=1), 44, 43.9),  # two errors are more than two pictures
+        (Score(100, 0, picture=5), 90, 89.9),  # all found: no error at all
+    ],
+)
+def test_a_strategy_may_tolerate_more(best: Score, near_enough: float, too_low: float) -> None:
+    more = Tolerance(errors=2, pictures=2)
+    assert near(Score(near_enough, 1), best, more)
+    assert not near(Score(too_low, 1), best, more)
+    assert not near(Score(near_enough, 1), best, Tolerance())
+    assert Tolerance(errors=2) | Tolerance(pictures=2) == more
 
 
 def test_the_error_counts_pictures_not_captions() -> None:
@@ -51,6 +62,7 @@ def test_new_and_known_pairs_are_looked_up_among_the_pictures_of_both() -> None:
     everything, _ = validation_scores(encoder, rows, None, strategy, draw)
     assert nothing is None
     assert alone is not None
+    assert alone.picture == pytest.approx(100 / 4)
     assert beside is not None
     assert sampled is not None
     assert everything is not None
