@@ -74,8 +74,10 @@ class Encoder:
         inserts: Sequence[Insert] = (),
         profiles: Mapping[str, LanguageProfile] | None = None,
     ) -> None:
-        self.model = model.eval()
-        self.inserts = [insert.eval() for insert in inserts]
+        # Nothing trains until a strategy says so: torch multiplies by a weight that trains in another way, which gives
+        # other last bits on some processors, and an encoder has to answer alike before and after an update.
+        self.model = model.eval().requires_grad_(False)
+        self.inserts = [insert.eval().requires_grad_(False) for insert in inserts]
         self.architecture = architecture
         self.preprocessing = preprocessing
         self.vocabulary = vocabulary

@@ -87,7 +87,7 @@ def train(encoder: Encoder, sources: list[Pictures], recipe: Recipe) -> None:
     """Trains both towers in place and leaves the moving average of the weights in the encoder."""
     torch.manual_seed(recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = encoder.to(device).model.train()
+    model = encoder.to(device).model.requires_grad_(True).train()
     average = {name: value.detach().clone() for name, value in model.state_dict().items()}
     groups = parameter_groups(model, recipe.weight_decay)
     optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), eps=1e-6)

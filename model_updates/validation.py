@@ -50,8 +50,7 @@ def near(score: Score, best: Score, tolerance: Tolerance) -> bool:
 
 def together(new: Score, known: Score) -> Score:
     """Returns the mean of two scores of different pictures, with its standard error."""
-    picture = max(new.picture, known.picture) / 2
-    return Score((new.mean + known.mean) / 2, math.hypot(new.error, known.error) / 2, picture)
+    return Score((new.mean + known.mean) / 2, math.hypot(new.error, known.error) / 2)
 
 
 def validation_scores(

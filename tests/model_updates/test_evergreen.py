@@ -91,7 +91,7 @@ def test_what_is_foreseen_is_what_is_then_prepared_and_changes_nothing(
     [(new_pairs("de"), Tolerance()), (new_pairs("en"), Tolerance(2, 2)), (BOTH, Tolerance(2, 2))],
     ids=["a language", "a domain", "both"],
 )
-def test_an_adapter_is_trained_to_the_end_unless_that_is_clearly_worse(
+def test_an_update_of_a_domain_tolerates_a_later_epoch_than_one_of_a_language(
     pairs: list[TrainingPair], tolerance: Tolerance
 ) -> None:
     encoder = tiny_encoder()

@@ -80,7 +80,8 @@ def test_texts_of_several_languages_run_together_as_they_do_alone(name: str) -> 
     with torch.inference_mode():
         mixed = encoder.forward_tokens(tokens, tags)
         alone = [encoder.forward_tokens(tokens[n : n + 1], tag) for n, tag in enumerate(tags)]
-    assert torch.allclose(mixed, torch.cat(alone), atol=1e-5)
+    # Weights this large blow the last bits up: on a processor with other kernels to 2e-5, of features of 2.
+    assert torch.allclose(mixed, torch.cat(alone), atol=1e-4)
 
 
 def test_a_bottleneck_adds_to_what_the_mlp_gives_out() -> None:

@@ -15,7 +15,7 @@ from model_updates.errors import BadStrategyOption, TrainingDiverged
 from model_updates.pairs import Batch, TrainingPair
 from model_updates.progress import TrainingProgress
 from model_updates.strategies.finetune import Finetune
-from model_updates.strategy import Epochs, Schedule, Strategy
+from model_updates.strategy import Epochs, Schedule, Strategy, Tolerance
 from model_updates.trainer import TrainingReport, learning_rate, optimizer_of, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
@@ -110,6 +110,17 @@ def test_a_later_epoch_that_is_about_as_good_as_the_best_is_kept() -> None:
     _, report = spoiled(tiny_encoder(), good_epochs=5)
     scores = [epoch["validation"] for epoch in report.history]
     assert report.kept_epoch == 5 > 1 + scores.index(max(scores)), "the seed must give an earlier best"
+
+
+def test_a_strategy_that_tolerates_more_keeps_a_later_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Spoiled.schedule
+
+    def tolerant(self: Spoiled, encoder: Encoder) -> Schedule:
+        return replace(plain(self, encoder), tolerance=Tolerance(errors=0, pictures=1000))
+
+    monkeypatch.setattr(Spoiled, "schedule", tolerant)
+    _, report = spoiled(tiny_encoder(), good_epochs=3)
+    assert (report.history[-1]["validation"], report.kept_epoch) == (0, 5), "all that was found may be lost"
 
 
 def test_where_what_is_known_can_move_the_epoch_is_the_best_for_both() -> None:
