@@ -15,6 +15,8 @@ from tests.app.gate_reports import findings, gate_report
 from tests.app.server.served import Served, add_held_out, make_home, served
 from tests.app.ui.browsing import CHROMIUM, UNANSWERED, WAIT_MS, is_event
 
+SERVERS = frozenset({"server", "guided", "judged", "measured"})
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
@@ -73,8 +75,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def browser(server: Served, guided: Served, judged: Served, measured: Served) -> Iterator[Any]:
-    """Starts after the servers: it leaves an event loop running, in which none can be started."""
+def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Starts after the servers of its module: it leaves an event loop running, in which none can be started."""
+    here = [item for item in request.session.items if item.path == request.path]
+    asked = {name for item in here for name in getattr(item, "fixturenames", ())}
+    for server in sorted(asked & SERVERS):
+        request.getfixturevalue(server)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=str(CHROMIUM),

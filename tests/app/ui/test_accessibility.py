@@ -1,4 +1,7 @@
-"""axe-core, the engine behind browsers' own audits, finds nothing to mend on any tab."""
+"""axe-core, the engine behind browsers' own audits, finds nothing to mend on any tab.
+
+Each tab is walked through once, and looked at wide and narrow, light and dark, wherever there is something new to see.
+"""
 
 from __future__ import annotations
 
@@ -8,186 +11,190 @@ from playwright.sync_api import Page, expect
 from app.jobs import worker
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
-from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, does_not_overflow, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, open_page, overflows, settle
 
 pytestmark = IN_A_BROWSER
-LOOKS = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
+LOOKS = [(1440, "light"), (1440, "dark"), (390, "dark"), (390, "light")]
 
 
-@pytest.fixture(params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}")
-def looked_at(page: Page, request: pytest.FixtureRequest) -> Page:
-    """The page at a width, light or dark."""
-    width, theme = request.param
-    page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme=theme)
+@pytest.fixture
+def walked(page: Page) -> Page:
+    """A wide page."""
+    page.set_viewport_size({"width": 1440, "height": 900})
     return page
 
 
-def _open(page: Page, url: str) -> None:
-    theme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
-    open_page(page, f"{url}?__theme={theme}")
+def found_wrong(page: Page) -> list[str]:
+    """Returns what is wrong with the page as it is now, in every look, and leaves it wide and light."""
+    wrong = []
+    for width, theme in LOOKS:
+        page.set_viewport_size({"width": width, "height": 900})
+        # What Gradio does with `?__theme=dark`.
+        page.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
+        page.wait_for_timeout(400)  # colours fade over, and what is narrow moves
+        wrong += [f"{width} {theme}: {rule}" for rule in broken_rules(page)]
+        if overflows(page):
+            wrong.append(f"{width}: the page is wider than the screen")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.evaluate("document.body.classList.remove('dark')")
+    settle(page)
+    return wrong
 
 
-def test_search(server: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{server.url}/")
-    assert broken_rules(looked_at) == []
-    ask(looked_at, "#query", "a red boat on the beach")
-    looked_at.wait_for_selector("#results .thumbnail-item img")
-    settle(looked_at)
-    looked_at.locator("#results .thumbnail-item").nth(1).click()
-    looked_at.wait_for_selector("#facts li")
-    assert broken_rules(looked_at) == []
+def test_search(server: Served, walked: Page) -> None:
+    open_page(walked, f"{server.url}/")
+    assert found_wrong(walked) == []
+    ask(walked, "#query", "a red boat on the beach")
+    walked.wait_for_selector("#results .thumbnail-item img")
+    settle(walked)
+    walked.locator("#results .thumbnail-item").nth(1).click()
+    walked.wait_for_selector("#facts li")
+    assert found_wrong(walked) == []
 
 
-def test_compare(server: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{server.url}/")
-    looked_at.get_by_role("tab", name="Compare").click()
-    ask(looked_at, "#compare-query", "a red boat on the beach")
-    looked_at.wait_for_selector("#compare-b .thumbnail-item img")
-    settle(looked_at)
-    assert broken_rules(looked_at) == []
-    looked_at.click("#compare-blind")
-    expect(looked_at.locator("#vote-a")).to_be_visible()
-    settle(looked_at)
-    assert broken_rules(looked_at) == []
-    looked_at.click("#vote-a")
-    expect(looked_at.locator("#compare-votes svg")).to_be_visible()
-    looked_at.click("#many button.label-wrap")
-    looked_at.fill("#many-queries textarea", "a red boat")
-    settle(looked_at)
-    looked_at.click("#many-go")
-    expect(looked_at.locator("#many-said")).to_contain_text("1 query")
-    settle(looked_at)
-    assert broken_rules(looked_at) == []
+def test_compare(server: Served, walked: Page) -> None:
+    open_page(walked, f"{server.url}/")
+    walked.get_by_role("tab", name="Compare").click()
+    ask(walked, "#compare-query", "a red boat on the beach")
+    walked.wait_for_selector("#compare-b .thumbnail-item img")
+    settle(walked)
+    assert found_wrong(walked) == []
+    walked.click("#compare-blind")
+    expect(walked.locator("#vote-a")).to_be_visible()
+    settle(walked)
+    assert found_wrong(walked) == []
+    walked.click("#vote-a")
+    expect(walked.locator("#compare-votes svg")).to_be_visible()
+    walked.click("#many button.label-wrap")
+    walked.fill("#many-queries textarea", "a red boat")
+    settle(walked)
+    walked.click("#many-go")
+    expect(walked.locator("#many-said")).to_contain_text("1 query")
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_update(judged: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{judged.url}/admin/")
-    assert broken_rules(looked_at) == []
-    choose(looked_at, "#past", "Rejected")
-    looked_at.click("#read-past")
-    looked_at.wait_for_selector("#update-verdict h2")
-    settle(looked_at)
-    assert broken_rules(looked_at) == []
+def test_update(judged: Served, walked: Page) -> None:
+    open_page(walked, f"{judged.url}/admin/")
+    assert found_wrong(walked) == []
+    choose(walked, "#past", "Rejected")
+    walked.click("#read-past")
+    walked.wait_for_selector("#update-verdict h2")
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_the_check_of_a_chunk(judged: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{judged.url}/admin/")
-    choose(looked_at, "#known", "held")
-    looked_at.click("#use-known")
-    expect(looked_at.locator("#finding-0")).to_contain_text("moved by one row")
-    settle(looked_at)
-    assert broken_rules(looked_at) == []
+def test_the_check_of_a_chunk(judged: Served, walked: Page) -> None:
+    open_page(walked, f"{judged.url}/admin/")
+    choose(walked, "#known", "held")
+    walked.click("#use-known")
+    expect(walked.locator("#finding-0")).to_contain_text("moved by one row")
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_teaching(server: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{server.url}/admin/")
-    choose(looked_at, "#known", "scenes")
-    looked_at.click("#use-known")
-    expect(looked_at.locator("#go-on")).to_be_enabled()
-    settle(looked_at)
-    looked_at.click("#go-on")
-    expect(looked_at.locator("#strategy-explained")).to_contain_text("What it will take")
-    looked_at.get_by_text("Options", exact=True).click()
-    settle(looked_at)
-    does_not_overflow(looked_at)
-    assert broken_rules(looked_at) == []
+def test_teaching(server: Served, walked: Page) -> None:
+    open_page(walked, f"{server.url}/admin/")
+    choose(walked, "#known", "scenes")
+    walked.click("#use-known")
+    expect(walked.locator("#go-on")).to_be_enabled()
+    settle(walked)
+    walked.click("#go-on")
+    expect(walked.locator("#strategy-explained")).to_contain_text("What it will take")
+    walked.get_by_text("Options", exact=True).click()
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_releases(server: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{server.url}/admin/")
-    looked_at.get_by_role("tab", name="Releases").click()
-    looked_at.locator("#releases [role=gridcell]").first.click()
-    looked_at.wait_for_selector("#release-verdict h2")
-    settle(looked_at)
-    assert broken_rules(looked_at) == []
+def test_releases(server: Served, walked: Page) -> None:
+    open_page(walked, f"{server.url}/admin/")
+    walked.get_by_role("tab", name="Releases").click()
+    walked.locator("#releases [role=gridcell]").first.click()
+    walked.wait_for_selector("#release-verdict h2")
+    settle(walked)
+    assert found_wrong(walked) == []
     for closed in (
         "What two releases differ in",
         "Carry a release to another home",
         "History: what was live",
     ):
-        looked_at.get_by_text(closed).click()
-        settle(looked_at)
-    choose(looked_at, "#differ-a", "r1")
-    choose(looked_at, "#differ-b", "r2")
-    looked_at.click("#differ")
-    expect(looked_at.locator("#difference")).to_be_visible()
-    settle(looked_at)
-    looked_at.click("#reject-release")
-    expect(looked_at.locator("#releases-said")).to_contain_text("say why")
-    settle(looked_at)
-    does_not_overflow(looked_at)
-    assert broken_rules(looked_at) == []
+        walked.get_by_text(closed).click()
+        settle(walked)
+    choose(walked, "#differ-a", "r1")
+    choose(walked, "#differ-b", "r2")
+    walked.click("#differ")
+    expect(walked.locator("#difference")).to_be_visible()
+    settle(walked)
+    walked.click("#reject-release")
+    expect(walked.locator("#releases-said")).to_contain_text("say why")
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_data(judged: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{judged.url}/admin/")
-    looked_at.get_by_role("tab", name="Data").click()
-    looked_at.locator("#chunks [role=gridcell]").first.click()
-    expect(looked_at.locator("#chunk-about")).to_contain_text("Standing: held")
-    looked_at.get_by_text("Rows that were held").click()
-    looked_at.get_by_text("One picture, and those that were taken out").click()
-    looked_at.get_by_text("Pictures of one thing").click()
-    settle(looked_at)
-    does_not_overflow(looked_at)
-    assert broken_rules(looked_at) == []
+def test_data(judged: Served, walked: Page) -> None:
+    open_page(walked, f"{judged.url}/admin/")
+    walked.get_by_role("tab", name="Data").click()
+    walked.locator("#chunks [role=gridcell]").first.click()
+    expect(walked.locator("#chunk-about")).to_contain_text("Standing: held")
+    walked.get_by_text("Rows that were held").click()
+    walked.get_by_text("One picture, and those that were taken out").click()
+    walked.get_by_text("Pictures of one thing").click()
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_system(judged: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{judged.url}/admin/")
+def test_system(judged: Served, walked: Page) -> None:
+    open_page(walked, f"{judged.url}/admin/")
     if all(job.kind != "doctor" for job in judged.serving.workspace.catalog.jobs()):
         with judged.client() as client:
             job = client.post("/v1/doctor", json={}).json()["id"]
         assert worker.follow(judged.settings, job).state == "succeeded"
-    looked_at.get_by_role("tab", name="System").click()
-    expect(looked_at.locator("#doctor-said")).not_to_contain_text("Nobody has looked")
-    looked_at.locator("#jobs [role=gridcell]").filter(has_text="j1").first.click()
-    expect(looked_at.locator("#job-about")).to_contain_text("Update j1: rejected")
-    looked_at.get_by_text("Log of the server").click()
-    looked_at.get_by_text("Settings", exact=True).click()
-    expect(looked_at.locator("#settings")).to_contain_text("max_upload_bytes")
-    settle(looked_at)
-    does_not_overflow(looked_at)
-    assert broken_rules(looked_at) == []
+    walked.get_by_role("tab", name="System").click()
+    expect(walked.locator("#doctor-said")).not_to_contain_text("Nobody has looked")
+    walked.locator("#jobs [role=gridcell]").filter(has_text="j1").first.click()
+    expect(walked.locator("#job-about")).to_contain_text("Update j1: rejected")
+    walked.get_by_text("Log of the server").click()
+    walked.get_by_text("Settings", exact=True).click()
+    expect(walked.locator("#settings")).to_contain_text("max_upload_bytes")
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_quality(measured: Served, looked_at: Page) -> None:
+def test_quality(measured: Served, walked: Page) -> None:
     with measured.client() as client:
         client.post("/v1/search", json={"text": "เรือสีแดงสองลำ", "k": 2})
     measured.serving.languages_asked.flush()
-    _open(looked_at, f"{measured.url}/admin/")
-    looked_at.get_by_role("tab", name="Quality").click()
-    looked_at.locator("#quality-change button").first.click()
-    looked_at.wait_for_selector("#quality-cards img")
-    settle(looked_at)
-    looked_at.click("#drift button.label-wrap")
-    looked_at.click("#drift-measure")
-    looked_at.wait_for_selector("#drift-table td")
-    looked_at.get_by_role("button", name="What there is to learn from").click()
-    looked_at.wait_for_selector("#quality-coverage td")
-    settle(looked_at)
-    does_not_overflow(looked_at)
-    assert broken_rules(looked_at) == []
+    open_page(walked, f"{measured.url}/admin/")
+    walked.get_by_role("tab", name="Quality").click()
+    walked.locator("#quality-change button").first.click()
+    walked.wait_for_selector("#quality-cards img")
+    settle(walked)
+    walked.click("#drift button.label-wrap")
+    walked.click("#drift-measure")
+    walked.wait_for_selector("#drift-table td")
+    walked.get_by_role("button", name="What there is to learn from").click()
+    walked.wait_for_selector("#quality-coverage td")
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_feedback(measured: Served, looked_at: Page) -> None:
+def test_feedback(measured: Served, walked: Page) -> None:
     with measured.client() as client:
         hit = client.post("/v1/search", json={"text": "a red house", "k": 1}).json()["hits"][0]["id"]
         thumb = {"query": "my hut", "language": "en", "release": "r1", "image": hit, "verdict": "up"}
         client.post("/v1/feedback", json=thumb)
         client.post("/v1/feedback", json={"query": "a house", "a": "r1", "b": "r2", "choice": "b"})
-    _open(looked_at, f"{measured.url}/admin/")
-    looked_at.get_by_role("tab", name="Feedback").click()
-    looked_at.locator("#feedback-table [role=gridcell]").filter(has_text="my hut").first.click()
-    looked_at.wait_for_selector("#feedback-pictures .thumbnail-item img")
-    expect(looked_at.locator("#proposal-pairs label").first).to_be_visible()
-    looked_at.get_by_text("Canaries: queries whose").click()
-    settle(looked_at)
-    does_not_overflow(looked_at)
-    assert broken_rules(looked_at) == []
+    open_page(walked, f"{measured.url}/admin/")
+    walked.get_by_role("tab", name="Feedback").click()
+    walked.locator("#feedback-table [role=gridcell]").filter(has_text="my hut").first.click()
+    walked.wait_for_selector("#feedback-pictures .thumbnail-item img")
+    expect(walked.locator("#proposal-pairs label").first).to_be_visible()
+    walked.get_by_text("Canaries: queries whose").click()
+    settle(walked)
+    assert found_wrong(walked) == []
 
 
-def test_guide(guided: Served, looked_at: Page) -> None:
-    _open(looked_at, f"{guided.url}/")
-    expect(looked_at.locator("#found-english")).to_contain_text("it works")
-    assert broken_rules(looked_at) == []
+def test_guide(guided: Served, walked: Page) -> None:
+    open_page(walked, f"{guided.url}/")
+    expect(walked.locator("#found-english")).to_contain_text("it works")
+    assert found_wrong(walked) == []
