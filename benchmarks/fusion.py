@@ -3,7 +3,7 @@
     python benchmarks/fusion.py --work WORK [--seeds 3]
 
 A home with `perennial-tiny` gets 1,000 drawn chalk scenes with an English caption each and is taught them by `ctp` with
-``fusion=yes``, ten epochs, through the product's own update. Held-out scenes then ask twice: their captions for their
+`fusion=yes`, ten epochs, through the product's own update. Held-out scenes then ask twice: their captions for their
 pictures, by the towers alone and with the first 50 re-ranked; and each as an item of text and picture for the items of
 its subject (CTP, section 5.1), by fused features and by the mean of its two vectors. Needs no evaluation data.
 """
