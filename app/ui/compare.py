@@ -17,6 +17,7 @@ from app.ui.access import base_of, person
 from app.ui.compare_many import ManyQueries
 from app.ui.drawn import Markup, drawing, drawn, tag
 from app.ui.drift import Drift
+from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
 from app.ui.search_words import language_choices
 from app.ui.shadow_plot import shadow_view
@@ -115,8 +116,7 @@ class _CompareTab:
         ]
         asked = [self.left, self.right, self.query, self.language]
         search: dict[str, Any] = {
-            "api_visibility": "private",  # programs call `client_api`
-            "concurrency_id": "search",
+            **AT_ONCE,
             "show_progress": "minimal",
             "show_progress_on": [self.first, self.second],
         }
@@ -133,8 +133,7 @@ class _CompareTab:
             **search,
         )
         menus = [self.left, self.right, self.language]
-        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
-        tab.select(self._menus, None, menus, queue=False, api_visibility="private", show_progress="hidden")
+        tab.select(self._menus, None, menus, show_progress="hidden", **AT_ONCE)
 
     def _menus(self, request: gr.Request) -> Outputs:
         say = words_of(request)

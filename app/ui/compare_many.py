@@ -11,6 +11,7 @@ from app.comparison import MOST_QUERIES, ManyCompared
 from app.server.comparing import changed_most, compare_all
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
+from app.ui.events import one_at_a_time
 from app.ui.tables import filled
 from app.ui.wording import escaped
 from app.ui.words import Words, words_of
@@ -55,11 +56,7 @@ class ManyQueries:
             sides: the two menus of releases.
             language: the menu of languages.
         """
-        busy: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "compare-many",
-            "concurrency_limit": 1,
-        }
+        busy = one_at_a_time("compare-many")
         asked = [*sides, language]
         self.ask.click(self._all, [self.queries, *asked], [self.said, self.table], **busy)
         self.known.click(self._changed, asked, [self.said, self.table], **busy)

@@ -11,6 +11,7 @@ from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import data_words, wording
 from app.ui.access import Access, base_of
+from app.ui.events import AT_ONCE
 from app.ui.held import HeldPairs
 from app.ui.one_picture import OnePicture
 from app.ui.tables import filled
@@ -81,15 +82,10 @@ class _DataTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "admin",
-            "concurrency_limit": 1,
-        }
+        private = AT_ONCE
         things = [self.first, self.things_line, self.things, self.before, self.after]
         opened = [self.overview, self.table, self.held_line, self.held, self.one.table, *things]
-        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
-        tab.select(self._opened, None, opened, queue=False, show_progress="hidden", **private)
+        tab.select(self._opened, None, opened, show_progress="hidden", **private)
         self.table.select(
             self._select,
             [self.table],

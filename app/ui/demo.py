@@ -12,6 +12,7 @@ from app.demo.story import STEPS, Step
 from app.server.serving import OWN_ERRORS
 from app.ui import update_words, wording
 from app.ui.access import base_of
+from app.ui.events import AT_ONCE
 
 _POLL_SECONDS = 1.0
 _INTRO = (
@@ -58,12 +59,11 @@ class _GuideTab:
 
     def connect(self, blocks: gr.Blocks) -> None:
         """Connects buttons, timer and page."""
-        private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        private = {**AT_ONCE, "show_progress": "hidden"}
         for step, button in zip(STEPS, self.buttons, strict=True):
             button.click(self._starter(step), None, self._outputs, **private)
         self.timer.tick(self._watch, None, self._outputs, **private)
-        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
-        blocks.load(self._all, None, self._outputs, queue=False, **private)
+        blocks.load(self._all, None, self._outputs, **private)
 
     def _starter(self, step: Step) -> Any:
         def start(request: gr.Request) -> Outputs:

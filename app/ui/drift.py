@@ -12,6 +12,7 @@ from app.server.security import Account
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.drawn import drawing, drawn
 from app.ui.drift_plot import drift_view
+from app.ui.events import one_at_a_time
 from app.ui.wording import escaped
 from app.ui.words import words_of
 
@@ -48,9 +49,7 @@ class Drift:
             self._drift,
             [before, after],
             [self.said, self.found],
-            api_visibility="private",
-            concurrency_id="quality",
-            concurrency_limit=1,
+            **one_at_a_time("quality"),
         )
 
     def _drift(self, before: str, after: str, request: gr.Request) -> Outputs:

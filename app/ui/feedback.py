@@ -13,6 +13,7 @@ from app.ui import feedback_words as words
 from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.drawn import drawing, drawn
+from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
 from app.ui.tables import filled
 from app.ui.words import Words, words_of
@@ -71,16 +72,11 @@ class _FeedbackTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "admin",
-            "concurrency_limit": 1,
-        }
+        private = AT_ONCE
         proposal = [self.proposed, self.pair_grid, self.pairs, self.take]
         lists = [self.votes, self.said, self.table, self.pins]
-        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
         everything = [*proposal, *lists]
-        tab.select(self._everything, None, everything, queue=False, show_progress="hidden", **private)
+        tab.select(self._everything, None, everything, show_progress="hidden", **private)
         self.table.select(
             self._choose, [self.table], [self.chosen, self.about, self.grid, self.number, self.pictures, self.picture],
             **private,

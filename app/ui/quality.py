@@ -16,6 +16,7 @@ from app.ui import wording
 from app.ui.access import Access, base_of
 from app.ui.drawn import drawing, drawn
 from app.ui.drift import Drift
+from app.ui.events import AT_ONCE, one_at_a_time
 from app.ui.words import Words, words_of
 
 Outputs = tuple[Any, ...]
@@ -73,19 +74,16 @@ class _QualityTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
-        slow: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "quality",
-            "concurrency_limit": 1,
-        }
+        private = {**AT_ONCE, "show_progress": "hidden"}
         tables = [self.said, self.recall, self.trend, self.summary, self.change]
         chosen = [self.metric, self.view]
         rest = [self.advice, self.asked, self.coverage, self.before, self.after, *chosen]
         tab.select(self._everything, chosen, [*tables, *rest], **private)
         for menu in chosen:
             menu.input(self._tables, chosen, tables, **private)
-        self.picked.change(self._moves, [self.picked, self.view], [self.moved, self.cards], **slow)
+        self.picked.change(
+            self._moves, [self.picked, self.view], [self.moved, self.cards], **one_at_a_time("quality")
+        )
         self.drift.connect(self.before, self.after)
 
     def _everything(self, metric: str, view: str, request: gr.Request) -> Outputs:

@@ -14,6 +14,7 @@ from app.messages import left_out_line
 from app.server.serving import OWN_ERRORS, Serving, WentLive
 from app.ui import wording
 from app.ui.access import Access, base_of
+from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
 from app.ui.release_said import release_word_line
@@ -80,11 +81,7 @@ class _ReleasesTab:
         rows = [self.lineage, self.table, self.history, self.pin, self.unpin]
         after = [self.said, self.promote, self.reject, self.why, *rows]
         words = [self.said, self.reject, self.why, *rows]
-        private: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "admin",
-            "concurrency_limit": 1,
-        }
+        private = AT_ONCE
         self.table.select(
             self._select,
             [self.table],
@@ -109,13 +106,11 @@ class _ReleasesTab:
             pressed.then(self._listed_again, None, [self.table], show_progress="hidden", **private)
         self.two.connect(private)
         self.travelling.connect(self.chosen, rows, self._rows, private)
-        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
         gr.on(
             [blocks.load, tab.select],
             self._refresh,
             None,
             [*rows, self.two.a, self.two.b],
-            queue=False,
             show_progress="hidden",
             **private,
         )

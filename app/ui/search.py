@@ -18,6 +18,7 @@ from app.ui import search_words, wording
 from app.ui.access import base_of
 from app.ui.address import asked_of
 from app.ui.asking import Asked, box_values
+from app.ui.events import AT_ONCE
 from app.ui.grid import Picture, as_sent, picture_grid
 from app.ui.screen import Screen
 from app.ui.search_details import Details
@@ -111,15 +112,11 @@ class _SearchTab:
             self.screen,
         ]
         chosen = self.details.chosen
-        # Programs call `client_api`.
         search: dict[str, Any] = {
-            "api_visibility": "private",
+            **AT_ONCE,  # how many are answered at once is the engine's own business
             "show_progress": "minimal",
             # On the grid alone: from then on the browser goes over all that ever showed progress, at each event.
             "show_progress_on": [self.grid],
-            # One request in place of two: the queue answers over a stream that is opened anew for each event. How many
-            # are answered at once is the engine's own business.
-            "queue": False,
             # Gradio would hand each value to a thread of its own, on the way in and out, and read pictures that are
             # addresses (see `as_sent`). Values come and go as the browser has them; the engine says what is wrong.
             "preprocess": False,
@@ -136,7 +133,6 @@ class _SearchTab:
         self.files.connect(self.screen)
         everything = [self.box, *filters, *outputs]
         self.address.submit(self._go, [chosen, self.address], everything, **search)
-        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
         blocks.load(self._open, None, everything, **search)
 
     # What a person sets off

@@ -10,6 +10,7 @@ from app import feedback
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import search_words, wording
 from app.ui.access import base_of, person
+from app.ui.events import AT_ONCE
 from app.ui.screen import Screen
 from app.ui.search_words import Chosen
 from app.ui.words import label, words_of
@@ -45,7 +46,7 @@ class Details:
     def connect(self, grid: gr.Gallery, screen: gr.State) -> None:
         """Connects it with the grid and what is on the screen."""
         quiet: dict[str, Any] = {
-            "api_visibility": "private",
+            **AT_ONCE,
             "show_progress": "hidden",
             "show_progress_on": [self.said],
         }

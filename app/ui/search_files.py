@@ -15,6 +15,7 @@ import gradio as gr
 
 from app.query import results
 from app.server.serving import OWN_ERRORS, Serving
+from app.ui.events import one_at_a_time
 from app.ui.screen import Screen
 from app.ui.words import label
 from app.workspace import Workspace
@@ -40,11 +41,7 @@ class Files:
     def connect(self, screen: gr.State) -> None:
         """Connects them with what is on the screen."""
         # One at a time: a zip keeps a core at work for seconds.
-        quiet: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "files",
-            "concurrency_limit": 1,
-        }
+        quiet = one_at_a_time("files")
         self.table.click(self._save_table, [screen], [self.ready], **quiet)
         self.archive.click(self._save_archive, [screen], [self.ready], **quiet)
 

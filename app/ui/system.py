@@ -14,6 +14,7 @@ from app.settings import described
 from app.ui import system_words, wording
 from app.ui.access import Access
 from app.ui.drawn import drawing, drawn
+from app.ui.events import AT_ONCE
 from app.ui.tables import filled
 from app.ui.words import Words, words_of
 from ingest.records import FINAL_STATES, JobRecord
@@ -69,15 +70,10 @@ class _SystemTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "admin",
-            "concurrency_limit": 1,
-        }
+        private = AT_ONCE
         doctor = [self.line, self.found, self.look, self.quick, self.timer, self.jobs]
-        # Not queued: two events that begin together race for the one stream of the queue, and one of them is lost.
         opened = [*doctor, self.log, self.settings]
-        tab.select(self._opened, None, opened, queue=False, show_progress="hidden", **private)
+        tab.select(self._opened, None, opened, show_progress="hidden", **private)
         self.look.click(self._examine_all, None, doctor, **private)
         self.quick.click(self._examine_quickly, None, doctor, **private)
         self.timer.tick(self._watch, None, doctor, show_progress="hidden", **private)

@@ -14,6 +14,7 @@ from app.ui import update_words, wording
 from app.ui.access import Access
 from app.ui.check import CheckStep
 from app.ui.decide import DECIDE, DecideStep
+from app.ui.events import AT_ONCE
 from app.ui.running import RunView, is_over
 from app.ui.tables import filled
 from app.ui.teach import OPTION_HEADERS, TeachStep
@@ -62,20 +63,14 @@ class _UpdateTab:
 
     def connect(self, blocks: gr.Blocks) -> None:
         """Connects the components with what happens on them."""
-        private: dict[str, Any] = {
-            "api_visibility": "private",
-            "concurrency_id": "admin",
-            "concurrency_limit": 1,
-        }
+        private = AT_ONCE
         chosen = [
             self.upload.said, self.chunk, self.steps, *self.check.components, *self.teach.components,
         ]  # fmt: skip
         self.upload.connect(blocks, chosen, self._chosen, self._not_chosen, private)
         self.use.click(self._use_known, [self.known], chosen, **private)
         self.check.connect(self.chunk, private)
-        self.check.go_on.click(
-            lambda: gr.Walkthrough(selected=TEACH), None, self.steps, api_visibility="private"
-        )
+        self.check.go_on.click(lambda: gr.Walkthrough(selected=TEACH), None, self.steps, **private)
         self.teach.connect(self.chunk, private)
         begin, watched = self.teach.begin, [*self.run.components, self.teach.begin]
         begin.click(self._start, [self.chunk, *self.teach.asked], watched, **private)
@@ -84,12 +79,10 @@ class _UpdateTab:
         self.run.timer.tick(self._watch, [self.run.job], ended, show_progress="hidden", **private)
         self.decide.connect(self.teach.why, private)
         self.decide.connect_past(self.past, self.read, self.upload.said, self.steps, private)
-        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
         blocks.load(
             self._resume,
             None,
             [self.known, self.past, self.teach.options, *watched, self.steps],
-            queue=False,
             show_progress="hidden",
             **private,
         )

@@ -92,8 +92,7 @@ class UploadStep:
         self.stop.click(self._stop, [self.job], self.said, **private)
         watched = [self.file, *running[1:], *shown]
         self.timer.tick(self._watch, [self.job], watched, show_progress="hidden", **private)
-        # Not queued: events that begin together when a page opens would race for the one stream of the queue.
-        blocks.load(self._resume, None, [self.said, *running], queue=False, show_progress="hidden", **private)
+        blocks.load(self._resume, None, [self.said, *running], show_progress="hidden", **private)
 
     def _take_in(
         self, file: str | None, language: str, domain: str, mapping: str, request: gr.Request

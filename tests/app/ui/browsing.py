@@ -31,15 +31,11 @@ def is_event(url: str) -> bool:
 
 
 def settle(page: Page) -> None:
-    """Waits until Gradio has been silent for half a second.
-
-    Its client may lose an event that begins at the very moment in which the answers to all others have ended; a test
-    is quick enough to meet that moment, a person is not.
-    """
+    """Waits until Gradio has answered, and for a moment: what an answer shows may set off a further event."""
     silent = 0
     for _ in range(WAIT_MS // 100):
         silent = 0 if UNANSWERED else silent + 1
-        if silent == 5:
+        if silent == 3:
             return
         page.wait_for_timeout(100)
     raise AssertionError(f"still unanswered: {UNANSWERED}")

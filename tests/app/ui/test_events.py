@@ -1,0 +1,21 @@
+"""How the events of the two pages are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.server.served import make_home, served
+
+SLOW = {"_all", "_changed", "_save_table", "_save_archive", "_drift", "_moves"}
+FOR_PROGRAMS = {"search", "compare"}
+
+
+@pytest.mark.parametrize("page", ["/", "/admin/"])
+def test_only_what_is_slow_or_for_programs_waits_in_a_queue(tmp_path: Path, page: str) -> None:
+    with served(make_home(tmp_path)) as running, running.client() as client:
+        events = client.get(f"{page}config").json()["dependencies"]
+    queued = {event["api_name"] for event in events if event["queue"]}
+    assert queued <= SLOW | FOR_PROGRAMS
+    assert sum(not event["queue"] for event in events) > 10
