@@ -45,7 +45,9 @@ def test_texts_of_like_length_run_together_and_come_back_in_their_order() -> Non
 
 
 def test_a_text_learns_the_same_alone_and_among_longer_ones() -> None:
+    # In double precision: float32 sums of 40 texts differ in another place on every processor.
     encoder = tiny_encoder()
+    encoder.model.double()
     tokens = encoder.tokenize([" ".join(["red bar"] * (1 + number % 7)) for number in range(40)])
     table = token_table(encoder.model)
     assert table is not None
@@ -56,7 +58,7 @@ def test_a_text_learns_the_same_alone_and_among_longer_ones() -> None:
         encoder.forward_tokens(tokens, together=together).square().sum().backward()  # type: ignore[no-untyped-call]
         assert table.grad is not None
         gradients.append(table.grad.clone())
-    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
 
 
 def test_nothing_of_an_encoder_trains_until_a_strategy_says_so() -> None:
