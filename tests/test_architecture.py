@@ -32,6 +32,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert said.stdout.strip() == "[]"
 
 
+def test_a_search_and_a_job_start_without_what_one_strategy_needs() -> None:
+    code = "import app.workspace, app.learning.update_cycle, sys; print('peft' in sys.modules)"
+
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert said.stdout.strip() == "False"
+
+
 def test_every_strategy_is_documented() -> None:
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
 

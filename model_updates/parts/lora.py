@@ -8,6 +8,8 @@ Two habits of peft 0.21.2 are put right here (tests show both). It adds the atte
 every forward and in the merge: that adapter is inserted at half its factor, and the sum is the formula. It adds and
 takes away the attention's deltas around each forward, so that rounding would stay in the frozen weights and a resumed
 update would end elsewhere: the frozen weights themselves are put back after each forward.
+
+peft is imported where adapters are at hand: a search, a server and most jobs start without the second that it takes.
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from peft import LoraConfig, inject_adapter_in_model
-from peft.tuners.lora.layer import LoraLayer, MultiheadAttention
-from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import nn
 
 from model_updates.errors import BadStrategyOption
+
+if TYPE_CHECKING:
+    from peft.tuners.lora.layer import MultiheadAttention
 
 # open_clip's own blocks, those of timm towers (SigLIP), and transformers' layers (CLIP, DistilBERT, BERT and kin).
 _ATTENTION = r"attn|attn\.(qkv|proj)"
@@ -63,6 +65,9 @@ def insert_lora(
     Raises:
         BadStrategyOption: the tower has no such block.
     """
+    from peft import LoraConfig, inject_adapter_in_model
+    from peft.tuners.lora.layer import MultiheadAttention
+
     chosen = adaptable(tower, targets)
     if not chosen:
         raise BadStrategyOption(no_blocks(tower))
@@ -119,6 +124,8 @@ def merge_lora(tower: nn.Module) -> None:
 @contextmanager
 def scaled_lora(tower: nn.Module, share: float) -> Iterator[None]:
     """Weakens a tower's adapters to a share of their strength while the block runs; what it leaves is bit-identical."""
+    from peft.tuners.lora.layer import LoraLayer
+
     layers: list[Any] = [module for module in tower.modules() if isinstance(module, LoraLayer)]
     before = [dict(layer.scaling) for layer in layers]
     for layer, scaling in zip(layers, before, strict=True):
@@ -158,6 +165,8 @@ def _correct(layer: MultiheadAttention) -> None:
 
 
 def _merged(layer: nn.Module) -> nn.Module:
+    from peft.tuners.lora.layer import MultiheadAttention
+
     if isinstance(layer, MultiheadAttention):
         # It nests its out_proj; peft's own routine merges and unwraps both.
         merged: nn.Module = layer.unload_and_optionally_merge_module(
@@ -170,6 +179,8 @@ def _merged(layer: nn.Module) -> nn.Module:
 
 
 def _is_adapted(module: nn.Module) -> bool:
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
     return isinstance(module, BaseTunerLayer)
 
 
