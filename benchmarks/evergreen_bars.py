@@ -18,6 +18,8 @@ ALL, TOGETHER, AGAIN, DOMAINS = "languages-36", "languages-36-together", "langua
 JOINT = "cll-clip+joint"
 # Joint training is not done after the five epochs that every strategy of a sequence has.
 LONGER = ",epochs=15"
+# Rows of tables that a promise compares: they run with every seed.
+PROMISED = frozenset({DEFAULT, DEFAULT + LONGER, JOINT + LONGER})
 MOST_FORGOTTEN, UPPER, SHARE = 0.5, 1.0, 0.2
 # Strategies of `domains` that train again on old pictures, and references that learn nothing.
 REPLAYING = ("joint", "finetune+er", "tic", "zero-shot")

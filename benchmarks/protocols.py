@@ -4,9 +4,9 @@
 
 Homes are made once in the work folder (`protocol_data.py` says what is in them). Every finished cell is a small JSON
 file under docs/results/bench/ and is not run again, so the whole set can be stopped, and go on elsewhere. `--quick`
-runs small sequences of their own within ten minutes on two cores. What a claim of `orderings.toml` compares, and the
-default strategy, run with every seed of a sequence; the other rows of a table are context and run with the first alone,
-which saves a third of the time; `--every-seed` runs all.
+runs small sequences of their own within ten minutes on two cores. What a claim of `orderings.toml` or a promise of
+`evergreen` compares runs with every seed of a sequence; the other rows of a table are context and run with the first
+alone, which saves a third of the time; `--every-seed` runs all.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import sys
 import time
 from pathlib import Path
 
+from evergreen_bars import PROMISED
 from orderings_claims import read_claims
 from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
 
-from app.bench.findings import DEFAULT
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.results import cell_path
 from app.bench.sequence import BenchSequence, Compared, read_sequence
@@ -52,9 +52,8 @@ def planned(
 ) -> list[tuple[Compared, int]]:
     """Returns which strategy runs with which seed: those that no claim compares with the first alone."""
     sides = [side for claim in read_claims(claims) for side in (claim.a, claim.b)]
-    decided = {side.label for side in sides if side is not None and side.sequence == sequence.name} | {
-        DEFAULT
-    }
+    compared_by_claims = {side.label for side in sides if side is not None and side.sequence == sequence.name}
+    decided = compared_by_claims | PROMISED
     return [
         (compared, seed)
         for compared in sequence.strategies

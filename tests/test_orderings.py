@@ -137,17 +137,24 @@ def test_what_no_claim_compares_runs_and_counts_with_the_first_seed_alone(
 ) -> None:
     _made_up(tmp_path)
     more = '[[strategies]]\nname = "mas"\n[[strategies]]\nname = "evergreen"\n'
+    more += (
+        '[[strategies]]\nname = "evergreen"\noptions = { epochs = 15 }\n'  # beside joint training of as many
+    )
     (tmp_path / "growing.toml").write_text(SEQUENCE + more, encoding="utf-8")
     sequence, claims = read_sequence(tmp_path / "growing.toml"), tmp_path / "claims.toml"
     protocols = module("protocols")
     found = [(one.label, seed) for one, seed in protocols.planned(sequence, claims)]
     seeds = {label: [seed for one, seed in found if one == label] for label, _ in found}
     assert seeds == {
-        "joint": [0, 1, 2], "finetune": [0, 1, 2], "ctp,queue=0": [0, 1, 2], "mas": [0], "evergreen": [0, 1, 2]
+        "joint": [0, 1, 2], "finetune": [0, 1, 2], "ctp,queue=0": [0, 1, 2], "mas": [0],
+        "evergreen": [0, 1, 2], "evergreen,epochs=15": [0, 1, 2],
     }  # fmt: skip
-    assert len(protocols.planned(sequence, claims, every_seed=True)) == 15
+    assert len(protocols.planned(sequence, claims, every_seed=True)) == 18
     missing = module("orderings").all_findings(tmp_path / "cells", tmp_path, claims)["growing"].not_run
-    assert list(missing) == ["mas (seed 0)", "evergreen (seeds 0, 1, 2)"]
+    assert list(missing) == [
+        "mas (seed 0)",
+        *(f"evergreen{more} (seeds 0, 1, 2)" for more in ("", ",epochs=15")),
+    ]
 
 
 def test_every_claim_names_strategies_that_its_sequence_runs(module: Any) -> None:
