@@ -103,12 +103,12 @@ def spawn(settings: Settings, job_id: str) -> None:
             start_new_session=True,
             env=cores.environment(settings.threads) | {"PYTHONPATH": search_path},
         )
+    # Waited for by a thread, whatever happens here: no zombie stays in a server that lives for months.
+    threading.Thread(target=process.wait, name=f"worker-{job_id}", daemon=True).start()
+    logger.info("job=%s worker=%d", job_id, process.pid)
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and not is_alive(home, job_id) and time.monotonic() < deadline:
         time.sleep(0.02)
-    logger.info("job=%s worker=%d", job_id, process.pid)
-    # Waited for by a thread, so that no zombie stays in a server that lives for months.
-    threading.Thread(target=process.wait, name=f"worker-{job_id}", daemon=True).start()
 
 
 def follow(

@@ -150,6 +150,23 @@ def test_a_job_has_one_worker_however_often_it_is_started(settings: Settings) ->
     assert job_of(settings, job.id).state == "queued"
 
 
+def test_a_worker_that_cannot_be_looked_at_is_waited_for_all_the_same(settings: Settings) -> None:
+    """Else it stays a zombie of the server as long as that lives."""
+    job = update_job(settings)
+    locked = worker.lock_file(Home.open(settings.home), job.id)
+    locked.parent.mkdir(exist_ok=True)
+    locked.symlink_to(locked.name)
+
+    with pytest.raises(OSError, match="symbolic links"):
+        worker.spawn(settings, job.id)
+
+    waiting = [thread for thread in threading.enumerate() if thread.name == f"worker-{job.id}"]
+    assert waiting or "symbolic links" in log_of(settings, job.id)
+    for thread in waiting:
+        thread.join(timeout=PATIENCE_SECONDS)
+        assert not thread.is_alive()
+
+
 def test_resume_refuses_what_has_ended_well(settings: Settings) -> None:
     job = update_job(settings)
     with Catalog.open(settings.home / "catalog.sqlite") as catalog:
