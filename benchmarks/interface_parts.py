@@ -22,7 +22,7 @@ from playwright.sync_api import Page, Playwright, Response
 CHROMIUM = "/usr/bin/chromium"
 GRADIO = Path(gradio.__file__).parent / "templates" / "frontend"  # what it serves of its own
 SHOWN = 24  # hits a page of an answer
-START_SECONDS = 600  # a large home on a busy machine
+START_SECONDS, STOP_SECONDS = 600, 120  # a large home on a busy machine
 # Resolves with the milliseconds from the next Enter to the moment in which the pictures are others.
 WATCH = """() => { window.drawn = new Promise((resolve) => {
   const all = () => [...document.querySelectorAll("#results .thumbnail-item img")].map((one) => one.src).join();
@@ -86,13 +86,21 @@ def running(home: Path) -> Iterator[Server]:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "app", "serve", "--home", str(home), "--port", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            _wait_for(url, server)
+            yield Server(url, server.pid)
+        finally:
+            _stop(server)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
     try:
-        _wait_for(url, server)
-        yield Server(url, server.pid)
-    finally:
-        server.terminate()
-        server.wait(timeout=120)
+        server.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        raise
 
 
 def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -62,23 +63,19 @@ def test_a_commit_that_loses_the_last_moment_is_refused_and_leaves_nothing(home:
 def test_of_processes_that_commit_on_the_same_parent_exactly_one_wins(home: Home) -> None:
     release = promote(home, "english").release
     rounds = 30
-    racers = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.app.releases.publishing",
-                "race",
-                str(home.root),
-                release,
-                str(rounds),
-            ],
-            stdout=subprocess.PIPE,
-        )
-        for _ in range(3)
+    race = [
+        sys.executable,
+        "-m",
+        "tests.app.releases.publishing",
+        "race",
+        str(home.root),
+        release,
+        str(rounds),
     ]
-    (home.root / "go").touch()
-    won = [json.loads(racer.communicate()[0]) for racer in racers]
+    with ExitStack() as ended:
+        racers = [ended.enter_context(subprocess.Popen(race, stdout=subprocess.PIPE)) for _ in range(3)]
+        (home.root / "go").touch()
+        won = [json.loads(racer.communicate()[0]) for racer in racers]
 
     assert sorted(number for numbers in won for number in numbers) == list(range(2, rounds + 2))
     assert [commit.parent for commit in ReleaseStore(home).history()] == [None, *range(1, rounds + 1)]

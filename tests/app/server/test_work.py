@@ -175,14 +175,14 @@ def test_a_server_may_leave_its_jobs_to_a_process_beside_it(tmp_path: Path) -> N
         time.sleep(1)
         assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "queued"
         command = [sys.executable, "-m", "app", "work", "--home", str(settings.home)]
-        beside = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        try:
-            done = ended(client, job)
-            assert (done["state"], done["result"]["images_embedded"]) == ("succeeded", 3)
-            assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
-        finally:
-            beside.terminate()
-            said, _ = beside.communicate(timeout=60)
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as beside:
+            try:
+                done = ended(client, job)
+                assert (done["state"], done["result"]["images_embedded"]) == ("succeeded", 3)
+                assert hits_after_a_moment(client, PICTURES + 3) == PICTURES + 3
+            finally:
+                beside.terminate()
+                said, _ = beside.communicate(timeout=60)
     assert beside.returncode == 0
     assert "Waiting for jobs" in said
 
