@@ -20,7 +20,7 @@ test: .venv/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -rs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -rfEs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: test
 
