@@ -2,7 +2,8 @@
 
 IBM model 1 (Brown et al., *The Mathematics of Statistical Machine Translation*, 1993) says how likely an English token
 is the translation of a foreign one, from pairs of sentences alone. A new row starts as the mean of the English rows
-weighted by that. It takes a second or two, and on photographs it is most of what training would do (docs/log.md).
+weighted by that. It takes a second or two; on photographs it is most of what training would do, and names of drawings
+that train nowhere are found a fifth more often (docs/log.md).
 """
 
 from __future__ import annotations

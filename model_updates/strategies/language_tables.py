@@ -1,9 +1,9 @@
 """Language tables: every language gets token rows of its own, so that none can be forgotten.
 
 Idea: instead of merging vocabularies, give each new language its own segmentation and its own row for every
-token its captions use, starting from the rows it overlaps (behind a foreign segmentation: from the English words that
-translate it, `parts.translations`); train only those. The query's language picks the
-table. Vectors of every other language are bit-identical after the update (their fingerprint does not change).
+token its captions use, starting at the English words that translate it (`parts.translations`), or where no English
+caption stands beside any, at the row it overlaps; train only those. The query's language picks the table. Vectors of
+every other language are bit-identical after the update (their fingerprint does not change).
 
 Formula: CLL-CLIP's losses (AAAI 2024, section 3) with row scale 1 for the language's own rows and 0 for all others.
 Source: our own, after the task-id rows of CLL-CLIP with TEIR (AAAI 2024), Table 2, where methods that know
@@ -90,7 +90,7 @@ class LanguageTables(LanguageTeaching):
         )
 
     def start_rows(self, table: nn.Parameter, growth: Growth, generator: torch.Generator) -> None:
-        """Starts rows where they overlap; behind foreign ones, which they cannot overlap, at their translations."""
+        """Starts rows at their translations, and those without one where they overlap."""
         super().start_rows(table, growth, generator)
         self._translated = 0
         if self._beside is not None:
@@ -136,12 +136,9 @@ def _is_translated(context: UpdateContext) -> bool:
 
 
 def _beside(vocabulary: Vocabulary, context: UpdateContext) -> tuple[list[list[int]], list[list[int]]] | None:
-    """Returns the rows of captions and of the English ones beside them, start and end left out.
-
-    None where the shared rows are our own: then a new row starts at the shared row that it overlaps.
-    """
+    """Returns the rows of captions and of the English ones beside them, start and end left out; None without any."""
     pairs = [pair for pair in context.pairs if pair.english is not None]
-    if vocabulary.segmenter is None or not pairs:
+    if not pairs:
         return None
     rows = [vocabulary.encode([pair.text], pair.language)[0][1:-1] for pair in pairs]
     english = vocabulary.encode([pair.english or "" for pair in pairs], BASE_LANGUAGE)

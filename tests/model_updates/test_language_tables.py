@@ -1,12 +1,26 @@
 """Language tables: what one language learns cannot touch another."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from model_updates.encoder import Encoder
+from model_updates.pairs import TrainingPair
+from model_updates.parts.own_rows import close_rows
+from model_updates.parts.translations import translations
 from model_updates.towers import token_table
-from tests.model_updates.tiny import ENGLISH_TEXTS, make_strategy, teach, tiny_encoder, toy_pairs
+from tests.model_updates.tiny import (
+    ENGLISH_TEXTS,
+    context_for,
+    make_strategy,
+    teach,
+    tiny_encoder,
+    toy_pairs,
+)
 
 FRENCH = [text.replace("ein", "un").replace("auf", "sur") for text in (pair.text for pair in toy_pairs())]
 
@@ -60,3 +74,36 @@ def test_the_note_counts_the_rows_that_could_move() -> None:
     strategy = make_strategy("language-tables")
     report = teach(tiny_encoder(), strategy)
     assert "token rows belong to the chunk's languages" in report.notes[0]
+
+
+def begun(pairs: Sequence[TrainingPair]) -> tuple[Encoder, Tensor]:
+    """An encoder whose update in German has not made a step yet, and its token table."""
+    context = context_for(tiny_encoder(), pairs)
+    make_strategy("language-tables").before_update(context)
+    close_rows(context.encoder.model)
+    table = token_table(context.encoder.model)
+    assert table is not None
+    return context.encoder, table.detach()
+
+
+def test_rows_start_at_the_english_words_that_translate_them() -> None:
+    pairs = toy_pairs("de")
+    encoder, table = begun(pairs)
+    assert encoder.vocabulary is not None
+    german = [row[1:-1] for row in encoder.vocabulary.encode([pair.text for pair in pairs], "de")]
+    english = [row[1:-1] for row in encoder.vocabulary.encode([pair.english or "" for pair in pairs], "en")]
+    found = translations(german, english)
+    for row in {row for rows in german for row in rows}:
+        mine = found.foreign == row
+        mean = (table[found.english[mine]] * torch.from_numpy(found.share[mine])[:, None]).sum(dim=0)
+        assert torch.allclose(table[row], mean.to(table), atol=1e-6)
+
+
+def test_rows_without_an_english_caption_start_where_they_overlap() -> None:
+    # A letter that stands alone is a token of the shared table, too.
+    encoder, table = begun([replace(p, english=None, text=f"{p.text} x") for p in toy_pairs("de")])
+    assert encoder.vocabulary is not None
+    shared, own = (encoder.vocabulary.tables[name].rows for name in ("", "de"))
+    overlapping = [token for token in own if token in shared and own[token] != shared[token]]
+    assert overlapping
+    assert all(torch.equal(table[own[token]], table[shared[token]]) for token in overlapping)
