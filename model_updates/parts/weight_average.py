@@ -12,7 +12,7 @@ AVERAGE, TERMS, STEPS = "average.", "average_terms", "average_steps"
 
 
 class WeightAverage:
-    """``mean <- (n * mean + theta) / (n + 1)`` at the first step and at every so many after it, from the start weights.
+    """``mean <- (n * mean + theta) / (n + 1)`` at the first step, every so many after it and the last, from the start.
 
     Running statistics are averaged like weights; counters are left alone.
 
@@ -21,20 +21,21 @@ class WeightAverage:
         steps: how many were made.
     """
 
-    def __init__(self, model: nn.Module, every: int) -> None:
+    def __init__(self, model: nn.Module, every: int, steps: int = 0) -> None:
         """Starts at a model's weights.
 
         Args:
             model: in training.
             every: steps between two terms.
+            steps: of the whole update, whose last one is a term, too; 0 where that is not known.
         """
-        self._model, self._every = model, max(1, every)
+        self._model, self._every, self._last = model, max(1, every), steps - 1
         self._mean = {name: value.clone() for name, value in _averaged(model).items()}
         self.terms, self.steps = 1, 0
 
     def after_step(self) -> None:
         """Counts a step, and adds the weights to the mean when it is time."""
-        if self.steps % self._every == 0:
+        if self.steps % self._every == 0 or self.steps == self._last:
             for name, value in _averaged(self._model).items():
                 self._mean[name] += (value - self._mean[name]) / (self.terms + 1)
             self.terms += 1

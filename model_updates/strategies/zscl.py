@@ -5,9 +5,9 @@ there, keep near the weights of before, and let the mean of the weights along th
 
 Formula: ``L = L_task + D(rows) + D(columns) + 1 * |theta - theta_{t-1}|**2``; ``D = T**2 * KL(sm(s U_0 Z' / T) || sm(s
 U Z' / T))`` with U the features of reference pictures, U_0 and Z those of the first encoder's pictures and texts, T =
-2. L_task is the contrastive loss. ``mean <- (n mean + theta) / (n + 1)`` at the first step and every 100 of 1000,
-starting from the weights of before; the mean is validated, released, and the next update's start. Source: Zheng et
-al., ICCV 2023, and the authors' code (class-incremental training; for captions InfoNCE takes the place of the
+2. L_task is the contrastive loss. ``mean <- (n mean + theta) / (n + 1)`` at the first step, every 100 of 1000 and the
+last, starting from the weights of before: twelve terms; it is validated, released, and the next update's start. Source:
+Zheng et al., ICCV 2023, and the authors' code (class-incremental training; for captions InfoNCE takes the place of the
 cross-entropy over classes, which is ours).
 
 Since old and new logits both use the first encoder's text features, no gradient of D reaches the text tower (the
@@ -15,7 +15,8 @@ paper's prose suggests that it does): the weights alone hold it. The temperature
 
 Where we differ: labels, smoothed by 0.2 in the paper, are not unless told: InfoNCE under a fixed temperature then
 pushes wrong pairs together (docs/log.md). KL in the place of the cross-entropy has the same gradient and is 0 where
-nothing changed. The mean is taken ten times an update, however long that is, and running statistics are averaged, too.
+nothing changed. The steps between two terms are a tenth of the update, however long it is, and running statistics are
+averaged, too.
 The reference is a chunk that may lie outside the gallery; without one, what people find today, else chunks learned
 before, else the chunk itself: the update's notes say which. ImageNet and Conceptual Captions, the paper's, are not at
 hand. What C-CLIP (ICLR 2025) compares with under this name distils within the batch alone and averages nothing.
@@ -25,6 +26,7 @@ Kept between updates: nothing but the encoder itself; the first encoder of the l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -58,7 +60,7 @@ class ZsclOptions(TwoTowerOptions):
         temperature: T (2).
         stay: weight of the squared distance to the weights before, summed over all weights (1).
         label_smoothing: of the contrastive loss (0.2 of a loss over classes; see above why none here).
-        average_every: steps between two terms of the average (100 of 1000); 0 takes ten an update.
+        average_every: steps between two terms of the average (100 of 1000); 0 takes a tenth of the update.
         weight_decay: on matrices (0).
     """
 
@@ -121,8 +123,8 @@ class Zscl(TwoTowers):
         """Has the first encoder look at the reference, and starts the average."""
         full, rest = divmod(len(data.train), self.options.batch_size)
         steps = (full + (rest > 1)) * self.options.epochs
-        every = self.options.average_every or steps // TERMS_AN_UPDATE
-        self._average = WeightAverage(self._encoder.model, every)
+        every = self.options.average_every or math.ceil(steps / TERMS_AN_UPDATE)
+        self._average = WeightAverage(self._encoder.model, every, steps)
         if self.options.distillation:
             self._taught = Taught(self._reference, self._anchor(), data.load_image)
 

@@ -125,17 +125,24 @@ def line(value: float) -> nn.Linear:
 
 def test_a_thousand_iterations_average_twelve_weights() -> None:
     model = line(7.0)
-    average, expected = WeightAverage(model, 100), [7.0]
-    for iteration in range(1001):
+    average, expected = WeightAverage(model, 100, 1000), [7.0]
+    for step in range(1000):
         with torch.no_grad():
-            model.weight.fill_(iteration)
+            model.weight.fill_(step)
         average.after_step()
-        if iteration % 100 == 0:
-            expected.append(float(iteration))
+        if step % 100 == 0 or step == 999:
+            expected.append(float(step))
     assert average.terms == len(expected) == 12
     with average.in_place():
         assert float(model.weight.detach()) == pytest.approx(sum(expected) / 12, rel=1e-6)
-    assert float(model.weight.detach()) == 1000
+    assert float(model.weight.detach()) == 999
+
+
+@pytest.mark.parametrize(("epochs", "terms"), [(1, 3), (10, 12), (13, 11)])
+def test_an_update_averages_a_tenth_of_its_steps_and_the_last(epochs: int, terms: int) -> None:
+    # Two steps an epoch: 2, 20 and 26 of them, and a term at each, at each second and at each third one.
+    report = teach(tiny_encoder(), make_strategy("zscl", epochs=epochs, batch_size=8))
+    assert f"The mean of {terms} weights along the way." in report.notes
 
 
 def test_an_average_goes_on_after_a_restart() -> None:
@@ -158,10 +165,10 @@ def test_the_average_is_what_is_released() -> None:
     start = encoder.copy().state()
     strategy = make_strategy("zscl", average_every=10_000, learning_rate=1e-2)
     report = teach(encoder, strategy)
-    # Start and first step alone: half of one step away from the start, whatever was trained after it.
-    assert "The mean of 2 weights along the way." in report.notes
+    # Start, first and last of four steps: five thirds of a step from the start, where the last alone is four away.
+    assert "The mean of 3 weights along the way." in report.notes
     step = (encoder.state()["visual.proj"] - start["visual.proj"]).abs()
-    assert 0 < float(step.max()) < 1e-2
+    assert 0 < float(step.max()) < 2e-2
     many = tiny_encoder()
     report = teach(many, make_strategy("zscl", learning_rate=1e-2))
     assert "The mean of 5 weights along the way." in report.notes
