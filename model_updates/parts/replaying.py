@@ -18,6 +18,7 @@ Carried between updates: the pairs and how many were seen, beside what the strat
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, make_dataclass, replace
@@ -125,8 +126,12 @@ class Replaying(Strategy):
             super().carry(State(state.tensors, facts, state.update))
 
 
-def with_er(kind: type[Strategy]) -> type[Strategy]:
+def with_er(kind: type[Strategy], differs: str = "") -> type[Strategy]:
     """Makes ``<name>+er`` of a strategy: the same, with a uniform sample of the old pairs among the new ones.
+
+    Args:
+        kind: of the strategy.
+        differs: a sentence on how this memory is not the one that the strategy's paper has.
 
     Raises:
         ValueError: the strategy has a memory of its own.
@@ -138,7 +143,7 @@ def with_er(kind: type[Strategy]) -> type[Strategy]:
     longer = "epochs longer by the memory"
     body = {
         "__module__": __name__,
-        "__doc__": f"`{kind.name}` with a reservoir of the pairs it was taught.",
+        "__doc__": f"`{kind.name}` with a reservoir of the pairs it was taught.\n\n{_page(differs)}",
         "name": f"{kind.name}+er",
         "summary": f"As {kind.name}, and trains again on a random sample of the pairs of earlier chunks.",
         "paper": "; ".join(filter(None, [kind.paper, "ER as in CTP (ICCV 2023) and IncCLIP (ECCV 2022)"])),
@@ -154,6 +159,12 @@ def with_er(kind: type[Strategy]) -> type[Strategy]:
         ),
     }
     return cast("type[Strategy]", type(f"{kind.__name__}WithEr", (Replaying, kind), body))
+
+
+def _page(differs: str) -> str:
+    """Returns what this module says of the memory, and of what it is not."""
+    said = inspect.cleandoc(__doc__ or "").partition("\n\n")[2]
+    return said.replace("Where we differ:", f"Where we differ: {differs}" if differs else "Where we differ:")
 
 
 def _through_reservoir(

@@ -49,7 +49,12 @@ from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import Strategy
 
 FinetuneEr = with_er(Finetune)
-ModXEr = with_er(ModX)
+ModXEr = with_er(
+    ModX,
+    "the paper keeps 1,000 random pairs of the initial data and as many more after each phase; here all chunks are "
+    "alike.",
+)
+EmaMergeEr = with_er(EmaMerge)
 WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora, DualPrompt, CodaPrompt)]
 CtpEr = with_er(Ctp)
 
@@ -85,6 +90,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     Tic.name: Tic,
     WiseFt.name: WiseFt,
     EmaMerge.name: EmaMerge,
+    EmaMergeEr.name: EmaMergeEr,
     TaskArithmetic.name: TaskArithmetic,
     Ties.name: Ties,
     Der.name: Der,

@@ -9,8 +9,10 @@ from the weights that the last update trained (``trained``, finetune-merge), or 
 versions started from (``base``, zero-shot-merge). Source: FoMo-in-Flux (NeurIPS 2024), from summaries; its code is
 not public.
 
-Where we differ: running statistics are counted anew, not averaged; rows that a table has gained keep what was
-trained. When another strategy moved the weights in between, ``trained`` starts from the live encoder and says so.
+Where we differ: running statistics are counted anew, not averaged; rows that a table has gained keep what was trained.
+The source merges on top of replay (``ema-merge+er``) and lets the peak rate fall with the updates, which no option does
+here: say ``learning_rate``. When another strategy moved the weights in between, ``trained`` starts from the live
+encoder and says so.
 
 Carried between updates: their number, and with ``start=trained`` the weights that the last one trained.
 """

@@ -67,6 +67,7 @@ WEIGHS_NO_TERM = {
     "weight_decay": "the optimizer's",
     "incclip.norm_bound": "bounds the weights of the towers",
     "ema-merge.weight": "of an update in the mean of all updates",
+    "ema-merge+er.weight": "the same",
 }
 # Weighs a part of a term: it scales the whole of it where the other part is left out.
 ALONE: Mapping[tuple[str, str], Mapping[str, float]] = {
