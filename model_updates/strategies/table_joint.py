@@ -16,18 +16,38 @@ Kept between updates: nothing but the catalog's pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from ingest.pair import BASE_LANGUAGE
 from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair
 from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
 from model_updates.strategy import Replay, UpdateContext
 from model_updates.towers import replace_token_table, token_table
 from model_updates.vocabulary import SHARED
+
+
+@dataclass(frozen=True)
+class TableJointOptions(SharedTableOptions):
+    """The shared table's options, of which ``vocabulary`` has no part here.
+
+    Attributes:
+        vocabulary: no part here: one BPE of `oracle_vocabulary` entries is learned on all languages together.
+        oracle_vocabulary: entries of that BPE (paper: 200,000).
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.vocabulary != SharedTableOptions.vocabulary:
+            raise BadStrategyOption(
+                f"vocabulary={self.vocabulary} would change nothing: cll-clip+joint learns one BPE on all languages "
+                f"together. Say oracle_vocabulary={self.vocabulary} for its entries"
+            )
 
 
 class TableJoint(SharedTableTeaching):
@@ -44,8 +64,11 @@ class TableJoint(SharedTableTeaching):
     overhead = "epochs as long as everything so far"
     replay = Replay.JOINED
     trains_on_all = True
+    Options = TableJointOptions
+    options: TableJointOptions
+    quick = {"epochs": 2, "batch_size": 8, "oracle_vocabulary": 560}
 
-    def __init__(self, options: SharedTableOptions | None = None) -> None:
+    def __init__(self, options: TableJointOptions | None = None) -> None:
         super().__init__(options)
         self._earlier: list[TrainingPair] = []
 

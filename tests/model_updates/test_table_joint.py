@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
 from model_updates.pairs import TrainingPair
 from model_updates.strategy import Strategy
 from model_updates.trainer import TrainingReport, run_update
@@ -74,3 +76,8 @@ def test_the_base_itself_stays_as_it_is() -> None:
     table = encoder.model.get_parameter("token_embedding.weight")
     assert len(table) == encoder.vocabulary.size
     assert not torch.equal(table.detach()[:rows], before["token_embedding.weight"])
+
+
+def test_the_size_of_each_languages_vocabulary_is_refused_where_it_would_change_nothing() -> None:
+    with pytest.raises(BadStrategyOption, match="Say oracle_vocabulary=600"):
+        make_strategy("cll-clip+joint", vocabulary=600)
