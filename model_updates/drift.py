@@ -6,7 +6,7 @@ Three angles in degrees (Ni et al., "Mod-X", ICML 2023, section 3), over the sam
 *RAM*, rotation: the angle between a picture's vector and its own earlier one, or a text's; how far a tower has turned.
 *ImAM*, inter-modal: how much the angle between a text and its picture has changed, for pairs that the earlier version
 retrieved. Both directions of retrieval are counted, since they leave other pairs out; the paper does not say which it
-means.
+means, and takes pairs that were trained on where these are held out.
 
 When both towers turn by the same rotation, RAM alone shows it and no search changes. When one turns alone, SAM shows
 nothing and search breaks; ImAM shows that.

@@ -8,10 +8,10 @@ of L_cll over all rows of the batch. Source: Buzzega et al., NeurIPS 2020, on CL
 (AAAI 2024), table 2: stored features are those of the step that inserts the pair, before that step's update; a pair
 is offered in every epoch; alpha 1; 8,000 pairs.
 
-Where we differ: an update replays the memory as it was at its start, while the reservoir fills for the next one. At its
-end, features stored in it are made anew by what it has learned: the paper's updates have thousands of steps and ours a
-dozen an epoch, so that what the steps stored is mostly from before the language was learned (docs/log.md).
-``features="insertion"`` keeps those.
+Where we differ: an update replays the memory as it was at its start, while the reservoir fills for the next one; where
+other strategies taught the chunks before, it starts as a sample of theirs. At its end, features stored in it are made
+anew by what it has learned: the paper's updates have thousands of steps and ours a dozen an epoch, so that what the
+steps stored is mostly from before the language was learned (docs/log.md). ``features="insertion"`` keeps those.
 
 Carried between updates: the pairs, their features, and how many items the reservoir has seen.
 """

@@ -8,8 +8,9 @@ over all rows of the batch. Source: Chaudhry et al., 2019, on CLL-CLIP's host as
 Table 2: alpha 1, 8,000 pairs, a pair offered in every epoch. The authors' mask on the contrastive part is ignored in
 their code; ``replay_in_contrastive=no`` obeys it.
 
-Where we differ: an update replays the memory as it was at its start, while the reservoir fills for the next one; a kept
-pair without an English caption counts in the contrastive part alone.
+Where we differ: an update replays the memory as it was at its start, while the reservoir fills for the next one; where
+other strategies taught the chunks before, it starts as a sample of theirs; a kept pair without an English caption
+counts in the contrastive part alone.
 
 Carried between updates: the pairs, and how many items the reservoir has seen.
 """

@@ -6,16 +6,17 @@ pictures look for their text, in the loss and in what the old similarities are h
 
 Formula: with B pairs of chunk and memory and K pseudo texts, ``L = L_c + 5 L_d``. ``L_c``: half the cross-entropy of
 pictures over B + K texts, half that of the B real texts over pictures. ``L_d``: of the same distributions, half and
-half, ``KL(new || old)``, the new ones under the learned temperature, the old ones under 0.01. After each step every
-weight matrix longer than ``gamma`` times its length at the start is shortened to that. Source: Yan et al., ECCV 2022,
-eq. 1 to 10; LAMB, rate and decay 3e-3, 15 epochs.
+half, ``KL(new || old)``, the new ones under the learned temperature, the old ones under 0.01 in the paper. After each
+step every weight matrix longer than ``gamma`` times its length at the start is shortened to that. Source: Yan et al.,
+ECCV 2022, eq. 1 to 10; LAMB, rate and decay 3e-3, 15 epochs.
 
 Where we differ: eq. 7 and 8 print KL(new || old), which ``kd_direction=forward`` turns round into usual distillation.
-``old_temperature=0`` is the old model's own, in trained CLIPs 0.01 as well. The paper tells neither band nor steps of
-the generation (`parts.pseudo_texts` measures and sets them) nor gamma: 2, which encoders that were trained before
-hardly reach. It has 256 pseudo texts beside the 512 pairs of each device: half as many as a batch has pairs. Pseudo
-texts are made of the memory, so the first update of a line has none; it holds to the base all the same, unless
-``from_scratch``. The paper's rate is for starting from nothing, too; it ruins what was trained before (see `RATES`).
+``old_temperature=0``, the default, is the old model's own, in trained CLIPs 0.01 as well. The paper tells neither band
+nor steps of the generation (`parts.pseudo_texts` measures and sets them) nor gamma: 2, which encoders that were trained
+before hardly reach, so that the bound stays on for them, too. It has 256 pseudo texts beside the 512 pairs of each
+device: half as many as a batch has pairs. Pseudo texts are made of the memory, so the first update of a line has none;
+it holds to the base all the same, unless ``from_scratch``. The paper's rate is for starting from nothing, too; it ruins
+what was trained before (see `RATES`).
 
 Carried between updates: a sample of the pairs. The lengths at the start are those of the encoder that the line of
 versions started from.
