@@ -18,13 +18,17 @@ ALL, TOGETHER, AGAIN, DOMAINS = "languages-36", "languages-36-together", "langua
 JOINT = "cll-clip+joint"
 # Joint training is not done after the five epochs that every strategy of a sequence has.
 LONGER = ",epochs=15"
-# Rows of tables that a promise compares: they run with every seed.
-PROMISED = frozenset({DEFAULT, DEFAULT + LONGER, JOINT + LONGER})
 MOST_FORGOTTEN, UPPER, SHARE = 0.5, 1.0, 0.2
 # Strategies of `domains` that train again on old pictures, and references that learn nothing.
 REPLAYING = ("joint", "finetune+er", "tic", "zero-shot")
 # What the default composes: where a chunk needs one part alone, that part is the same strategy by another name.
 PARTS = ("domain-adapters", "language-tables", "new-words")
+
+
+def promised(sequence: str, label: str) -> int:
+    """Returns with how many seeds a row of a table runs at least, because a promise compares it; 1 where none does."""
+    compared = {DEFAULT, DEFAULT + LONGER} | ({JOINT, JOINT + LONGER} if sequence == TOGETHER else set())
+    return FEWEST_SEEDS if label in compared else 1
 
 
 def bars(found: Mapping[str, Findings]) -> str:

@@ -49,6 +49,7 @@ class Claim:
         b: the other.
         not_run: why it cannot be run.
         remark: on what was found.
+        seeds: so many decide it: three, and five where three left it open.
     """
 
     claim: str
@@ -61,6 +62,7 @@ class Claim:
     b: Side | None
     not_run: str
     remark: str
+    seeds: int = FEWEST_SEEDS
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ def read_claims(path: Path) -> list[Claim]:
                     _side(said["b"], sequence) if "b" in said else None,
                     said.get("not_run", ""),
                     said.get("remark", "") if place == 0 else "",
+                    said.get("seeds", FEWEST_SEEDS),
                 )
             )
     return claims

@@ -5,8 +5,8 @@
 Homes are made once in the work folder (`protocol_data.py` says what is in them). Every finished cell is a small JSON
 file under docs/results/bench/ and is not run again, so the whole set can be stopped, and go on elsewhere. `--quick`
 runs small sequences of their own within ten minutes on two cores. What a claim of `orderings.toml` or a promise of
-`evergreen` compares runs with every seed of a sequence; the other rows of a table are context and run with the first
-alone, which saves a third of the time; `--every-seed` runs all.
+`evergreen` compares runs with as many seeds as that asks for; the other rows of a table are context and run with the
+first alone, which saves a third of the time; `--every-seed` runs all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from evergreen_bars import PROMISED
+from evergreen_bars import promised
 from orderings_claims import read_claims
 from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
@@ -50,15 +50,16 @@ def main() -> int:
 def planned(
     sequence: BenchSequence, claims: Path = CLAIMS, *, every_seed: bool = False
 ) -> list[tuple[Compared, int]]:
-    """Returns which strategy runs with which seed: those that no claim compares with the first alone."""
-    sides = [side for claim in read_claims(claims) for side in (claim.a, claim.b)]
-    compared_by_claims = {side.label for side in sides if side is not None and side.sequence == sequence.name}
-    decided = compared_by_claims | PROMISED
+    """Returns which strategy runs with which seed: with as many as what compares it asks for, else with the first."""
+    asked = {one.label: promised(sequence.name, one.label) for one in sequence.strategies}
+    for claim in read_claims(claims):
+        for side in (claim.a, claim.b):
+            if side is not None and side.sequence == sequence.name:
+                asked[side.label] = max(claim.seeds, asked.get(side.label, 1))
     return [
         (compared, seed)
         for compared in sequence.strategies
-        for seed in sequence.seeds
-        if every_seed or compared.label in decided or seed == sequence.seeds[0]
+        for seed in (sequence.seeds if every_seed else sequence.seeds[: asked[compared.label]])
     ]
 
 

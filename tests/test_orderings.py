@@ -157,6 +157,25 @@ def test_what_no_claim_compares_runs_and_counts_with_the_first_seed_alone(
     ]
 
 
+def test_a_claim_that_three_seeds_left_open_runs_with_as_many_as_it_asks_for(
+    tmp_path: Path, module: Any
+) -> None:
+    _made_up(tmp_path)
+    (tmp_path / "growing.toml").write_text(SEQUENCE.replace("seeds = 3", "seeds = 6"), encoding="utf-8")
+    asked = CLAIMS.replace('b = "finetune"', 'b = "finetune"\nseeds = 5', 1)
+    (tmp_path / "claims.toml").write_text(asked, encoding="utf-8")
+    sequence = read_sequence(tmp_path / "growing.toml")
+    found = [
+        (one.label, seed) for one, seed in module("protocols").planned(sequence, tmp_path / "claims.toml")
+    ]
+    # Joint training is in both claims, and runs for the one that asks for more.
+    assert found == [
+        *(("joint", seed) for seed in range(5)),
+        *(("finetune", seed) for seed in range(5)),
+        *(("ctp,queue=0", seed) for seed in range(3)),
+    ]
+
+
 def test_every_claim_names_strategies_that_its_sequence_runs(module: Any) -> None:
     claims, orderings = module("orderings_claims"), module("orderings")
     known = {}
