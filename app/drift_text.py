@@ -28,7 +28,21 @@ def drift_lines(found: Mapping[str, Any]) -> list[Any]:
         ("text to its picture, if found (ImAM)", drift["imam_text_to_image"]),
         ("picture to its text, if found (ImAM)", drift["imam_image_to_text"]),
     ]
-    return [said, _spread("how far", turned), _spread("change of the angle", changed)]
+    return [
+        said,
+        _spread("how far", turned),
+        _spread("change of the angle", changed),
+        finds_words(found["before"], found["after"], drift["finds"]),
+    ]
+
+
+def finds_words(before: str, after: str, finds: Mapping[str, float]) -> str:
+    """Returns how many texts find their picture under two releases, and with the pictures left as they were."""
+    return (
+        f"Texts that find their picture first: {finds['before']:.1f} % in {before}, {finds['after']:.1f} % in {after}, "
+        f"and {finds['mixed']:.1f} % where those of {after} look among the pictures of {before}, as if no picture were "
+        "embedded again."
+    )
 
 
 def _spread(title: str, rows: list[tuple[str, Mapping[str, Any]]]) -> Any:

@@ -8,6 +8,9 @@ Three angles in degrees (Ni et al., "Mod-X", ICML 2023, section 3), over the sam
 retrieved. Both directions of retrieval are counted, since they leave other pairs out; the paper does not say which it
 means, and takes pairs that were trained on where these are held out.
 
+Beside them the recall that the angles come to, also of the later version's texts among the earlier one's pictures
+(mixed-version recall): what keeping the old index would cost.
+
 When both towers turn by the same rotation, RAM alone shows it and no search changes. When one turns alone, SAM shows
 nothing and search breaks; ImAM shows that.
 """
@@ -72,6 +75,21 @@ class Angles:
 
 
 @dataclass(frozen=True)
+class Finds:
+    """How many texts find their picture first, percent (R@1).
+
+    Attributes:
+        before: both as the earlier version has them.
+        after: both as the later one has them.
+        mixed: the later one's texts among the earlier one's pictures: search with no picture embedded again.
+    """
+
+    before: float
+    after: float
+    mixed: float
+
+
+@dataclass(frozen=True)
 class Drift:
     """What has moved between two versions.
 
@@ -82,6 +100,7 @@ class Drift:
         ram_texts: angle between a text now and before.
         imam_text_to_image: change of the angle between text and picture, of texts that found their picture first.
         imam_image_to_text: the same, of pictures that found their text first.
+        finds: what that means for search.
     """
 
     sam_pictures: Angles
@@ -90,6 +109,7 @@ class Drift:
     ram_texts: Angles
     imam_text_to_image: Angles
     imam_image_to_text: Angles
+    finds: Finds
 
 
 def drift(before: Vectors, after: Vectors, *, sample: int = SAMPLE, seed: int = 0) -> Drift:
@@ -128,7 +148,17 @@ def drift(before: Vectors, after: Vectors, *, sample: int = SAMPLE, seed: int = 
         ram_texts=spread(_between(old_texts, new_texts), ROTATION_EDGES),
         imam_text_to_image=spread(changed[found], CHANGE_EDGES),
         imam_image_to_text=spread(changed[named], CHANGE_EDGES),
+        finds=Finds(
+            before=_texts_found(before.pairs, found),
+            after=_texts_found(before.pairs, retrieved(new_pictures, new_texts, before.pairs)[0]),
+            mixed=_texts_found(before.pairs, retrieved(old_pictures, new_texts, before.pairs)[0]),
+        ),
     )
+
+
+def _texts_found(pairs: Places, found: NDArray[np.bool_]) -> float:
+    """Returns how many of the texts find a picture of theirs first, percent."""
+    return 100 * len(np.unique(pairs[found, 1])) / max(1, len(np.unique(pairs[:, 1])))
 
 
 def spread(degrees: Rows, edges: tuple[float, ...]) -> Angles:

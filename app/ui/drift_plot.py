@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
+from app.drift_text import finds_words
 from app.learning.drift import ReleaseDrift
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import named
@@ -32,6 +35,7 @@ def drift_view(found: ReleaseDrift, say: Words = ENGLISH) -> Markup:
         "div",
         framed_table([say.header(one) for one in HEADERS], rows, say=say),
         tag("p", say.said(said)),
+        tag("p", say.said(finds_words(found.before, found.after, asdict(found.drift.finds)))),
     )
 
 

@@ -83,14 +83,19 @@ def test_drift_shows_that_a_table_of_its_own_turned_nothing(reviewed: Path) -> N
     assert (found["before"][:3], found["after"][:3], found["pairs"]) == ("r2-", "r3-", 60)
     assert set(found["drift"]) == {
         *("sam_pictures", "sam_texts", "ram_pictures", "ram_texts"),
-        *("imam_text_to_image", "imam_image_to_text"),
+        *("imam_text_to_image", "imam_image_to_text", "finds"),
     }
+    finds = found["drift"].pop("finds")
+    assert finds["before"] == finds["after"] == finds["mixed"] > 0, (
+        "no vector of the languages that both know moved"
+    )
     for angles in found["drift"].values():
         assert angles["mean"] is None or angles["mean"] < 1e-3
         assert angles["count"] == 0 or angles["shares"][0] == 100
     said = run("drift", "r2", "r3", "--pairs", "60", home=reviewed).stdout
     assert "60 held-out pairs" in said
     assert "pictures turned" in said
+    assert "find their picture first" in said
 
 
 def test_diff_says_what_two_releases_differ_in(reviewed: Path) -> None:

@@ -18,7 +18,7 @@ from app.ui.forest import MOST_ROWS, forest_view
 from app.ui.lineage_plot import MOST_NODES, lineage_view
 from app.ui.plot import BROAD, LETTER, NARROW, short, wide
 from app.ui.words import Words
-from model_updates.drift import Angles, Drift
+from model_updates.drift import Angles, Drift, Finds
 from model_updates.gate.report import points
 from tests.app.gate_reports import HOSTILE, gate_report
 
@@ -163,7 +163,7 @@ def plots(say: Words) -> list[str]:
     ]
     curve = [{"at": float(n), "terms": {"t1": 4.0 - n}} for n in range(3)]
     angles = Angles((5.0, 90.0), (50.0, 30.0, 20.0), 12.0, 100)
-    turned = ReleaseDrift("r1", "r2", ("zz",), 12, Drift(*[angles] * 6))
+    turned = ReleaseDrift("r1", "r2", ("zz",), 12, Drift(*[angles] * 6, Finds(40.0, 50.0, 10.0)))
     return [
         forest_view(report, say),
         lineage_view(nodes, say),
