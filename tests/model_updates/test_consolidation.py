@@ -19,6 +19,8 @@ from model_updates.parts.importance import (
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.afec import Afec
 from model_updates.strategies.ewc import Ewc
+from model_updates.strategies.rwalk import Rwalk
+from model_updates.strategy import Epochs, UpdateContext
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
@@ -166,7 +168,7 @@ def test_si_adds_what_each_update_gains() -> None:
     assert float(second["visual.proj"].sum()) > 1.05 * float(first["visual.proj"].sum())
 
 
-def test_rwalk_carries_fisher_and_score_and_halves_the_first_score() -> None:
+def test_rwalk_carries_fisher_and_score() -> None:
     encoder, strategy = tiny_encoder(), consolidation("rwalk")
     teach(encoder, strategy)
     state = strategy.carried()
@@ -177,6 +179,44 @@ def test_rwalk_carries_fisher_and_score_and_halves_the_first_score() -> None:
     assert_same_state(again.carried().tensors, state.tensors)
     assert_same_state(dict(again.weights()), dict(strategy.weights()))
     assert float(sum(state.tensors[f"score.{name}"].sum() for name in names)) > 0
+
+
+def walked_update(strategy: Consolidation, encoder: Encoder) -> dict[str, Tensor]:
+    """Runs one epoch of an update by hand; returns what each parameter gained for its Riemannian distance."""
+    context = context_for(encoder, toy_pairs())
+    strategy.before_update(context)
+    assert isinstance(strategy, Rwalk)
+    data = data_for(strategy, context)
+    batches = Batches(data.train, encoder, size=8, load_image=data.load_image)
+    start = {name: value.detach().clone() for name, value in encoder.model.named_parameters()}
+    optimizer = torch.optim.SGD(encoder.model.parameters(), lr=0.1)
+    for batch in batches.epoch(0):
+        optimizer.zero_grad()
+        sum(strategy.terms(batch).values(), torch.zeros(())).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        strategy.after_step()
+    gained = {name: value.clone() for name, value in strategy._path.gained.items()}
+    strategy.after_update(context, batches)
+    now = dict(encoder.model.named_parameters())
+    return gain_for_distance(gained, now, start, damping=DAMPING, fisher=strategy.importance)
+
+
+def score_of(strategy: Consolidation) -> dict[str, Tensor]:
+    tensors = strategy.carried().tensors
+    return {name.removeprefix("score."): v for name, v in tensors.items() if name.startswith("score.")}
+
+
+def test_the_score_of_rwalk_is_half_of_what_it_was_and_half_of_what_the_update_finds() -> None:
+    encoder, first = tiny_encoder(), consolidation("rwalk")
+    new = walked_update(first, encoder)
+    assert sum(float(value.sum()) for value in new.values()) > 0
+    assert_same_state(score_of(first), {name: value / 2 for name, value in new.items()})
+    second = consolidation("rwalk")
+    second.carry(first.carried())
+    newer = walked_update(second, encoder)
+    assert sum(float(value.sum()) for value in newer.values()) > 0
+    expected = {name: (score_of(first)[name] + value) / 2 for name, value in newer.items()}
+    assert_same_state(score_of(second), expected)
 
 
 def after_ewc(strategy: Consolidation) -> dict[str, Tensor]:
@@ -190,6 +230,21 @@ def after_ewc(strategy: Consolidation) -> dict[str, Tensor]:
 
 def test_afec_that_is_not_pulled_is_ewc() -> None:
     ewc, afec = consolidation("ewc"), consolidation("afec", pull=0.0)
+    assert_same_state(after_ewc(ewc), after_ewc(afec))
+
+
+class NowhereSteep(Afec):
+    """AFEC whose free model is steep in nothing."""
+
+    def fisher(
+        self, context: UpdateContext, batches: Epochs, encoder: Encoder | None = None
+    ) -> dict[str, Tensor]:
+        found = super().fisher(context, batches, encoder)
+        return found if encoder is None else {name: torch.zeros_like(f) for name, f in found.items()}
+
+
+def test_afec_whose_free_model_is_steep_in_nothing_is_ewc() -> None:
+    ewc, afec = consolidation("ewc"), NowhereSteep(options_of(Afec, {**Afec.quick, "pull": 100.0}))
     assert_same_state(after_ewc(ewc), after_ewc(afec))
 
 
@@ -215,8 +270,14 @@ def test_afec_is_drawn_towards_a_model_that_learned_freely() -> None:
     assert_same_state(encoder.model.state_dict(), start.model.state_dict())  # the candidate waits
     assert not torch.equal(free.state()["visual.proj"], start.state()["visual.proj"])
     term = strategy.terms(batch_of(strategy, encoder))["active-forgetting"]
-    assert float(term.detach()) > 0
-    encoder.model.load_state_dict(free.model.state_dict())
+    there = free.model.state_dict()
+    by_hand = sum(
+        float((strategy._steep[name] * (here.detach() - there[name]) ** 2).double().sum())
+        for name, here in encoder.model.named_parameters()
+    )
+    assert by_hand > 0
+    assert float(term.detach()) == pytest.approx(by_hand / 2, rel=1e-5)  # lambda_e is 1
+    encoder.model.load_state_dict(there)
     assert float(strategy.terms(batch_of(strategy, encoder))["active-forgetting"].detach()) == 0
 
 
