@@ -80,7 +80,16 @@ def test_a_row_without_gradient_decays_by_the_rate_in_every_step() -> None:
     expected = [(1 - 5e-5 * 0.05) ** 1000, (1 - 5e-5 * 0.05 * 0.5) ** 1000]
     # One factor is a float32 number near 1: off by 3e-8 a step at most, 3e-5 after a thousand.
     assert table.detach().flatten().tolist() == pytest.approx(expected, abs=3e-5)
-    assert math.pow(1 - 5e-5 * 0.05, 14_454) == pytest.approx(0.96451, abs=1e-5)
+
+
+def test_a_row_that_nothing_uses_shrinks_by_3_and_a_half_percent_in_the_papers_14454_steps() -> None:
+    table = nn.Parameter(torch.ones(1, 1, dtype=torch.float64))
+    every = torch.ones(1, dtype=torch.float64)
+    rows = ScaledRows(table, gradient_scale=every, decay_scale=every, weight_decay=0.05)
+    table.grad = torch.zeros_like(table)
+    for _ in range(14_454):
+        rows.after_backward(5e-5)
+    assert table.item() == pytest.approx(0.96451, abs=1e-5)
 
 
 def test_new_rows_follow_the_given_mean_and_deviation() -> None:
