@@ -3,10 +3,22 @@
 import pytest
 import torch
 
+from model_updates.batches import Batches
+from model_updates.encoder import Encoder
 from model_updates.parts.consolidation import ConsolidationOptions
 from model_updates.parts.importance import fitted, mean_of_squared_gradients, quadratic_penalty, running_mean
 from model_updates.strategies.ewc import Ewc
-from tests.model_updates.tiny import make_strategy, teach, tiny_encoder, toy_pairs
+from tests.model_updates.tiny import (
+    assert_same_state,
+    context_for,
+    data_for,
+    make_strategy,
+    teach,
+    tiny_encoder,
+    toy_pairs,
+)
+
+CONVOLUTION = "visual.conv1.weight"
 
 
 def one(value: float) -> dict[str, torch.Tensor]:
@@ -66,12 +78,48 @@ def test_what_mattered_moves_less_the_more_it_costs() -> None:
     assert move_after_two_updates(1e8) < 0.5 * move_after_two_updates(0.0)
 
 
-def test_the_first_update_pays_nothing_and_leaves_running_statistics_alone() -> None:
-    encoder = tiny_encoder()
+@pytest.mark.parametrize("architecture", ["tiny", "tiny-resnet"])
+def test_the_first_update_is_finetune_and_the_fisher_pass_changes_no_running_statistics(
+    architecture: str,
+) -> None:
+    ours, theirs = tiny_encoder(architecture=architecture), tiny_encoder(architecture=architecture)
     strategy = make_strategy("ewc")
-    report = teach(encoder, strategy)
+    report = teach(ours, strategy)
+    teach(theirs, make_strategy("finetune"))
     assert all("consolidation" not in terms for terms in report.history)
     assert strategy.carried().facts == {"updates": 1}
+    assert_same_state(ours.state(), theirs.state())
+
+
+def squared_gradients(encoder: Encoder, strategy: Ewc, batches: Batches) -> torch.Tensor:
+    """The mean over batches of the first convolution's squared gradient, in the mode the encoder is in."""
+    weight = encoder.model.get_parameter(CONVOLUTION)
+    squares = []
+    for batch in batches.epoch(context_for(encoder, toy_pairs()).seed):
+        encoder.model.zero_grad()
+        strategy.contrastive(batch, encoder).backward()  # type: ignore[no-untyped-call]
+        assert weight.grad is not None
+        squares.append(weight.grad**2)
+    return torch.stack(squares).mean(dim=0)
+
+
+def test_the_fisher_pass_runs_in_train_mode_and_leaves_the_encoder_as_it_was() -> None:
+    encoder, strategy = tiny_encoder(architecture="tiny-resnet"), make_strategy("ewc")
+    assert isinstance(strategy, Ewc)
+    context = context_for(encoder, toy_pairs())
+    data = data_for(strategy, context)
+    batches = Batches(data.train, encoder, size=8, load_image=data.load_image)
+    strategy.before_update(context)
+    before = {name: value.clone() for name, value in encoder.state().items()}
+    fisher = strategy.fisher(context, batches)[CONVOLUTION]
+    assert_same_state(encoder.state(), before)
+    assert not encoder.model.training
+    in_eval_mode, in_train_mode = encoder.copy(), encoder.copy()
+    for copy in (in_eval_mode, in_train_mode):
+        copy.model.requires_grad_(True)
+    in_train_mode.train()
+    assert torch.allclose(fisher, squared_gradients(in_train_mode, strategy, batches), rtol=1e-4)
+    assert not torch.allclose(fisher, squared_gradients(in_eval_mode, strategy, batches), rtol=0.1)
 
 
 def test_a_token_table_that_grew_in_between_is_fitted() -> None:
