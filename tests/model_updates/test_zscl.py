@@ -83,6 +83,27 @@ def test_the_teacher_is_the_first_encoder_and_not_the_one_before() -> None:
     assert float(strategy.terms(batch)["stay"].detach()) == 0
 
 
+def divergence(before: Tensor, after: Tensor) -> float:
+    """KL of two temperatures' softmaxes over the rows of logits, the mean over rows, T = 2."""
+    p, q = (before / 2).softmax(dim=1), (after / 2).softmax(dim=1)
+    return float((p * (p.log() - q.log())).sum(dim=1).mean())
+
+
+def test_distillation_is_four_times_the_divergences_of_both_directions_at_half_the_logits() -> None:
+    # All 16 pictures of the reference in one batch, so that their order does not matter.
+    strategy, encoder, batch = begun(moved(), reference_size=16, reference_batch=16)
+    first, english = tiny_encoder(), toy_pairs("en")
+    pictures, texts = [draw(pair.image_id) for pair in english], [pair.text for pair in english]
+    now, before = (torch.from_numpy(one.encode_images(pictures)).double() for one in (encoder, first))
+    said = torch.from_numpy(first.encode_texts(texts, "en")).double()
+    scale = encoder.state()["logit_scale"].double().exp()
+    old, new = scale * before @ said.T, scale * now @ said.T
+    pictures_by_texts, texts_by_pictures = divergence(old, new), divergence(old.T, new.T)
+    assert min(pictures_by_texts, texts_by_pictures) > 1e-3
+    term = float(strategy.terms(batch)["distillation"].detach())
+    assert term == pytest.approx(2**2 * (pictures_by_texts + texts_by_pictures), rel=1e-3)
+
+
 def test_the_distance_to_the_weights_before_is_a_sum_without_the_temperature() -> None:
     strategy, encoder, batch = begun(stay=2.0)
     with torch.no_grad():
