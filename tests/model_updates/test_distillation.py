@@ -153,8 +153,8 @@ def test_features_as_logits_diverge_by_hand() -> None:
     assert float(feature_divergence((q, p), (p, p))) == pytest.approx(0.085123 / 2, abs=1e-6)
 
 
-def begun(name: str, **options: object) -> tuple[Distilled, Batch]:
-    encoder, strategy = tiny_encoder(), make_strategy(name, **options)
+def begun(name: str, encoder: Encoder | None = None, /, **options: object) -> tuple[Distilled, Batch]:
+    encoder, strategy = encoder or tiny_encoder(), make_strategy(name, **options)
     assert isinstance(strategy, Distilled)
     context = context_for(encoder, toy_pairs())
     data = data_for(strategy, context)
@@ -194,6 +194,31 @@ def test_lwf_reads_similarities_under_each_models_own_temperature() -> None:
     with torch.no_grad():
         strategy._encoder.model.get_parameter("logit_scale").add_(math.log(2))
     assert float(strategy.terms(batch)["distillation"].detach()) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("old_image", "old_text", "expected"),
+    [
+        # Similarities were 1 on the diagonal: both rows and both columns diverge.
+        ([[1.0, 0.0], [0.0, 1.0]], [[3.0, 0.0], [0.0, 2.0]], 0.443776),
+        # Both pictures were the first text's: the rows diverge, each column was even and is.
+        ([[1.0, 0.0], [5.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], 0.221888),
+        # The same the other way about.
+        ([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [5.0, 0.0]], 0.221888),
+    ],
+)
+def test_lwf_is_t_squared_times_the_mean_of_both_directions(
+    old_image: list[list[float]], old_text: list[list[float]], expected: float
+) -> None:
+    # Now everything is alike: even rows. With s = T = 2 a row that was (1, 0) keeps its cosines as logits, and diverges
+    # by ln 2 - H(e/(e+1)) = 0.693147 - 0.582203; T**2 / 2 = 2.
+    encoder = tiny_encoder()
+    with torch.no_grad():
+        encoder.model.get_parameter("logit_scale").fill_(math.log(2))
+    strategy, batch = begun("lwf", encoder)
+    now = torch.ones(2, 2)
+    term = strategy.distillation((now, now), (torch.tensor(old_image), torch.tensor(old_text)), batch)
+    assert float(term.detach()) == pytest.approx(expected, abs=1e-6)
 
 
 def drift(name: str, **options: object) -> float:
