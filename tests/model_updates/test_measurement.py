@@ -6,12 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ingest.pair import SliceKey
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
-from model_updates.features import NoCache
-from model_updates.measurement import HeldOut, Measured, ReadAs, Side, measure_views, searched
+from model_updates.features import NoCache, Rows, text_id
+from model_updates.measurement import (
+    HeldOut,
+    Measured,
+    ReadAs,
+    Side,
+    first_pictures,
+    measure,
+    measure_views,
+    searched,
+)
 from model_updates.readings import background
 from tests.model_updates.tiny import COLOURS, DOMAIN, SHAPES, draw, tiny_encoder
 
@@ -95,3 +105,56 @@ def test_only_captions_that_are_read_otherwise_are_ranked_again(encoder: Encoder
     found = measure_views(other, [mixed()], draw, NoCache(), known=(live, wrong))[mixed().measured]
     assert (found.text_ranks[:-1] == 99).all()
     assert found.text_ranks[-1] < len(PICTURES)
+
+
+class Stretched(NoCache):
+    """A cache that gives each raw row back at a length of its own, up to eight times longer or shorter.
+
+    By powers of two, so that the same unit vectors come of them to the last bit.
+    """
+
+    def __init__(self, *, is_plain: bool = False) -> None:
+        self._rows: dict[tuple[str, str, str], Rows] = {}
+        self._is_plain = is_plain
+        self.lengths: set[float] = set()
+
+    def get(
+        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        rows = [self._rows.get((fingerprint, kind, content_id)) for content_id in content_ids]
+        known = np.asarray([row is not None for row in rows], dtype=np.bool_)
+        found = [
+            row * self._length(one) for one, row in zip(content_ids, rows, strict=True) if row is not None
+        ]
+        return np.asarray(found, dtype=np.float32).reshape(len(found), dim), known
+
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows) -> None:
+        for one, row in zip(content_ids, rows, strict=True):
+            self._rows[fingerprint, kind, one] = row.copy()
+
+    def _length(self, content_id: str) -> np.float32:
+        length = 1.0 if self._is_plain else 2.0 ** (int(text_id(content_id)[:8], 16) % 7 - 3)
+        self.lengths.add(length)
+        return np.float32(length)
+
+
+def answers(encoder: Encoder, cache: Stretched) -> list[list[int]]:
+    """Every rank that is measured, and the pictures put first, of rows that come from a cache."""
+    side = Side(encoder, in_english, {})
+    own = HeldOut(KEY, PICTURES, CAPTIONS)
+    for _ in range(2):  # the first look fills the cache
+        found = measure_views(side, [own, mixed()], draw, cache)
+        told = measure(encoder, [own], draw, cache)[KEY]
+        first = [
+            [PICTURES.index(picture) for picture in first_pictures(side, one, range(16), draw, cache)]
+            for one in (own, mixed())
+        ]
+    results = [*found.values(), told]
+    return [*first, *([*one.text_ranks.tolist(), *one.image_ranks.tolist()] for one in results)]
+
+
+def test_the_length_of_a_feature_changes_no_rank() -> None:
+    encoder, plain, stretched = tiny_encoder(), Stretched(is_plain=True), Stretched()
+    wanted = answers(encoder, plain)
+    assert answers(encoder, stretched) == wanted
+    assert (plain.lengths, len(stretched.lengths)) == ({1.0}, 7)

@@ -1,7 +1,10 @@
 """The rule that chooses an epoch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 from model_updates.strategy import Tolerance
 from model_updates.validation import Score, _error, better, near, validation_scores
@@ -69,3 +72,15 @@ def test_new_and_known_pairs_are_looked_up_among_the_pictures_of_both() -> None:
     assert beside.mean < alone.mean, "twelve more pictures stand in the way"
     assert everything.mean == pytest.approx((4 * beside.mean + 12 * sampled.mean) / 16)
     assert validation_scores(encoder, rows.select([]), known, strategy, draw) == (None, None)
+
+
+def test_the_length_of_a_pictures_feature_changes_no_score() -> None:
+    encoder, strategy = tiny_encoder(), make_strategy("cll-clip")
+    assert not strategy.touches_image, "its pictures come as features that were made before"
+    rows = data_for(strategy, context_for(encoder, toy_pairs("en"))).train
+    lengths = 2.0 ** (torch.arange(len(rows)) % 7 - 3)  # powers of two round nothing
+    stretched = replace(rows, image_features=rows.image_features * lengths[:, None])
+    plain, _ = validation_scores(encoder, rows, None, strategy, draw)
+    assert validation_scores(encoder, stretched, None, strategy, draw)[0] == plain
+    assert plain is not None
+    assert 0 < plain.mean < 100
