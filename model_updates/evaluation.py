@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.recalls import MEAN, QUERY_METRICS, RECALL_DEPTHS
+from model_updates.recalls import LABELS, MEAN, QUERY_METRICS, RECALL_DEPTHS
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -224,7 +224,7 @@ class SliceResult:
         """Returns R@1, 5 and 10 both ways (`t2i_r1`, …, `i2t_r10`) and `mean_recall`, in percent.
 
         Only those from text to image where the other direction was not measured. A gallery smaller than the depth makes
-        that recall 100: compare such slices with care.
+        that recall 100; `caveat` says so.
         """
         recalls = {
             f"{direction}_r{depth}": 100.0 * float(np.mean(ranks < depth))
@@ -253,6 +253,13 @@ class SliceResult:
         """Returns the score in [0, 1] that guessing would reach on this gallery."""
         depths = _depths(metric)
         return float(np.mean([min(depth, len(self.image_ids)) for depth in depths])) / len(self.image_ids)
+
+    @property
+    def caveat(self) -> str:
+        """Says which recalls by text are 100 whatever the encoder, its gallery being no larger; empty for none."""
+        pictures = len(self.image_ids)
+        full = ", ".join(LABELS[f"t2i_r{depth}"] for depth in RECALL_DEPTHS if depth >= pictures)
+        return full and f"Pictures to choose from: only {pictures}, so any encoder reaches 100 in {full}."
 
     def to_json(self) -> dict[str, object]:
         """Returns plain lists, numbers and strings, ready for `json.dumps`."""

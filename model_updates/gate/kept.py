@@ -106,11 +106,12 @@ class Judged:
         limit = policy.slice_drop if self.metric == policy.metric else policy.first_slice_drop
         after = 100.0 * float(self.slice.candidate.query_scores(self.metric).mean())
         before = after + self.drop.points + (self.slice.debt if self.is_water else 0.0)
-        return (
+        said = (
             f"{self.slice.name} {self.note} against {self.against}: {label} {before:.1f} → {after:.1f} "
             f"({points(-self.drop.points)}, at worst {points(-self.bound)} with "
             f"{100 * self.confidence:.3g} % confidence; the policy allows {points(-limit)})."
         )
+        return f"{said} {self.slice.candidate.caveat}".rstrip()
 
 
 def judge_each(old: Sequence[OldSlice], policy: Policy, tries: int) -> list[Judged]:

@@ -106,7 +106,8 @@ def _sentence(comparison: Comparison, note: str, policy: Policy) -> str:
         100.0 * float(result.query_scores(policy.metric).mean())
         for result in (comparison.live, comparison.candidate)
     )
-    return (
+    said = (
         f"{comparison.name} {note}: R {before:.1f} → {after:.1f} ({points(comparison.change)}, at least "
         f"{points(comparison.low)} with {100 * policy.confidence:g} % confidence)."
     )
+    return f"{said} {comparison.candidate.caveat}".rstrip()

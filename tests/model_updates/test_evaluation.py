@@ -84,6 +84,17 @@ def test_an_image_is_found_by_its_best_caption_and_its_captions_do_not_compete()
     assert caption_ranks(similarities, of).tolist() == [0, 0, 0]
 
 
+def test_a_recall_that_cannot_miss_says_so() -> None:
+    wrong = unit_rows(3)
+    backwards = ranked(wrong, -wrong, np.arange(3))
+    assert backwards.text_ranks.tolist() == [2, 2, 2]
+    found = backwards.recalls()
+    assert (found["t2i_r1"], found["t2i_r5"], found["t2i_r10"]) == (0, 100, 100)
+    assert backwards.caveat == "Pictures to choose from: only 3, so any encoder reaches 100 in R@5, R@10."
+    said = {n: ranked(unit_rows(n), unit_rows(n), np.arange(n)).caveat for n in (5, 6, 10, 11)}
+    assert [said[n].split(" in ")[-1] for n in (5, 6, 10, 11)] == ["R@5, R@10.", "R@10.", "R@10.", ""]
+
+
 def test_nan_is_refused() -> None:
     images = unit_rows(3)
     broken = images.copy()

@@ -97,6 +97,25 @@ def test_copies_of_three_pictures_are_three_things() -> None:
     assert "not enough held-out pairs (3 things, 100 needed)" in report.reasons[0]
 
 
+def test_a_sentence_on_a_gallery_of_few_pictures_says_which_recalls_cannot_miss() -> None:
+    # First places are lost among the three pictures of "en/photo"; its R@5 and R@10 stay 100.
+    live = {"de/photo": np.full(8, 7), "en/photo": np.full(3, 0)}
+    candidate = {"de/photo": np.full(8, 0), "en/photo": np.full(3, 2)}
+    report = judge(
+        candidate={name: slice_of(name, ranks) for name, ranks in candidate.items()},
+        live={name: slice_of(name, ranks) for name, ranks in live.items()},
+        new_slices={"de/photo"},
+        taught_languages={"de": 1000},
+        canaries=(),
+        policy=Policy(),
+    )
+    assert [reason for reason in report.reasons if "only 8, so any encoder reaches 100 in R@10." in reason]
+    assert [
+        reason for reason in report.reasons if "only 3, so any encoder reaches 100 in R@5, R@10." in reason
+    ]
+    assert not any("any encoder" in reason for reason in judged(GOOD, LIVE, {}).reasons)
+
+
 def test_the_twentieth_candidate_must_show_more_than_the_first() -> None:
     live = {"de/photo": ranks_with(0.0), "en/photo": ranks_with(0.5)}
     slightly_worse = live["en/photo"].copy()
