@@ -25,6 +25,7 @@ from model_updates.errors import BadStrategyOption
 
 if TYPE_CHECKING:
     from peft.tuners.lora.layer import MultiheadAttention
+    from torch import Tensor
 
 # open_clip's own blocks, those of timm towers (SigLIP), and transformers' layers (CLIP, DistilBERT, BERT and kin).
 _ATTENTION = r"attn|attn\.(qkv|proj)"
@@ -112,6 +113,13 @@ def outer_parameters(model: nn.Module, side: str) -> list[nn.Parameter]:
     ]
 
 
+def under_adapter(layer: nn.Module) -> nn.Module:
+    """Returns the layer that an adapter lies on, which holds the weights; the layer itself where there is none."""
+    while isinstance(base := getattr(layer, "base_layer", None), nn.Module):
+        layer = base
+    return layer
+
+
 def merge_lora(tower: nn.Module) -> None:
     """Adds each adapter to the weight it sits on and removes it, in place; the eval output stays the same."""
     for name, layer in list(_outermost(tower)):
@@ -154,13 +162,20 @@ def _is_target(name: str, module: nn.Module, pattern: str) -> bool:
 def _correct(layer: MultiheadAttention) -> None:
     attention: Any = layer.base_layer  # peft is untyped
     attention.out_proj.scaling[ADAPTER] /= TIMES_OUT_PROJ_IS_ADDED
-    projection = attention.out_proj.base_layer
-    fused, output = attention.in_proj_weight, projection.weight
+    places = [(attention, "in_proj_weight"), (attention.out_proj.base_layer, "weight")]
+    present: list[Tensor] = []
+
+    def keep(*_: object) -> None:
+        present[:] = [holder._parameters[leaf] for holder, leaf in places]
 
     def put_back(*_: object) -> None:
-        # peft replaced these parameters by new ones and left the old ones as they were.
-        attention.in_proj_weight, projection.weight = fused, output
+        # peft replaced these by new ones and left the old ones as they were. They are not always the tower's own: an
+        # insert may have laid its sums over those, and reads with them again before it takes them away.
+        for (holder, leaf), weight in zip(places, present, strict=True):
+            holder._parameters[leaf] = weight
+        present.clear()
 
+    layer.register_forward_pre_hook(keep)
     layer.register_forward_hook(put_back)
 
 

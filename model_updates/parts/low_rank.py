@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import Insert, Owner, RunImages
+from model_updates.parts.lora import under_adapter
 from model_updates.towers import image_tower
 
 # Attention and MLP of open_clip's own blocks, of those of timm towers (SigLIP), and of transformers' CLIP.
@@ -126,13 +127,18 @@ def adaptable_weights(tower: nn.Module, rank: int) -> list[str]:
 def overlaid(module: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
     """Puts tensors in the place of a module's parameters inside the block, and the parameters back after it.
 
+    An adapter of `parts.lora` that lies on one adds to what is put there as it adds to the parameter.
+
     Other threads must not run the module meanwhile (the encoder takes turns).
 
     Args:
         module: its own modules read parameters by attribute, as `nn.MultiheadAttention` and linear layers do.
         values: by parameter name, dotted; of the parameter's shape.
     """
-    places = [(module.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in values]
+    places = [
+        (under_adapter(module.get_submodule(name.rpartition(".")[0])), name.rpartition(".")[2])
+        for name in values
+    ]
     originals: Sequence[nn.Parameter | None] = [holder._parameters[leaf] for holder, leaf in places]
     try:
         for (holder, leaf), value in zip(places, values.values(), strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from torch.nn import functional
 
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
+from model_updates.parts.lora import under_adapter
 from model_updates.towers import text_parts
 
 
@@ -114,13 +116,14 @@ def prefixed(blocks: Sequence[nn.Module], prefixes: Sequence[Prefix | None]) -> 
     with ExitStack() as stack:
         for block, prefix in zip(blocks, prefixes, strict=True):
             if prefix is not None:
-                stack.enter_context(_instead(block.attn, prefix))  # type: ignore[arg-type]
+                stack.enter_context(_instead(_attention(block), prefix))
         yield
 
 
 @contextmanager
 def _instead(attention: nn.MultiheadAttention, prefix: Prefix) -> Iterator[None]:
-    # The module stays where it is, so that whoever looks for its weights finds them; only how it runs is another.
+    # The module stays where it is, so that whoever looks for its weights finds them (an adapter that lies on it puts
+    # its own there around each run); only how it runs is another.
     own = attention.__dict__
     before = own.get("forward")
     earlier = before.prefixes if isinstance(before, PrefixedAttention) else ()
@@ -155,10 +158,16 @@ def _adding(module: nn.Module) -> Callable[[nn.Module, object, Tensor], Tensor]:
 
 
 def _is_known(block: nn.Module) -> bool:
-    attention = getattr(block, "attn", None)
+    attention = _attention(block)
     return (
         isinstance(attention, nn.MultiheadAttention)
         and attention.batch_first
         and attention.in_proj_weight is not None
         and isinstance(getattr(block, "mlp", None), nn.Module)
     )
+
+
+def _attention(block: nn.Module) -> Any:
+    """The attention of a block; while an update has adapters in the tower (`parts.lora`), what they lie on."""
+    attention = getattr(block, "attn", None)
+    return under_adapter(attention) if isinstance(attention, nn.Module) else None

@@ -16,10 +16,12 @@ from model_updates.encoder import Encoder
 from model_updates.inserts import Insert, language
 from model_updates.pairs import Batch, TrainingPair
 from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank
+from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora
 from model_updates.parts.text_blocks import PrefixedAttention
 from model_updates.parts.text_inserts import TextBottlenecks, TextLowRank, TextPrefixes
 from model_updates.sentence.folders import open_folders
 from model_updates.strategies import STRATEGIES
+from model_updates.towers import text_tower
 from model_updates.versions import load_version, write_version
 from tests.model_updates import later_process
 from tests.model_updates.contract import PowerCutError, context_of, made, prospect_of, run
@@ -90,6 +92,25 @@ def test_a_module_is_read_by_its_language_alone(name: str, kind: str, towers: di
     assert encoder.text_route("de") == "de"
     assert_same_state(encoder.model.state_dict(), plain.model.state_dict())
     assert not any(module._forward_hooks for module in encoder.model.modules())
+
+
+@every_layered
+@pytest.mark.parametrize("kind", ["clip", "distilbert", "bert"])
+@pytest.mark.parametrize("targets", list(TARGETS))
+def test_a_module_reads_through_adapters_as_through_what_they_merge_into(
+    name: str, kind: str, targets: str, towers: dict[str, Encoder]
+) -> None:
+    encoder = towers[kind].copy()
+    shaken(built(name, encoder))
+    before, tower = encoder.text_features(TEXTS, "de"), text_tower(encoder.model)
+    insert_lora(tower, rank=2, alpha=4, dropout=0.1, targets=targets)
+    with torch.no_grad():
+        for parameter in lora_parameters(tower.eval()):
+            parameter.normal_(std=0.1, generator=torch.Generator().manual_seed(1))
+    through = encoder.text_features(TEXTS, "de")
+    merge_lora(tower)
+    assert not np.allclose(through, before, atol=1e-2)
+    np.testing.assert_allclose(through, encoder.text_features(TEXTS, "de"), atol=5e-4)
 
 
 @every_layered

@@ -1,0 +1,147 @@
+"""Updates of an encoder that holds inserts already: a strategy is chosen anew, what it finds was left by others.
+
+What trains the towers reads pictures of a domain and texts of a language on their own routes, in training and in
+validation; C-CLIP does so with peft's adapters around the very layers that an insert lays its sums over.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from model_updates.encoder import Encoder
+from model_updates.pairs import TrainingPair
+from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora
+from model_updates.parts.low_rank import LowRank
+from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
+from model_updates.towers import image_tower, text_tower
+from tests.model_updates.contract import BOTH, CASES, context_of, first_update, made, run
+from tests.model_updates.tiny import (
+    NEGATIVE,
+    TEXT_ONLY,
+    draw,
+    image_ids,
+    styled_pairs,
+    tiny_encoder,
+    toy_pairs,
+)
+
+# What leaves an insert of each kind that a tower is run with.
+LEAVE_INSERTS = (
+    BOTH,
+    "lora",
+    "mla",
+    "p-tuning",
+    "dualprompt",
+    "coda-prompt",
+    "moe-adapters",
+    "cpe-clip",
+    "l2p",
+)
+PICTURES = [*(pair.image_id for pair in styled_pairs(NEGATIVE)), *image_ids()[:4]]
+TEXTS = [pair.text for pair in toy_pairs()]
+every_target = pytest.mark.parametrize("targets", list(TARGETS))
+
+
+@functools.cache
+def with_a_domain() -> Encoder:
+    """An encoder that domain-adapters taught the negatives; whoever goes on takes a copy."""
+    encoder = tiny_encoder()
+    run(made("domain-adapters"), context_of(encoder, styled_pairs(NEGATIVE)))
+    assert encoder.image_routes == (NEGATIVE,)
+    return encoder
+
+
+def chunk() -> list[TrainingPair]:
+    """German pairs of the base's domain, and English ones of the domain that has a route; some of each in a batch."""
+    return [*toy_pairs()[::2], *styled_pairs(NEGATIVE)]
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in TEXT_ONLY])
+def test_what_trains_a_tower_goes_on_after_an_adapter_of_a_domain(name: str) -> None:
+    encoder = with_a_domain().copy()
+    report = run(made(name), context_of(encoder, chunk()))
+    assert all("validation" in epoch for epoch in report.history)
+    assert set(encoder.model.state_dict()) == set(with_a_domain().model.state_dict())
+    assert NEGATIVE in encoder.image_routes
+    assert np.isfinite(encoder.image_features([draw(name) for name in PICTURES], NEGATIVE)).all()
+
+
+@pytest.mark.parametrize("left_by", LEAVE_INSERTS)
+@pytest.mark.parametrize("options", [{}, {"targets": "mlp"}, {"adapters": False}], ids=str)
+def test_c_clip_teaches_both_towers_after_whatever_left_inserts(
+    left_by: str, options: dict[str, Any]
+) -> None:
+    encoder = first_update(left_by).after.copy()
+    report = run(made("c-clip", towers="both", **options), context_of(encoder, chunk(), earlier=toy_pairs()))
+    assert all({"validation", "known"} <= epoch.keys() for epoch in report.history)
+
+
+@pytest.mark.parametrize("left_by", LEAVE_INSERTS)
+@every_target
+def test_an_insert_reads_through_adapters_as_through_what_they_merge_into(left_by: str, targets: str) -> None:
+    encoder = first_update(left_by).after.copy()
+    towers = [image_tower(encoder.model), text_tower(encoder.model)]
+    before = list(answers(encoder))
+    adapt(towers, targets)
+    unmerged = list(answers(encoder))
+    for tower in towers:
+        merge_lora(tower)
+    for was, through, merged in zip(before, unmerged, answers(encoder), strict=True):
+        assert not np.allclose(through, was, atol=1e-2)
+        np.testing.assert_allclose(through, merged, atol=2e-4)
+
+
+def adapt(towers: list[nn.Module], targets: str) -> None:
+    """Inserts adapters that have trained."""
+    generator = torch.Generator().manual_seed(2)
+    for tower in towers:
+        insert_lora(tower, rank=4, alpha=8, dropout=0.1, targets=targets)
+        with torch.no_grad():
+            for parameter in lora_parameters(tower.eval()):
+                parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
+
+
+def answers(encoder: Encoder) -> Iterator[np.ndarray[Any, np.dtype[np.float32]]]:
+    """What an encoder says on every route."""
+    for route in ("", *encoder.image_routes):
+        yield encoder.image_features([draw(name) for name in PICTURES], route)
+    for language in ("en", "de"):
+        yield encoder.text_features(TEXTS, language)
+
+
+@every_target
+def test_an_insert_that_runs_the_tower_twice_inside_another_finds_its_sums_both_times(targets: str) -> None:
+    # The prompts look for theirs in one run and read with them in a second, both inside the domain's deltas.
+    encoder = with_a_domain().copy()
+    made("l2p").before_update(context_of(encoder, chunk()))
+    kinds = [type(insert) for insert in encoder.inserts]
+    assert kinds.index(LowRank) < kinds.index(ImagePrompts) < kinds.index(TextPrompts)
+    encoder.train(False)
+    tower = image_tower(encoder.model)
+    adapt([tower], targets)
+    through = list(answers(encoder))
+    merge_lora(tower)
+    for one, merged in zip(through, answers(encoder), strict=True):
+        np.testing.assert_allclose(one, merged, atol=2e-4)
+
+
+def test_a_gradient_reaches_the_adapters_under_a_domains_deltas_and_not_the_deltas() -> None:
+    encoder = with_a_domain().copy()
+    tower = image_tower(encoder.model)
+    adapt([tower], "qkvo+mlp")
+    encoder.model.requires_grad_(False)
+    for parameter in lora_parameters(tower):
+        parameter.requires_grad_(True)
+    pixels = encoder.prepare_images([draw(name) for name in PICTURES])
+    encoder.forward_images(pixels, NEGATIVE).square().sum().backward()  # type: ignore[no-untyped-call]
+    for parameter in lora_parameters(tower):
+        assert parameter.grad is not None
+        assert float(parameter.grad.abs().sum()) > 0
+    assert all(parameter.grad is None for insert in encoder.inserts for parameter in insert.parameters())
