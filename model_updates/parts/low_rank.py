@@ -75,7 +75,7 @@ class LowRank(Insert):
     def around_image(self, model: nn.Module, run: RunImages, pixels: Tensor) -> Tensor:
         """Runs the image tower on the sums of its weights and the deltas."""
         tower = image_tower(model)
-        tower.eval()  # a frozen tower's running statistics stay as they are, too
+        _hold_statistics(tower)
         with overlaid(tower, self.sums(tower)):
             return run(pixels)
 
@@ -121,6 +121,22 @@ def adaptable_weights(tower: nn.Module, rank: int) -> list[str]:
             f"no weight of {type(tower).__name__} is larger than rank {rank} both ways; choose a smaller rank"
         )
     return chosen
+
+
+def _hold_statistics(tower: nn.Module) -> None:
+    """Keeps running statistics, which every route shares, as they are while an update runs.
+
+    A frozen tower runs as it answers. In one that trains the rest goes on (the dropout of adapters). A tower that is
+    not in training is left alone: who counts its statistics anew has its norms in training (`merging_towers`).
+    """
+    if not tower.training:
+        return
+    if not any(parameter.requires_grad for parameter in tower.parameters()):
+        tower.eval()
+        return
+    for module in tower.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.eval()
 
 
 @contextmanager

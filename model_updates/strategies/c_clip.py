@@ -247,10 +247,10 @@ class CClip(Strategy):
         """Returns the contrastive and the consolidation term."""
         if batch.images is None or batch.text_features is None:
             raise ValueError("c-clip needs before_update, pictures and the old model's text features first")
-        image = self._encoder.forward_images(batch.images).float()
-        text = (
-            self._encoder.forward_tokens(batch.tokens).float() if self._trains_text else batch.text_features
-        )
+        # On the routes that the old features were read on.
+        image, text = self._encoder.forward_images(batch.images, batch.domains).float(), batch.text_features
+        if self._trains_text:
+            text = self._encoder.forward_tokens(batch.tokens, batch.languages).float()
         scale: Tensor = self._encoder.model.logit_scale.exp()  # type: ignore[operator]
         similarities = normalize(image, dim=-1) @ normalize(text, dim=-1).T
         contrast = multi_positive_info_nce(similarities, scale, batch.image_index, batch.image_index)

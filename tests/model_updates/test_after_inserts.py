@@ -13,18 +13,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from model_updates.batches import Batches
 from model_updates.encoder import Encoder
+from model_updates.inserts import domain
 from model_updates.pairs import TrainingPair
 from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora
 from model_updates.parts.low_rank import LowRank
+from model_updates.parts.merging_towers import count_statistics
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
+from model_updates.strategies.c_clip import CClip
 from model_updates.towers import image_tower, text_tower
 from tests.model_updates.contract import BOTH, CASES, context_of, first_update, made, run
 from tests.model_updates.tiny import (
+    DOMAIN,
     NEGATIVE,
     TEXT_ONLY,
+    data_for,
     draw,
     image_ids,
     styled_pairs,
@@ -81,6 +87,32 @@ def test_c_clip_teaches_both_towers_after_whatever_left_inserts(
     encoder = first_update(left_by).after.copy()
     report = run(made("c-clip", towers="both", **options), context_of(encoder, chunk(), earlier=toy_pairs()))
     assert all({"validation", "known"} <= epoch.keys() for epoch in report.history)
+
+
+@pytest.mark.parametrize("left_by", ["domain-adapters", *LEAVE_INSERTS])
+def test_c_clip_compares_new_features_with_old_ones_of_the_same_route(
+    left_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = with_a_domain().copy() if left_by == "domain-adapters" else first_update(left_by).after.copy()
+    strategy = made("c-clip", towers="both")
+    assert isinstance(strategy, CClip)
+    context = context_of(encoder, chunk(), earlier=toy_pairs())
+    data = data_for(strategy, context)
+    strategy.before_update(context)
+    strategy._projector = nn.Identity()
+    compared: list[tuple[Tensor, Tensor]] = []
+
+    def watched(new: Tensor, old: Tensor, scale: Tensor) -> Tensor:
+        compared.append((new.detach(), old))
+        return torch.zeros(())
+
+    monkeypatch.setattr("model_updates.strategies.c_clip.ckc", watched)
+    batch = next(iter(Batches(data.train, encoder, size=16, load_image=draw).epoch(0)))
+    assert {DOMAIN, NEGATIVE} == set(batch.domains)
+    assert {"de", "en"} == set(batch.languages)
+    strategy.terms(batch)
+    new, old = compared[0]
+    assert torch.allclose(new, old, atol=1e-4)
 
 
 @pytest.mark.parametrize("left_by", LEAVE_INSERTS)
@@ -145,3 +177,41 @@ def test_a_gradient_reaches_the_adapters_under_a_domains_deltas_and_not_the_delt
         assert parameter.grad is not None
         assert float(parameter.grad.abs().sum()) > 0
     assert all(parameter.grad is None for insert in encoder.inserts for parameter in insert.parameters())
+
+
+def test_adapters_keep_their_dropout_after_pictures_of_a_domain() -> None:
+    encoder = with_a_domain().copy()
+    adapt([image_tower(encoder.model)], "mlp")
+    encoder.train()
+    pixels = encoder.prepare_images([draw(name) for name in PICTURES])
+    for route in (NEGATIVE, ""):
+        one, other = (encoder.forward_images(pixels, route) for _ in range(2))
+        assert not torch.equal(one, other), "dropout draws another mask"
+
+
+def resnet_with_deltas() -> Encoder:
+    """A ResNet, whose batch norms keep running statistics, with an insert of a domain."""
+    encoder = tiny_encoder(architecture="tiny-resnet")
+    config = LowRank.configuration(encoder.model, rank=2, alpha=4)
+    encoder.inserts.append(LowRank.build(domain(NEGATIVE), config, encoder.model))
+    return encoder
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_pictures_of_a_domain_move_no_running_statistics(trains: bool) -> None:
+    encoder = resnet_with_deltas()
+    encoder.model.requires_grad_(trains)
+    before = {name: value.clone() for name, value in encoder.model.named_buffers()}
+    encoder.train()
+    encoder.forward_images(encoder.prepare_images([draw(name) for name in PICTURES]), NEGATIVE)
+    assert image_tower(encoder.model).training == trains
+    assert all(torch.equal(value, before[name]) for name, value in encoder.model.named_buffers())
+
+
+def test_statistics_that_are_counted_anew_are_counted_over_pictures_of_a_domain_too() -> None:
+    encoder, strategy = resnet_with_deltas(), made("ties")
+    data = data_for(strategy, context_of(encoder, styled_pairs(NEGATIVE)))
+    batches = Batches(data.train, encoder, size=4, load_image=draw)
+    count_statistics(encoder, batches, seed=0)
+    norms: list[Any] = [m for m in encoder.model.modules() if isinstance(m, nn.BatchNorm2d)]
+    assert {int(norm.num_batches_tracked) for norm in norms} == {len(batches)}
