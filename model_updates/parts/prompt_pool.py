@@ -23,10 +23,11 @@ from model_updates.towers import image_tower, text_parts, token_table
 class PromptPool(Insert):
     """Keys (size, dim) and prompts (size, length, width) of one tower.
 
+    A batch whose inputs take several routes runs in several groups; what training looks at is of all since `forget`.
+
     Attributes:
-        pull: mean over the last batch of the summed cosines between a query and its chosen keys; what training
-            maximises.
-        chosen: (n, top) int64, the prompts of the last batch.
+        cosines: between each query and its chosen keys, (n, top) a group.
+        choices: the prompts that each input chose, (n, top) int64 a group.
     """
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], dim: int, width: int) -> None:
@@ -34,8 +35,8 @@ class PromptPool(Insert):
         size, length = int(config["size"]), int(config["length"])
         self.keys = nn.Parameter(torch.zeros(size, dim))
         self.prompts = nn.Parameter(torch.zeros(size, length, width))
-        self.pull = torch.zeros(())
-        self.chosen = torch.zeros(0, int(config["top"]), dtype=torch.int64)
+        self.cosines: list[Tensor] = []
+        self.choices: list[Tensor] = []
 
     def draw(self, generator: torch.Generator) -> None:
         """Fills keys and prompts from U(-1, 1), as the reference does."""
@@ -44,16 +45,28 @@ class PromptPool(Insert):
                 parameter.copy_(torch.rand(parameter.shape, generator=generator) * 2 - 1)
 
     def tokens(self, query: Tensor) -> Tensor:
-        """Returns the (n, top * length, width) prompts for queries (n, dim), and keeps `pull` and `chosen`."""
+        """Returns the (n, top * length, width) prompts for queries (n, dim), and keeps what was chosen."""
         cosines = normalize(query.detach().float(), dim=-1) @ normalize(self.keys, dim=-1).T
         best, chosen = cosines.topk(int(self.config["top"]), dim=1)
-        if self.training:
-            self.chosen, self.pull = chosen, best.sum(dim=1).mean()
+        if best.requires_grad:  # the keys train; not in validation, nor in another strategy's update
+            self.cosines.append(best)
+            self.choices.append(chosen)
         return self.prompts[chosen].flatten(1, 2)
+
+    @property
+    def pull(self) -> Tensor:
+        """Mean over inputs of the summed cosines between a query and its chosen keys; what training maximises."""
+        return torch.cat(self.cosines).sum(dim=1).mean()
+
+    @property
+    def chosen(self) -> Tensor:
+        """The prompts that inputs chose, (n, top) int64, group by group."""
+        return torch.cat(self.choices)
 
     def forget(self) -> None:
         """Drops what training looked at, which holds its whole graph."""
-        self.pull, self.chosen = torch.zeros(()), self.chosen[:0]
+        self.cosines.clear()
+        self.choices.clear()
 
     @property
     def added(self) -> int:

@@ -112,6 +112,8 @@ class L2p(FrozenTowers):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive term and the pull of keys towards queries."""
+        for pool in self._pools:
+            pool.forget()
         terms = super().terms(batch)
         pulls = torch.stack([pool.pull for pool in self._pools]).sum()
         return terms | {"keys": -self.options.pull * pulls}
