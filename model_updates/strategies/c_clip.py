@@ -20,6 +20,8 @@ adapters on the attention's output projection too, which are never run. A ResNet
 try, takes an adapter beside each convolution of its bottlenecks.
 ``towers=image`` leaves the text tower alone: moving it would disturb every language learned on it, so it is
 the default once there are such languages. The epoch is chosen on the weights that the merge will leave.
+``L_CLIP`` takes all captions of one picture in a batch as right, where eq. 6 takes each row's own alone. The warm-up is
+a tenth of the steps, as everywhere here; the paper's is 5 of 40 epochs.
 
 Kept between updates: nothing but the encoder itself.
 """
@@ -233,7 +235,7 @@ class CClip(Strategy):
         ]
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns the paper's warm-up and cosine; small encoders take a larger rate."""
+        """Returns the paper's cosine behind the warm-up of all strategies; small encoders take a larger rate."""
         return Schedule(
             epochs=self.options.epochs,
             batch_size=self.options.batch_size,
