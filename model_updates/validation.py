@@ -62,7 +62,7 @@ def validation_scores(
     """
     if not pairs.pairs:
         return None, None
-    encoder.model.eval()
+    encoder.train(False)
     shown = set(list(dict.fromkeys(pair.image_id for pair in pairs.pairs))[:VALIDATION_IMAGES])
     pairs = pairs.select([n for n, pair in enumerate(pairs.pairs) if pair.image_id in shown])
     everything = pairs if known is None else pairs.followed_by(known)

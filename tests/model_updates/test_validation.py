@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from model_updates.inserts import domain
+from model_updates.parts.feature_head import FeatureHead
 from model_updates.strategy import Tolerance
 from model_updates.validation import Score, _error, better, near, validation_scores
 from tests.model_updates.tiny import context_for, data_for, draw, make_strategy, tiny_encoder, toy_pairs
@@ -72,6 +74,17 @@ def test_new_and_known_pairs_are_looked_up_among_the_pictures_of_both() -> None:
     assert beside.mean < alone.mean, "twelve more pictures stand in the way"
     assert everything.mean == pytest.approx((4 * beside.mean + 12 * sampled.mean) / 16)
     assert validation_scores(encoder, rows.select([]), known, strategy, draw) == (None, None)
+
+
+def test_an_epoch_is_looked_at_as_it_would_be_deployed() -> None:
+    # A domain's head drops half of its features in training, and would score by luck.
+    encoder, strategy = tiny_encoder(), make_strategy("finetune")
+    head = FeatureHead(domain("elsewhere"), FeatureHead.configuration(encoder.trunk_dim, encoder.dim))
+    encoder.inserts.append(head)
+    rows = data_for(strategy, context_for(encoder, toy_pairs("en"))).train
+    encoder.train()
+    validation_scores(encoder, rows, None, strategy, draw)
+    assert (encoder.model.training, head.training) == (False, False)
 
 
 def test_the_length_of_a_pictures_feature_changes_no_score() -> None:
