@@ -14,13 +14,14 @@ PINNED := --constraint constraints.txt
 demo: .venv/demo-installed
 	@$(BIN)/python -m app demo
 
-# One thread a process: two processes with two threads each wait for one another on two cores.
+# One thread a process: two processes with two threads each wait for one another on two cores. Jobs stand back for nobody:
+# a test that waits for one would wait for every other test, too.
 test: .venv/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -rfEs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python -m pytest -q -rfEs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: test
 

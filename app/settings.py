@@ -95,6 +95,7 @@ class Settings(BaseSettings):
         allow_open: Serve beyond loopback without a password.
         origins: Web origins that may call the server, beside its own.
         jobs: Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `python -m app work`.
+        niceness: How far jobs stand back for other work of the machine, 0 to 19; 0 where nobody searches meanwhile.
         shadow_share: The share of live queries that a candidate in the shadow is asked too, where nobody says another.
         poll_seconds: How often servers and `follow` look for something new.
         gate: The gate's policy.
@@ -123,6 +124,7 @@ class Settings(BaseSettings):
     allow_open: bool = False
     origins: Annotated[list[str], NoDecode] = []
     jobs: Literal["here", "elsewhere"] = "here"
+    niceness: int = Field(default=10, ge=0, le=19)
     shadow_share: float = Field(default=0.2, gt=0, le=1)
     poll_seconds: float = Field(default=1.0, gt=0)
     gate: GateSettings = GateSettings()

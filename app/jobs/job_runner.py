@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Polite to the server beside it, which answers queries.
-_NICENESS = 10
 _WRITE_SECONDS = 1.0  # each progress row is a durable write
 _STATE_OF_VERDICT = {"promote": "succeeded", "reject": "rejected", "review": "review"}
 TAKEN = "worker:taken"  # a fault point: the job is running and nothing has been done
@@ -60,9 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     # SIGTERM (from `cancel`, or a machine that shuts down) ends Python code in order, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    os.nice(_NICENESS)
     home = Home.open(asked.home)
     settings = _settings(home, asked.job_id)
+    os.nice(settings.niceness)  # polite to the server beside it, which answers queries
     logs.configure(settings.log_level, home=home.root, to_stderr=True)
     return run_job(settings, asked.job_id)
 

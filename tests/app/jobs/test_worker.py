@@ -190,6 +190,18 @@ def test_cancel_ends_the_worker_and_resume_queues_the_job_again(settings: Settin
     assert (again.state, again.error, again.finished) == ("queued", None, None)
 
 
+def test_a_worker_stands_back_as_far_as_the_settings_say(settings: Settings) -> None:
+    settings = settings.model_copy(update={"niceness": 7})
+    job = update_job(settings)
+    worker.spawn(settings, job.id)
+    wait_until(lambda: job_of(settings, job.id).state == "running", "the job to run")
+    pid = job_of(settings, job.id).pid
+    assert pid is not None
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, mine + 7)
+    worker.cancel(settings, job.id)
+
+
 def test_a_machine_that_shuts_down_interrupts_and_does_not_cancel(settings: Settings) -> None:
     job = update_job(settings)
     worker.spawn(settings, job.id)
