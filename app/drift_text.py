@@ -28,12 +28,10 @@ def drift_lines(found: Mapping[str, Any]) -> list[Any]:
         ("text to its picture, if found (ImAM)", drift["imam_text_to_image"]),
         ("picture to its text, if found (ImAM)", drift["imam_image_to_text"]),
     ]
-    return [
-        said,
-        _spread("how far", turned),
-        _spread("change of the angle", changed),
-        finds_words(found["before"], found["after"], drift["finds"]),
-    ]
+    shown = [said, _spread("how far", turned), _spread("change of the angle", changed)]
+    if "finds" in drift:  # a server of before 2026-11-24 does not say it
+        shown.append(finds_words(found["before"], found["after"], drift["finds"]))
+    return shown
 
 
 def finds_words(before: str, after: str, finds: Mapping[str, float]) -> str:

@@ -136,7 +136,7 @@ def _cells(side: Side, found: Mapping[str, Findings]) -> Sequence[Any]:
 
 
 def _verdict(claim: Claim, ours: Difference) -> str:
-    if len(ours.seeds) < FEWEST_SEEDS:
+    if len(ours.seeds) < claim.seeds:
         return FEW
     if not ours.is_clear:
         return ZERO

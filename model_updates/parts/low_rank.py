@@ -75,8 +75,7 @@ class LowRank(Insert):
     def around_image(self, model: nn.Module, run: RunImages, pixels: Tensor) -> Tensor:
         """Runs the image tower on the sums of its weights and the deltas."""
         tower = image_tower(model)
-        _hold_statistics(tower)
-        with overlaid(tower, self.sums(tower)):
+        with _statistics_held(tower), overlaid(tower, self.sums(tower)):
             return run(pixels)
 
     def sums(self, tower: nn.Module) -> dict[str, Tensor]:
@@ -123,20 +122,25 @@ def adaptable_weights(tower: nn.Module, rank: int) -> list[str]:
     return chosen
 
 
-def _hold_statistics(tower: nn.Module) -> None:
-    """Keeps running statistics, which every route shares, as they are while an update runs.
+@contextmanager
+def _statistics_held(tower: nn.Module) -> Iterator[None]:
+    """Keeps running statistics, which every route shares, as they are while a domain's pictures run.
 
-    A frozen tower runs as it answers. In one that trains the rest goes on (the dropout of adapters). A tower that is
-    not in training is left alone: who counts its statistics anew has its norms in training (`merging_towers`).
+    A frozen tower runs as it answers. In one that trains the rest goes on (the dropout of adapters), and the norms go
+    on counting after the block. A tower that is not in training is left alone: who counts its statistics anew has its
+    norms in training (`merging_towers`).
     """
-    if not tower.training:
-        return
-    if not any(parameter.requires_grad for parameter in tower.parameters()):
+    held: list[nn.Module] = []
+    if tower.training and not any(parameter.requires_grad for parameter in tower.parameters()):
         tower.eval()
-        return
-    for module in tower.modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            module.eval()
+    elif tower.training:
+        norms = (m for m in tower.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
+        held = [norm.eval() for norm in norms if norm.training]
+    try:
+        yield
+    finally:
+        for norm in held:
+            norm.train()
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 IBM model 1 (Brown et al., *The Mathematics of Statistical Machine Translation*, 1993) says how likely an English token
 is the translation of a foreign one, from pairs of sentences alone. A new row starts as the mean of the English rows
-weighted by that. It takes a second or two; on photographs it is most of what training would do, and names of drawings
-that train nowhere are found a fifth more often (docs/log.md).
+weighted by that. It takes a second or two for ten thousand pairs; on photographs it is most of what training would do,
+and names of drawings that train nowhere are found a twelfth to a fifth more often (docs/log.md).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def translations(foreign: Rows, english: Rows, *, rounds: int = ROUNDS) -> Trans
         rounds: of expectation maximisation.
 
     Returns:
-        Shares that add up to 1 for each foreign row that occurs. Of very many captions an even sample is read.
+        Shares that add up to 1 for each foreign row that occurs. Of very many captions an even sample is read, so the
+        captions of two languages go in apart: an even sample of a table that alternates is one language alone.
     """
     pairs = _within(
         [(tuple(set(f)), tuple(set(e))) for f, e in zip(foreign, english, strict=True) if f and e]

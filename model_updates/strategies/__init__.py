@@ -52,7 +52,7 @@ FinetuneEr = with_er(Finetune)
 ModXEr = with_er(
     ModX,
     "the paper keeps 1,000 random pairs of the initial data and as many more after each phase; here all chunks are "
-    "alike.",
+    "alike;",
 )
 EmaMergeEr = with_er(EmaMerge)
 WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora, DualPrompt, CodaPrompt)]

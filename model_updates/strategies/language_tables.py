@@ -82,7 +82,7 @@ class LanguageTables(LanguageTeaching):
         own = {row for language in merges for row in vocabulary.tables[language].rows.values()}
         self._own = torch.zeros(vocabulary.size)
         self._own[sorted(own - set(shared.tolist()))] = 1.0
-        self._beside = _beside(vocabulary, context)
+        self._beside = {language: _beside(vocabulary, context, language) for language in sorted(merges)}
         self._is_translated = _is_translated(context)
         return Growth(
             np.concatenate([growth.new_rows for growth in growths]),
@@ -92,9 +92,10 @@ class LanguageTables(LanguageTeaching):
     def start_rows(self, table: nn.Parameter, growth: Growth, generator: torch.Generator) -> None:
         """Starts rows at their translations, and those without one where they overlap."""
         super().start_rows(table, growth, generator)
-        self._translated = 0
-        if self._beside is not None:
-            self._translated = start_from_translations(table, growth.new_rows, translations(*self._beside))
+        self._translated = sum(
+            start_from_translations(table, growth.new_rows, translations(*beside))
+            for beside in self._beside.values()
+        )
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the schedule of all that teach a table, with more epochs where foreign rows start from nothing."""
@@ -135,11 +136,14 @@ def _is_translated(context: UpdateContext) -> bool:
     return 2 * sum(pair.english is not None for pair in context.pairs) >= len(context.pairs)
 
 
-def _beside(vocabulary: Vocabulary, context: UpdateContext) -> tuple[list[list[int]], list[list[int]]] | None:
-    """Returns the rows of captions and of the English ones beside them, start and end left out; None without any."""
-    pairs = [pair for pair in context.pairs if pair.english is not None]
-    if not pairs:
-        return None
-    rows = [vocabulary.encode([pair.text], pair.language)[0][1:-1] for pair in pairs]
+def _beside(
+    vocabulary: Vocabulary, context: UpdateContext, language: str
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Returns the rows of a language's captions and of the English ones beside them, start and end left out.
+
+    None of English itself: its captions stand beside themselves, and its words are where they should be.
+    """
+    pairs = [pair for pair in context.pairs if pair.language == language != BASE_LANGUAGE and pair.english]
+    rows = vocabulary.encode([pair.text for pair in pairs], language)
     english = vocabulary.encode([pair.english or "" for pair in pairs], BASE_LANGUAGE)
-    return rows, [row[1:-1] for row in english]
+    return [row[1:-1] for row in rows], [row[1:-1] for row in english]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
-from model_updates.inserts import domain
+from model_updates.inserts import BASE, domain
 from model_updates.pairs import TrainingPair
 from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora
 from model_updates.parts.low_rank import LowRank
@@ -206,6 +206,11 @@ def test_pictures_of_a_domain_move_no_running_statistics(trains: bool) -> None:
     encoder.forward_images(encoder.prepare_images([draw(name) for name in PICTURES]), NEGATIVE)
     assert image_tower(encoder.model).training == trains
     assert all(torch.equal(value, before[name]) for name, value in encoder.model.named_buffers())
+    # The pictures of the base route that come next are counted as those that came before would have been.
+    encoder.forward_images(encoder.prepare_images([draw(name) for name in PICTURES]), BASE)
+    assert trains == any(
+        not torch.equal(value, before[name]) for name, value in encoder.model.named_buffers()
+    )
 
 
 def test_statistics_that_are_counted_anew_are_counted_over_pictures_of_a_domain_too() -> None:

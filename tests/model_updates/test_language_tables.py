@@ -107,3 +107,30 @@ def test_rows_without_an_english_caption_start_where_they_overlap() -> None:
     overlapping = [token for token in own if token in shared and own[token] != shared[token]]
     assert overlapping
     assert all(torch.equal(table[own[token]], table[shared[token]]) for token in overlapping)
+
+
+def test_each_language_of_a_chunk_starts_from_its_own_captions_in_whatever_order_they_come() -> None:
+    german, french = (
+        toy_pairs("de"),
+        [replace(p, language="fr", text=f"voici {p.text}") for p in toy_pairs("de")],
+    )
+    both = [pair for beside in zip(german, french, strict=True) for pair in beside]
+    encoder, table = begun(both)
+    for pairs in (german, french):
+        alone, expected = begun(pairs)
+        language = pairs[0].language
+        assert encoder.vocabulary is not None
+        assert alone.vocabulary is not None
+        for text in (pair.text for pair in pairs):
+            mine = encoder.vocabulary.encode([text], language)[0][1:-1]
+            theirs = alone.vocabulary.encode([text], language)[0][1:-1]
+            assert torch.allclose(table[mine], expected[theirs], atol=1e-6)
+
+
+def test_english_beside_another_language_keeps_its_words_where_they_are() -> None:
+    encoder, table = begun([*toy_pairs("de"), *toy_pairs("en")])
+    assert encoder.vocabulary is not None
+    shared, own = (encoder.vocabulary.tables[name].rows for name in ("", "en"))
+    overlapping = [token for token in own if token in shared and own[token] != shared[token]]
+    assert overlapping
+    assert all(torch.equal(table[own[token]], table[shared[token]]) for token in overlapping)

@@ -16,6 +16,7 @@ from model_updates.strategies.moe_adapters import MoeAdapters
 from model_updates.strategy import UpdateContext
 from model_updates.towers import image_tower
 from model_updates.trainer import TrainingReport, run_update
+from model_updates.validation import validation_scores
 from tests.model_updates.contract import prospect_of
 from tests.model_updates.tiny import (
     DOMAIN,
@@ -297,6 +298,17 @@ def test_validation_routes_as_search_will() -> None:
     assert strategy._known["image"] > 0.5
     encoder.train(True)
     assert image.routers_of(6, lambda: torch.zeros(0)).tolist() == [0] * 6
+
+
+def test_validation_counts_no_use_and_draws_no_noise() -> None:
+    strategy, encoder, image, text = begun()
+    context = context_for(encoder, toy_pairs())
+    rows = data_for(strategy, context).train
+    encoder.train(True)
+    drawn = torch.get_rng_state()
+    validation_scores(encoder, rows, None, strategy, draw)
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert int(image.used.sum()) == int(text.used.sum()) == 0
 
 
 def test_what_takes_no_experts_is_refused() -> None:
