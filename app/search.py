@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,12 +29,13 @@ from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError, NoFusion
-from model_updates.readings import NEIGHBOUR, background
+from model_updates.readings import NEIGHBOUR, background, fused
 
 logger = logging.getLogger(__name__)
 
 AUTO = "auto"
 MOST_RESULTS = 500
+DEEPEST = 4096  # hits of each reading beyond which nothing is looked for that all readings find near
 
 Vectors = NDArray[np.float32]
 
@@ -159,8 +160,7 @@ def search_text(
         snapshot: taken once for the whole request.
         query: what is looked for.
         language: a learned language, or "auto"; when detection is unsure the fewest token tables that have most of the
-            posterior are searched, each picture with its best cosine after the `handicaps` of less likely languages
-            and less the `background` of each reading.
+            posterior are searched, and each picture scores by all of them together (`model_updates.readings`).
         k: how many, clipped to 1 … 500.
         allowed_ids: only these pictures.
         longest: characters a query may have.
@@ -218,7 +218,10 @@ def ranked(
     k: int,
     allowed_ids: Collection[str] | None = None,
 ) -> tuple[Hit, ...]:
-    """Returns the pictures nearest to a query, each with its best score of all readings, best first.
+    """Returns the pictures nearest to a query, each with its score by all readings together, best first.
+
+    A reading's search says nothing of pictures that another one found, so those are looked up; and a picture that none
+    found may still be ahead of some by being near in all, so it goes deeper until that cannot be.
 
     Args:
         snapshot: of the request.
@@ -232,15 +235,30 @@ def ranked(
     """
     if not np.isfinite(vectors).all():
         raise BadQuery("This query could not be encoded; try other words.")
-    depth = k if len(chosen) == 1 else max(k, NEIGHBOUR)
+    generation = snapshot.generation
     if snapshot.hidden:
-        allowed_ids = set(snapshot.generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
-    scores, ids = snapshot.generation.search(vectors, depth, allowed_ids=allowed_ids)
-    taken_off = background(scores)
-    lowered = np.asarray(handicaps(chosen, snapshot.encoder.similarity_scale), dtype=np.float32)
-    # The likeliest reading's scores stay its cosines.
-    scores = scores + (lowered - (taken_off - taken_off[0]))[:, None]
-    return _fuse(scores, ids, k)
+        allowed_ids = set(generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
+    if len(chosen) == 1:
+        scores, ids = generation.search(vectors, k, allowed_ids=allowed_ids)
+        return _hits(zip(ids[0], scores[0].tolist(), strict=False))
+    scale = snapshot.encoder.similarity_scale
+    lowered = np.asarray(handicaps(chosen, scale), dtype=np.float32)
+    depth = max(k, NEIGHBOUR)
+    while True:
+        scores, ids = generation.search(vectors, depth, allowed_ids=allowed_ids)
+        taken_off = background(scores)
+        taken_off -= taken_off[0]  # the likeliest reading's scores stay its cosines
+        union = list(dict.fromkeys(image_id for row in ids for image_id in row))
+        if not union:
+            return ()
+        found = fused(generation.scores_of(vectors, union) - taken_off[:, None], lowered, scale)
+        # What no reading found is in each of them no nearer than the last that it found.
+        beyond = fused(scores[:, -1:] - taken_off[:, None], lowered, scale)[0]
+        is_all = any(len(row) < depth for row in ids)
+        if is_all or depth >= DEEPEST or (found >= beyond).sum() >= k:
+            ordered = sorted(zip(union, found.tolist(), strict=True), key=lambda hit: (-hit[1], hit[0]))
+            return _hits(ordered[:k])
+        depth *= 4
 
 
 def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> CompareAnswer:
@@ -341,15 +359,5 @@ def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]
     return (*moved, *hits[FIRST:])
 
 
-def _fuse(scores: Vectors, ids: Sequence[Sequence[str]], k: int) -> tuple[Hit, ...]:
-    rows = [zip(found, row.tolist(), strict=False) for found, row in zip(ids, scores, strict=True)]
-    if len(rows) == 1:  # in order already
-        ordered = list(rows[0])[:k]
-    else:
-        best: dict[str, float] = {}
-        for row in rows:
-            for image_id, score in row:
-                if score > best.get(image_id, -2.0):
-                    best[image_id] = score
-        ordered = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
+def _hits(ordered: Iterable[tuple[str, float]]) -> tuple[Hit, ...]:
     return tuple(Hit(image_id, score, rank) for rank, (image_id, score) in enumerate(ordered, start=1))

@@ -156,6 +156,21 @@ class Generation:
             self.index, np.array([self.positions[content_id] for content_id in ids], dtype=np.int64)
         )
 
+    def scores_of(self, queries: ArrayLike, ids: Sequence[str]) -> NDArray[np.float32]:
+        """Returns the scores of given contents, (q, m) float32, whether or not a search would find them.
+
+        Args:
+            queries: (q, dim) float32, unit rows.
+            ids: (m,) ids of this generation.
+
+        Raises:
+            VectorError: A query is not finite or has length zero.
+            DimensionMismatch: Queries have another dimension than this generation.
+            UnknownIds: An id is not in this generation.
+        """
+        scores: NDArray[np.float32] = self._query_rows(queries) @ self.vectors(ids).T
+        return scores
+
     def _query_rows(self, queries: ArrayLike) -> NDArray[np.float32]:
         try:
             return unit_rows(queries, dim=self.dim)

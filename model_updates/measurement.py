@@ -279,7 +279,7 @@ def _scored(
 def searched(
     encoder: Encoder, texts: Sequence[str], readings: Sequence[ReadAs], images: Rows, cache: FeatureCache
 ) -> NDArray[np.float32]:
-    """Returns (n_texts, n_images) scores in the order of search: each picture's best by any reading of the text.
+    """Returns (n_texts, n_images) scores in the order of search: each picture's by all readings of the text together.
 
     Of several readings each counts by how far it stands out (`model_updates.readings`), as in search; what all scores
     of a text share is left out.
@@ -292,6 +292,7 @@ def searched(
         cache: where raw features are kept.
     """
     scores = np.full((len(texts), len(images)), -np.inf, dtype=np.float32)
+    scale = encoder.similarity_scale
     spoken: dict[str, list[tuple[int, float]]] = {}
     for row, reading in enumerate(readings):
         for language, lowered in reading:
@@ -303,7 +304,10 @@ def searched(
         cosines = vectors @ images.T
         several = np.asarray([len(readings[row]) > 1 for row in rows])
         offsets[several] -= background(cosines[several])
-        scores[rows] = np.maximum(scores[rows], cosines + offsets[:, None])
+        counted = cosines + offsets[:, None]
+        scores[rows[~several]] = counted[~several]
+        # As `model_updates.readings.fused`, one reading after another.
+        scores[rows[several]] = np.logaddexp(scale * scores[rows[several]], scale * counted[several]) / scale
     return scores
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from app.errors import BadQuery, UnknownRelease
-from app.languages import UNDETERMINED, detect, handicaps, readings
+from app.languages import UNDETERMINED, Reading, detect, handicaps, readings
 from app.learning import going_live, update_cycle
-from app.search import LiveSnapshot, Snapshot, compare, search_text
+from app.search import LiveSnapshot, Snapshot, compare, ranked, search_text
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
+from index.generation import load_generation, write_generation
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from model_updates.encoder import Encoder
@@ -211,11 +213,54 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
     lowered = handicaps(chosen, encoder.similarity_scale)
     cosines = np.stack([vectors @ encoder.encode_texts([text], reading.language)[0] for reading in chosen])
     tenth = np.sort(cosines, axis=1)[:, -10] / 2
-    scores = (cosines + (np.asarray(lowered) - tenth + tenth[0])[:, None]).max(axis=0)
+    chances = np.exp(encoder.similarity_scale * np.asarray(lowered))
+    each = np.exp(encoder.similarity_scale * (cosines - (tenth - tenth[0])[:, None]))
+    scores = np.log(chances @ each / chances.sum()) / encoder.similarity_scale
     assert [hit.score for hit in answer.hits] == pytest.approx(np.sort(scores)[::-1][:5], abs=1e-5)
     assert answer.hits[0].image_id == ids[int(scores.argmax())]
     assert answer.language == " + ".join(reading.language for reading in chosen)
     assert "both were searched" in answer.note
+
+
+def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+    unsure = replace(snapshot, encoder=with_german_table(snapshot.encoder), languages=("en", "de"))
+    whole = [hit.image_id for hit in search_text(unsure, "taxi", k=500).hits]
+    assert sorted(whole) == sorted(unsure.generation.ids)
+    for k in (1, 3, 10, 11, 24):
+        assert [hit.image_id for hit in search_text(unsure, "taxi", k=k).hits] == whole[:k]
+    assert search_text(unsure, "taxi", k=5, allowed_ids=[]).hits == ()
+    few = whole[-3:]
+    assert [hit.image_id for hit in search_text(unsure, "taxi", k=5, allowed_ids=few).hits] == few
+
+
+def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    # Twelve pictures lie a little nearer to each of two readings than the one that lies near both.
+    def at(one: float, other: float, place: int) -> NDArray[np.float32]:
+        row = np.zeros(40, dtype=np.float32)
+        row[[0, 1, place]] = one, other, np.sqrt(1 - one**2 - other**2)
+        return row
+
+    rows = [
+        at(0.6, 0.6, 2),
+        *(at(0.61, 0, 3 + n) for n in range(12)),
+        *(at(0, 0.61, 15 + n) for n in range(12)),
+    ]
+    ids = [f"{n:02d}" for n in range(25)]
+    write_generation(tmp_path / "near", fingerprint="f", ids=ids, vectors=np.stack(rows), mode="full")
+    snapshot = Snapshot.load(workspace)
+    near = replace(snapshot, generation=load_generation(tmp_path / "near"), hidden=frozenset())
+    queries = np.eye(2, 40, dtype=np.float32)
+    chosen = (Reading("en", 0.5), Reading("de", 0.5))
+
+    found = ranked(near, queries, chosen, 1)
+
+    assert snapshot.encoder.similarity_scale < 69, (
+        "else half a chance is worth less than a hundredth of cosine"
+    )
+    assert [(hit.image_id, hit.score) for hit in found] == [("00", pytest.approx(0.6))]
 
 
 def with_german_table(encoder: Encoder) -> Encoder:

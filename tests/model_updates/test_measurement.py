@@ -22,7 +22,7 @@ from model_updates.measurement import (
     measure_views,
     searched,
 )
-from model_updates.readings import background
+from model_updates.readings import background, fused
 from tests.model_updates.tiny import COLOURS, DOMAIN, SHAPES, draw, tiny_encoder
 
 PICTURES = tuple(f"{colour} {shape}" for colour in COLOURS for shape in SHAPES)
@@ -48,15 +48,17 @@ def ranks(encoder: Encoder, held_out: HeldOut) -> np.ndarray:
     return measure_views(side, [held_out], draw, NoCache())[held_out.measured].text_ranks
 
 
-def test_a_picture_scores_by_the_reading_in_which_it_stands_out_most(encoder: Encoder) -> None:
+def test_a_picture_scores_by_all_readings_of_a_text_together(encoder: Encoder) -> None:
     images = encoder.encode_images([draw(picture) for picture in PICTURES])
     readings: list[ReadAs] = [(("en", 0.0), ("de", -0.02)), (("de", 0.0),)]
     texts = [CAPTIONS[0][1], CAPTIONS[1][1]]
     english, german = (encoder.encode_texts(texts, tag) @ images.T for tag in ("en", "de"))
     above = [one[0] - background(one[:1]) for one in (english, german)]
-    wanted = np.stack([np.maximum(above[0], above[1] - 0.02), german[1]])
+    lowered, scale = np.asarray([0.0, -0.02], dtype=np.float32), encoder.similarity_scale
     found = searched(encoder, texts, readings, images, NoCache())
-    assert np.allclose(found, wanted, atol=1e-5)
+    both = fused(np.stack([above[0], above[1]]), lowered, scale)
+    assert np.allclose(found[0] - found[0].max(), both - both.max(), atol=1e-5)
+    assert np.allclose(found[1], german[1], atol=1e-5)
 
 
 def test_the_ranks_are_those_of_a_search(encoder: Encoder) -> None:

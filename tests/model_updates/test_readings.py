@@ -1,11 +1,11 @@
-"""What is taken off a reading's cosines: half of its tenth-best."""
+"""What is taken off a reading's cosines, half of its tenth-best; and what a picture scores by several."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from model_updates.readings import NEIGHBOUR, PART, background
+from model_updates.readings import NEIGHBOUR, PART, background, fused
 
 
 def test_it_is_half_of_the_tenth_best_in_any_order() -> None:
@@ -30,3 +30,17 @@ def test_where_fewer_were_found_it_is_the_last_of_them() -> None:
 
     assert background(few) == pytest.approx([PART * 0.3, PART * 0.4, 0.0])
     assert background(np.empty((2, 0), dtype=np.float32)).tolist() == [0.0, 0.0]
+
+
+def test_a_score_is_the_mean_of_what_the_readings_say_by_their_chances() -> None:
+    scale, chances = 20.0, np.asarray([0.75, 0.25])
+    cosines = np.asarray([[0.5, 0.4, 0.3], [0.5, -np.inf, 0.45]], dtype=np.float32)
+    lowered = np.log(chances / chances[0]).astype(np.float32) / np.float32(scale)
+
+    found = fused(cosines, lowered, scale)
+
+    by_hand = np.log(chances @ np.exp(scale * cosines.astype(np.float64))) / scale
+    assert found == pytest.approx(by_hand, abs=1e-6)
+    assert found[0] == pytest.approx(0.5), "all say the same"
+    assert (found <= cosines.max(axis=0) + 1e-6).all()
+    assert fused(cosines[:1], lowered[:1], scale) == pytest.approx(cosines[0])
