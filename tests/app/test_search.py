@@ -260,7 +260,8 @@ def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
     assert snapshot.encoder.similarity_scale < 69, (
         "else half a chance is worth less than a hundredth of cosine"
     )
-    assert [(hit.image_id, hit.score) for hit in found] == [("00", pytest.approx(0.6))]
+    assert [hit.image_id for hit in found] == ["00"]
+    assert found[0].score == pytest.approx(0.6)
 
 
 def with_german_table(encoder: Encoder) -> Encoder:

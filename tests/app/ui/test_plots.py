@@ -163,7 +163,13 @@ def plots(say: Words) -> list[str]:
     ]
     curve = [{"at": float(n), "terms": {"t1": 4.0 - n}} for n in range(3)]
     angles = Angles((5.0, 90.0), (50.0, 30.0, 20.0), 12.0, 100)
-    turned = ReleaseDrift("r1", "r2", ("zz",), 12, Drift(*[angles] * 6, Finds(40.0, 50.0, 10.0)))
+    turned = ReleaseDrift(
+        "r1",
+        "r2",
+        ("zz",),
+        12,
+        Drift(angles, angles, angles, angles, angles, angles, Finds(40.0, 50.0, 10.0)),
+    )
     return [
         forest_view(report, say),
         lineage_view(nodes, say),
