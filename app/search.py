@@ -35,7 +35,9 @@ logger = logging.getLogger(__name__)
 
 AUTO = "auto"
 MOST_RESULTS = 500
-DEEPEST = 4096  # hits of each reading beyond which nothing is looked for that all readings find near
+# Of each reading of an unsure query at least so many hits are looked at, which most often will do, and at most so many
+# to find what all readings find near.
+SHALLOWEST, DEEPEST = 100, 4096
 
 Vectors = NDArray[np.float32]
 
@@ -243,7 +245,7 @@ def ranked(
         return _hits(zip(ids[0], scores[0].tolist(), strict=False))
     scale = snapshot.encoder.similarity_scale
     lowered = np.asarray(handicaps(chosen, scale), dtype=np.float32)
-    depth = max(k, NEIGHBOUR)
+    depth = max(k, SHALLOWEST, NEIGHBOUR)
     while True:
         scores, ids = generation.search(vectors, depth, allowed_ids=allowed_ids)
         taken_off = background(scores)

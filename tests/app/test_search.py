@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.errors import BadQuery, UnknownRelease
 from app.languages import UNDETERMINED, Reading, detect, handicaps, readings
 from app.learning import going_live, update_cycle
-from app.search import LiveSnapshot, Snapshot, compare, ranked, search_text
+from app.search import SHALLOWEST, LiveSnapshot, Snapshot, compare, ranked, search_text
 from app.settings import Settings, load_settings
 from app.workspace import Workspace
 from index.generation import load_generation, write_generation
@@ -237,22 +237,18 @@ def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Wo
 def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    # Twelve pictures lie a little nearer to each of two readings than the one that lies near both.
-    def at(one: float, other: float, place: int) -> NDArray[np.float32]:
-        row = np.zeros(40, dtype=np.float32)
-        row[[0, 1, place]] = one, other, np.sqrt(1 - one**2 - other**2)
-        return row
+    # So many pictures lie a little nearer to each of two readings than the one that lies near both.
+    many = SHALLOWEST + 20
 
-    rows = [
-        at(0.6, 0.6, 2),
-        *(at(0.61, 0, 3 + n) for n in range(12)),
-        *(at(0, 0.61, 15 + n) for n in range(12)),
-    ]
-    ids = [f"{n:02d}" for n in range(25)]
+    def at(one: float, other: float) -> NDArray[np.float32]:
+        return np.asarray([one, other, np.sqrt(1 - one**2 - other**2)], dtype=np.float32)
+
+    rows = [at(0.6, 0.6), *[at(0.61, 0)] * many, *[at(0, 0.61)] * many]
+    ids = [f"{n:03d}" for n in range(len(rows))]
     write_generation(tmp_path / "near", fingerprint="f", ids=ids, vectors=np.stack(rows), mode="full")
     snapshot = Snapshot.load(workspace)
     near = replace(snapshot, generation=load_generation(tmp_path / "near"), hidden=frozenset())
-    queries = np.eye(2, 40, dtype=np.float32)
+    queries = np.eye(2, 3, dtype=np.float32)
     chosen = (Reading("en", 0.5), Reading("de", 0.5))
 
     found = ranked(near, queries, chosen, 1)
@@ -260,7 +256,7 @@ def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
     assert snapshot.encoder.similarity_scale < 69, (
         "else half a chance is worth less than a hundredth of cosine"
     )
-    assert [hit.image_id for hit in found] == ["00"]
+    assert [hit.image_id for hit in found] == ["000"]
     assert found[0].score == pytest.approx(0.6)
 
 
