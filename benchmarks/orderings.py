@@ -66,8 +66,8 @@ How it was run, where a protocol leaves it open:
 - Each strategy has the learning rate that served best where rates were tuned; a claim about a part of a strategy, or
   about averaging weights, is measured with the same rate on both sides. What serves best at the end may be what learns
   least: mod-x, lwf and ties are at a thirtieth and a tenth of their default rates, where they change little.
-- What a claim or a promise of `evergreen` compares has three seeds, on the second dataset and in the parts of TEIR five;
-  other rows are context and have the first.
+- What a claim or a promise of `evergreen` compares has three seeds, on the second dataset and in the parts of TEIR
+  five; other rows are context and have the first.
 - Whose picture is of which domain is told, as an upload tells it, also where a query's language is not.
 - What the encoder knew before the first step weighs nothing in ewc, oewc, si, mas, rwalk and afec: no update of theirs
   has measured it. lwf, mod-x, zscl and teir hold to it from the first step on.
