@@ -222,9 +222,6 @@ def ranked(
 ) -> tuple[Hit, ...]:
     """Returns the pictures nearest to a query, each with its score by all readings together, best first.
 
-    A reading's search says nothing of pictures that another one found, so those are looked up; and a picture that none
-    found may still be ahead of some by being near in all, so it goes deeper until that cannot be.
-
     Args:
         snapshot: of the request.
         vectors: (r, dim) float32, the query as each of r readings has it.
@@ -243,7 +240,22 @@ def ranked(
     if len(chosen) == 1:
         scores, ids = generation.search(vectors, k, allowed_ids=allowed_ids)
         return _hits(zip(ids[0], scores[0].tolist(), strict=False))
-    scale = snapshot.encoder.similarity_scale
+    return _together(generation, vectors, chosen, snapshot.encoder.similarity_scale, k, allowed_ids)
+
+
+def _together(
+    generation: Generation,
+    vectors: Vectors,
+    chosen: Sequence[Reading],
+    scale: float,
+    k: int,
+    allowed_ids: Collection[str] | None,
+) -> tuple[Hit, ...]:
+    """Returns the first k by several readings.
+
+    A reading's search says nothing of pictures that another one found, so those are looked up; and a picture that none
+    found may still be ahead of some by being near in all, so it goes deeper until that cannot be.
+    """
     lowered = np.asarray(handicaps(chosen, scale), dtype=np.float32)
     depth = max(k, SHALLOWEST, NEIGHBOUR)
     while True:

@@ -188,6 +188,14 @@ def test_a_generation_from_before_there_were_routes_took_the_base_route(tmp_path
     assert (generation.routes, generation.fingerprints) == ({}, {"": TOWER})
 
 
+def test_given_contents_score_as_a_search_scores_them(tmp_path: Path) -> None:
+    generation = made(tmp_path / "g1", random_rows(5))
+    queries = random_rows(2)
+    scores, ids = generation.search(queries, 5)
+    for row, found in enumerate(ids):
+        assert generation.scores_of(queries, found)[row] == pytest.approx(scores[row], abs=1e-6)
+
+
 def test_an_id_outside_the_gallery_has_no_vector(tmp_path: Path) -> None:
     generation = made(tmp_path / "g1", random_rows(5))
     with pytest.raises(UnknownIds, match=r"1 of 2 ids are not in generation g1, 'stranger' first"):
