@@ -49,7 +49,7 @@ class Claim:
         b: the other.
         not_run: why it cannot be run.
         remark: on what was found.
-        seeds: so many decide it: three, and five where three left it open.
+        seeds: so many decide it, and run: three unless it asks for more.
     """
 
     claim: str
