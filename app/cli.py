@@ -33,10 +33,10 @@ from app.commands import (
     transfer,
     words,
 )
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.messages import Problem
+    from app.words.messages import Problem
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class _Edge(TyperGroup):
             raise self._leave(problem.sentence, problem.code, problem.exit_code) from None
 
     def _leave(self, sentence: str, code: str, exit_code: int) -> typer.Exit:
-        from app import messages
+        from app.words import messages
 
         if self._is_json:
             typer.echo(messages.as_json({"error": sentence, "code": code}))
@@ -110,7 +110,8 @@ def _server_first(args: list[str]) -> list[str]:
 
 
 def _problem(error: Exception) -> Problem:
-    from app import logs, messages
+    from app.home import logs
+    from app.words import messages
 
     known = messages.explain(error)
     if known is not None:

@@ -10,15 +10,15 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from app import logs
-from app.errors import UsageProblem
-from app.releases.home import Home
+from app.desk.errors import UsageProblem
+from app.home import logs
+from app.home.folder import Home
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.server.api import create_api
 from app.server.guard import LOOPBACK
 from app.server.security import Passwords
 from app.server.serving import Serving
-from app.settings import Settings
-from app.workspace import Workspace
 
 
 def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:

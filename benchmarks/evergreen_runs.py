@@ -26,10 +26,10 @@ from real_input_runs import (
     teach,
 )
 
+from app.home.workspace import Workspace
 from app.learning import going_live, lessons, update_cycle
 from app.learning.outcomes import UpdateRequest
 from app.learning.yardstick import held_out
-from app.workspace import Workspace
 from index.generation import Generation
 from ingest.images import decode
 from ingest.intake import IntakeOptions

@@ -20,11 +20,11 @@ import numpy as np
 from protocol_data import drawn_upload
 from protocols import CELLS, say
 
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.learning import update_cycle
 from app.learning.outcomes import UpdateRequest
-from app.reranking import FIRST, Reranker
-from app.settings import Settings
-from app.workspace import Workspace
+from app.query.reranking import FIRST, Reranker
 from ingest.intake import IntakeOptions
 from ingest.pair import Split
 from model_updates.encoder import Encoder

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.settings import load_settings
-from app.workspace import Workspace
 from ingest.pair import Split
 from ingest.records import NewChunk, NewImage, Recorded
 from ingest.report import IntakeReport

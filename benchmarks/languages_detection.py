@@ -15,7 +15,7 @@ import numpy as np
 from real_input_data import LANGUAGES, emoji_splits
 from real_input_runs import Values
 
-from app.languages import UNDETERMINED, Profiles, detect, readings, unfamiliar, warm_up
+from app.language.detection import UNDETERMINED, Profiles, detect, readings, unfamiliar, warm_up
 from ingest.pair import BASE_LANGUAGE
 from model_updates.language_profiles import (
     LanguageProfile,

@@ -1,8 +1,8 @@
 """The product after all languages of the data: each taught by the default strategy, then searched without saying which.
 
 One home, kept in the work folder. A language that the live release knows is not taught again, so the run can be stopped
-and started at any time. Queries go through `app.search.search_text`, as a user's do, and the same twice: told the
-language and not told, in four views:
+and started at any time. Queries go through `app.query.snapshot.search_text`, as a user's do, and the same twice: told
+the language and not told, in four views:
 
 * *own*: held-out names among the held-out pictures;
 * *mixed*: held-out names among all pictures of the home;
@@ -33,11 +33,11 @@ from real_input_runs import (
     run_update,
 )
 
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.outcomes import UpdateRequest
-from app.search import Answer, Snapshot, search_text
-from app.settings import Settings
-from app.workspace import Workspace
+from app.query.snapshot import Answer, Snapshot, search_text
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.language_profiles import base_profiles
 from model_updates.measurement import HeldOut

@@ -21,8 +21,8 @@ from real_input_runs import (
     run_languages,
 )
 
-from app.languages import Reading, detect, handicaps, readings
-from app.workspace import Workspace
+from app.home.workspace import Workspace
+from app.language.detection import Reading, detect, handicaps, readings
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import unit
 from model_updates.evaluation import caption_ranks

@@ -14,10 +14,10 @@ INTRODUCTION = """# Which language a query is in
 
 Written by `benchmarks/languages.py`; do not edit. A query's language is told by profiles of one to four letters that
 updates learn from the captions they teach (`model_updates/language_profiles.py`), multiplied with lingua's likelihood
-(`app/languages.py`). The fewest token tables that have 95 % of the posterior are searched, at most six, by one forward
-pass, and their results are fused by cosine + log odds of the language / scale of the encoder, each table's cosines
-less half of its tenth-best (`model_updates/readings.py`). Data: short names of emoji; *held-out* names are in no
-profile and no training; *trained* names are in both.
+(`app/language/detection.py`). The fewest token tables that have 95 % of the posterior are searched, at most six, by one
+forward pass, and their results are fused by cosine + log odds of the language / scale of the encoder, each table's
+cosines less half of its tenth-best (`model_updates/readings.py`). Data: short names of emoji; *held-out* names are in
+no profile and no training; *trained* names are in both.
 """
 
 

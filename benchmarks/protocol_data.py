@@ -49,9 +49,9 @@ from pathlib import Path
 from PIL import Image, ImageFilter, ImageOps
 from real_input_data import UploadRow, emoji_rows, emoji_splits, photo_rows, read_tsv, write_upload
 
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.learning import update_cycle
-from app.settings import Settings
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import Drawing, write_chunk
 from ingest.samples.scene_grid import SUBJECTS, Scene, all_scenes, held_out

@@ -24,7 +24,7 @@ from protocol_data import QUICK as QUICK_HOME
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.results import cell_path
 from app.bench.sequence import BenchSequence, Compared, read_sequence
-from app.settings import Settings
+from app.home.settings import Settings
 
 HERE = Path(__file__).parent
 SEQUENCES = HERE / "sequences"

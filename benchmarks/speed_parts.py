@@ -14,11 +14,11 @@ from PIL import Image
 from safetensors.torch import save_file
 from speed_timing import Measured, in_turn, timed
 
+from app.home.manifest import ReleaseManifest
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.releases.manifest import ReleaseManifest
 from app.server.serving import Serving
-from app.settings import Settings
-from app.workspace import Workspace
 from index.generation import write_generation
 from index.vectors import unit_rows
 from ingest.images import decode

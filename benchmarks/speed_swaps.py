@@ -9,12 +9,12 @@ from pathlib import Path
 
 from speed_timing import Measured
 
+from app.home.settings import GateSettings, Settings
+from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import Stage, UpdateRequest
-from app.search import Answer
+from app.query.snapshot import Answer
 from app.server.serving import Serving
-from app.settings import GateSettings, Settings
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk

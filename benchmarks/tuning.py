@@ -32,7 +32,7 @@ from app.bench.grid import CellTask, missing, run_grid
 from app.bench.matrix import SEARCHED
 from app.bench.results import Cell, cell_path, read_cell
 from app.bench.sequence import BenchSequence, Compared, read_sequence
-from app.settings import Settings
+from app.home.settings import Settings
 from model_updates.encoder import Encoder
 from model_updates.opening import open_encoder
 from model_updates.options import options_of

@@ -43,7 +43,7 @@ def fused(cosines: NDArray[np.float32], lowered: NDArray[np.float32], scale: flo
 
     Args:
         cosines: (r, n) of the same n pictures in each reading, what `background` says taken off; -inf where unknown.
-        lowered: (r,) log of each reading's odds against the likeliest, over the scale (`app.languages.handicaps`).
+        lowered: (r,) log of each reading's odds against the likeliest, over the scale (`handicaps` in `app.language`).
         scale: how steeply the towers were trained to tell cosines apart.
 
     Returns:

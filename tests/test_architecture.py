@@ -33,7 +33,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_a_search_and_a_job_start_without_what_one_strategy_needs() -> None:
-    code = "import app.workspace, app.learning.update_cycle, sys; print('peft' in sys.modules)"
+    code = "import app.home.workspace, app.learning.update_cycle, sys; print('peft' in sys.modules)"
 
     said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 

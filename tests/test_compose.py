@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.settings import PREFIX, Settings
+from app.home.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
 

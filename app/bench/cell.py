@@ -14,7 +14,7 @@ from app.bench.overlay import Overlay
 from app.bench.segmentation import Segmentation
 from app.bench.sequence import BenchSequence, Compared
 from app.bench.teaching import Clock, Line, StepRecord, start, teach
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 from model_updates import drift, zero_shot
 from model_updates.batches import sampled as sampled_pairs
 from model_updates.encoder import Encoder

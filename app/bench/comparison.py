@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from app.bench.figures import figures_of
 from app.bench.results import Cell, SliceRun
-from app.errors import AppError
+from app.desk.errors import AppError
 from model_updates.gate.bootstrap import Bootstrap
 
 DRAWS = 2000

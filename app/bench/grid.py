@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.bench.sequence import BenchSequence, Compared
-from app.errors import AppError
-from app.settings import Settings
+from app.desk.errors import AppError
+from app.home.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ def _run(task: CellTask) -> str:
     os.environ.setdefault("OMP_NUM_THREADS", str(task.threads))
     from app.bench.cell import run_cell
     from app.bench.results import cell_of, write_cell
-    from app.workspace import Workspace
+    from app.home.workspace import Workspace
     from model_updates.errors import ModelUpdateError
 
     try:

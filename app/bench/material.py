@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.bench.sequence import BenchSequence, Choice, Step, step_name
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning.pairs import beside_english
-from app.workspace import Workspace
 from ingest.errors import UnknownChunk
 from ingest.pair import Pair, SliceKey, Split
 from model_updates.pairs import TrainingPair

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.bench.material import Material, Slice
 from app.bench.sequence import BenchSequence
-from app.reading import Reader
+from app.language.reading import Reader
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View

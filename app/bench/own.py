@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from app.bench.material import chunk_named
 from app.bench.sequence import LIVE, OWN, BenchSequence, Choice, Step
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning.going_live import live_release
 from app.learning.yardstick import trusted_chunks
-from app.workspace import Workspace
 
 
 def own_sequence(workspace: Workspace, chunks: Sequence[str], encoder: str = LIVE) -> BenchSequence:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app import messages
 from app.bench.comparison import Measure
 from app.bench.figures import MAIN
 from app.bench.findings import Findings, command_of, findings_of
@@ -16,6 +15,7 @@ from app.bench.page import page_of
 from app.bench.results import read_cell
 from app.bench.sequence import BenchSequence, Compared, step_name
 from app.bench.tables import MEGABYTE, change, figure, markdown_of
+from app.words import messages
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 Order = Literal["given", "reversed", "shuffled"]
 OWN, LIVE = "own", "live"

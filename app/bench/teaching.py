@@ -11,10 +11,10 @@ from typing import Any
 from app.bench.material import Lesson, Material, chunk_named
 from app.bench.pictures import resized_once
 from app.bench.sequence import LIVE, BenchSequence, Compared
+from app.home.workspace import Workspace
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
 from app.learning.pairs import reference_pairs
-from app.workspace import Workspace
 from model_updates.batches import gather
 from model_updates.batches import sampled as sampled_pairs
 from model_updates.encoder import Encoder

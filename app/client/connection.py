@@ -14,7 +14,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from app.client.errors import Refused, ServerAway
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 from ingest.records import AsidePair, ChunkRecord, JobRecord, QuestionedPair
 
 # A query may wait for a place; an upload of the largest size goes over a slow line.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from app.errors import AppError
+from app.desk.errors import AppError
 
 _USAGE, _HELD, _BUSY = 2, 4, 5
 # As the same error leaves a verb that works on a home.

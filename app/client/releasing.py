@@ -10,13 +10,13 @@ import httpx
 from app.client.answers import ListedRelease, WentLiveAnswer
 from app.client.connection import Connection, address_part, given, record_of, typed
 from app.client.errors import ServerAway
-from app.errors import UsageProblem
-from app.releases.package import SUFFIX, signature
+from app.desk.errors import UsageProblem
+from app.home.package import SUFFIX, signature
 from ingest.records import JobRecord
 
 if TYPE_CHECKING:
-    from app.releases.difference import Difference
-    from app.releases.lineage import Node
+    from app.home.difference import Difference
+    from app.home.lineage import Node
 
 # A release is read whole, and packed, before the first byte of it comes.
 _PACKING = httpx.Timeout(600.0)
@@ -27,7 +27,7 @@ class Releasing(Connection):
 
     def lineage(self) -> list[Node]:
         """Returns all releases as a drawing lays them out, newest first, each with when it was live and why."""
-        from app.releases.lineage import node_of
+        from app.home.lineage import node_of
 
         return [node_of(one) for one in self.get("/v1/lineage")["releases"]]
 
@@ -50,7 +50,7 @@ class Releasing(Connection):
 
     def difference(self, a: str, b: str) -> Difference:
         """Returns what release `b` has that `a` has not, and the other way round."""
-        from app.releases.difference import Difference
+        from app.home.difference import Difference
 
         return typed(Difference, self.get(f"/v1/releases/{address_part(a)}/difference/{address_part(b)}"))
 

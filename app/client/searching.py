@@ -10,8 +10,8 @@ import httpx
 from app.client.answers import Compared, FoundHit, SearchAnswer
 from app.client.connection import Connection, given, typed
 from app.client.errors import Refused
-from app.comparison import MOST_QUERIES, AnswerChange, Asked, ManyCompared, distinct, mean_overlap
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.query.comparison import MOST_QUERIES, AnswerChange, Asked, ManyCompared, distinct, mean_overlap
 
 
 class Searching(Connection):

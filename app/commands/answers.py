@@ -62,7 +62,7 @@ def answer_parts(answer: ShownAnswer) -> list[Any]:
 
 
 def _lines(answer: ShownAnswer) -> list[str]:
-    from app.messages import plain
+    from app.words.messages import plain
 
     read = f", read as {answer.language}" if answer.language else ""
     lines = [f"Release {answer.release}{read}.", answer.note]
@@ -78,7 +78,7 @@ def _lines(answer: ShownAnswer) -> list[str]:
 
 
 def _hits(answer: ShownAnswer) -> Any:
-    from app.messages import table
+    from app.words.messages import table
 
     hits = answer.hits
     if not hits:
@@ -100,7 +100,7 @@ def _hits(answer: ShownAnswer) -> Any:
 
 
 def _captions(answer: ShownAnswer) -> list[Any]:
-    from app.messages import table
+    from app.words.messages import table
 
     rows = [
         (f"{one.score:.3f}", one.language, one.text, ", ".join(image[:ID_SHOWN] for image in one.images))
@@ -113,7 +113,7 @@ def written_lines(
     asked: SearchOptions, *, zipped: Callable[[], bytes], tabled: Callable[[], bytes]
 ) -> list[str]:
     """Writes what was found into the files that were asked for; returns a line about each."""
-    from app.messages import plain, size
+    from app.words.messages import plain, size
 
     lines = []
     for file, made in ((asked.zip, zipped), (asked.csv, tabled)):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, pairs_of, settings_for, show
-from app.errors import AppError, UsageProblem
+from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
     from app.bench.sequence import BenchSequence, Compared
-    from app.settings import Settings
+    from app.home.settings import Settings
 
 _DEFAULT = ("evergreen", "c-clip", "finetune")
 
@@ -87,7 +87,7 @@ def _found(settings: Settings, path: Path | None, chunks: list[str] | None, enco
     """Returns the sequence of a file, or one over chunks of the home's own."""
     from app.bench.own import own_sequence
     from app.bench.sequence import LIVE, read_sequence
-    from app.workspace import Workspace
+    from app.home.workspace import Workspace
 
     if (path is None) == (not chunks):
         raise UsageProblem("Name a sequence file, or the chunks to teach one after another with --chunk.")

@@ -30,7 +30,7 @@ def canaries(
         if remove is None:
             show_canaries([asdict(one) for one in workspace.catalog.pins()], is_json=is_json)
             return
-        from app.feedback import remove_canary
+        from app.feedback.votes import remove_canary
 
         gone = remove_canary(workspace, remove, language=language, by=who())
     show_removed(asdict(gone), is_json=is_json)
@@ -38,7 +38,7 @@ def canaries(
 
 def show_canaries(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
     """Shows a row for each canary."""
-    from app.messages import table
+    from app.words.messages import table
 
     rows = [(one["query"], one["language"], str(one["image_id"])[:12]) for one in found]
     none = "There are none yet. `search --pin` and a person's word on the Feedback page make them."
@@ -47,7 +47,7 @@ def show_canaries(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
 
 def show_removed(gone: Mapping[str, Any], *, is_json: bool) -> None:
     """Says that a canary is gone."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     said = (
         f"{gone['query']!r} is no canary in {gone['language']} any more: updates need not keep its picture."

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from app.commands.option_records import IngestOptions, with_options
 from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
+    from app.home.workspace import Workspace
     from app.learning.outcomes import AddOutcome
-    from app.workspace import Workspace
     from ingest.intake import IntakeOptions
     from ingest.records import ChunkRecord
 
@@ -47,7 +47,7 @@ def ingest(asked: IngestOptions, home: HomeOption = None, is_json: JsonOption = 
 def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet: bool) -> AddOutcome:
     """Takes a chunk in under a progress bar."""
     from app.learning.update_cycle import add_chunk
-    from app.messages import progress_bar
+    from app.words.messages import progress_bar
 
     if workspace.home.root.resolve().is_relative_to(source.resolve()):
         raise UsageProblem(
@@ -66,7 +66,8 @@ def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet:
 
 def added_lines(outcome: AddOutcome, chunk: ChunkRecord) -> list[str]:
     """Says what taking a chunk in did, and what its checks made of it."""
-    from app import chunk_words, messages
+    from app.words import chunk as chunk_words
+    from app.words import messages
 
     lines = messages.intake(outcome.report.to_json())
     if outcome.commit is not None:

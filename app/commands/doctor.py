@@ -45,8 +45,8 @@ def doctor(
     if html is not None:
         require_place(html, "--html")
     settings = settings_for(home)
-    from app import messages
     from app.doctor.examination import examine
+    from app.words import messages
 
     with messages.progress_bar(is_quiet=is_json) as move:
         found = examine(
@@ -69,9 +69,9 @@ def show_examination(
         html: where to write it as a page, if anywhere.
         is_json: print JSON and nothing else.
     """
-    from app import messages
     from app.doctor.diagnosis import SUMMARY, Level, worst
     from app.doctor.page import html_page
+    from app.words import messages
 
     when = datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
     if html is not None:

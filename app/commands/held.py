@@ -25,7 +25,8 @@ def held(
 ) -> None:
     """List the pairs that wait for a person's word, or all that was held and rejected of one chunk."""
     with workspace_for(home) as workspace:
-        from app import held_text, inventory
+        from app.learning import inventory
+        from app.words import held as held_text
 
         if chunk is None:
             total, rows = inventory.held_rows(workspace, limit=limit)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 _DEFAULT_MODEL = "perennial-photo"
 
@@ -69,7 +69,7 @@ def models(
     is_json: JsonOption = False,
 ) -> None:
     """List the encoders that `init --model` takes."""
-    from app import messages
+    from app.words import messages
     from model_updates.available import available
 
     found = available(part)
@@ -102,7 +102,7 @@ def serve(
 ) -> None:
     """Serve the pages and the REST interface."""
     settings = settings_for(home, host=host, port=port)
-    from app.releases.home import Home
+    from app.home.folder import Home
 
     Home.open(settings.home)  # refuses at once, before the heavy imports
     from app.web import serve as run_server
@@ -116,12 +116,12 @@ def work(home: HomeOption = None) -> None:
 
     # Jobs run here, whatever the server beside it has been told.
     settings = settings_for(home, jobs="here")
-    from app.releases.home import Home
+    from app.home.folder import Home
 
     Home.open(settings.home)  # refuses at once, before the heavy imports
-    from app import logs
+    from app.home import logs
+    from app.home.workspace import Workspace
     from app.server.work import Work
-    from app.workspace import Workspace
 
     logs.configure(settings.log_level, home=settings.home, to_stderr=True)
     with Workspace.open(settings) as workspace:

@@ -20,10 +20,10 @@ from app.commands.options import (
     ViewOption,
 )
 from app.commands.terminal import HomeOption, JsonOption, require_place, show, workspace_for
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.comparison import Asked, ManyCompared
+    from app.query.comparison import Asked, ManyCompared
 
 
 def changes(
@@ -38,13 +38,13 @@ def changes(
 ) -> None:
     """Ask two releases many queries and show which answers changed most."""
     with workspace_for(home) as workspace:
-        from app.comparison import ManyCompared, ask_all, mean_overlap
-        from app.known_queries import known_queries
+        from app.query.comparison import ManyCompared, ask_all, mean_overlap
         from app.query.finder import Finder
         from app.query.grammar import literal
+        from app.query.known_queries import known_queries
         from app.query.parts import read_file
         from app.query.question import Question
-        from app.search import CompareAnswer, Snapshot
+        from app.query.snapshot import CompareAnswer, Snapshot
 
         first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
         finder, longest = Finder(workspace), workspace.settings.max_query_characters
@@ -76,8 +76,8 @@ def queries_in(file: Path) -> list[str]:
 
 def show_changes(compared: ManyCompared, most: int, *, is_json: bool) -> None:
     """Shows the answers that changed most, and what could not be asked."""
-    from app.comparison import most_changed
-    from app.messages import plain
+    from app.query.comparison import most_changed
+    from app.words.messages import plain
 
     changed = most_changed(compared.asked, most)
     refused = [one for one in compared.asked if one.change is None]
@@ -99,7 +99,7 @@ def show_changes(compared: ManyCompared, most: int, *, is_json: bool) -> None:
 
 
 def _table(changed: list[Asked]) -> Any:
-    from app.messages import table
+    from app.words.messages import table
 
     rows = [
         (
@@ -123,8 +123,8 @@ def quality(
 ) -> None:
     """Show what each released version reaches on each slice, and which languages are asked for."""
     with workspace_for(home) as workspace:
-        from app.asked import WINDOW_DAYS, advice, asked_languages
-        from app.quality import coverage, quality_table
+        from app.feedback.asked import WINDOW_DAYS, advice, asked_languages
+        from app.learning.quality import coverage, quality_table
 
         table = quality_table(workspace, metric=metric, view=view)
         learned = next((column.languages for column in table.columns if column.is_live), ())
@@ -143,7 +143,7 @@ def quality(
 
 def show_quality(document: Mapping[str, Any], *, is_json: bool) -> None:
     """Shows slices by versions and the languages that are asked for, as `GET /v1/quality` has them."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     table, asked = document["table"], document["asked"]
     slices = _slices(table) if table["lines"] else "No release was measured in this view yet."
@@ -152,7 +152,7 @@ def show_quality(document: Mapping[str, Any], *, is_json: bool) -> None:
 
 
 def _slices(found: Mapping[str, Any]) -> Any:
-    from app.messages import table
+    from app.words.messages import table
     from model_updates.gate.report import points
 
     def cell(one: Mapping[str, Any] | None) -> str:
@@ -166,7 +166,7 @@ def _slices(found: Mapping[str, Any]) -> Any:
 
 
 def _asked(languages: Sequence[Mapping[str, Any]]) -> Any:
-    from app.messages import table
+    from app.words.messages import table
 
     header = ("asked in", "queries", "share", "probably nothing found", "learned")
     return table(
@@ -194,10 +194,10 @@ def feedback(
     if to is not None:
         require_place(to, "--to")
     with workspace_for(home) as workspace:
-        from app.asked import language_of
-        from app.feedback import votes
-        from app.proposal import chosen_pairs, propose, write_proposal
-        from app.search import Snapshot
+        from app.feedback.asked import language_of
+        from app.feedback.proposal import chosen_pairs, propose, write_proposal
+        from app.feedback.votes import votes
+        from app.query.snapshot import Snapshot
 
         snapshot = Snapshot.load(workspace)
         counted = votes(workspace.catalog.feedback.all())
@@ -227,7 +227,7 @@ def kept_pairs(proposal: Mapping[str, Any], leave_out: Sequence[str] | None) -> 
 
 def show_feedback(document: Mapping[str, Any], *, is_json: bool) -> None:
     """Shows votes and proposed pairs, and where they were written."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     said = [_voted(one) for one in document["votes"]] or ["Nobody has voted between two releases yet."]
     if "file" in document:
@@ -248,7 +248,7 @@ def _voted(one: Mapping[str, Any]) -> str:
 
 
 def _proposed(pairs: Sequence[Mapping[str, Any]]) -> Any:
-    from app.messages import table
+    from app.words.messages import table
 
     header = ("id", "query", "language", "picture", "split", "up", "down")
     fields = ("id", "text", "language", "image_id", "split", "up", "down")

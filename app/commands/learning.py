@@ -19,11 +19,11 @@ from app.commands.terminal import (
     who,
     workspace_for,
 )
-from app.errors import AppError, UsageProblem
+from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
+    from app.home.settings import Settings
     from app.learning.forecast import Forecast
-    from app.settings import Settings
     from ingest.records import JobRecord
 
 EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
@@ -107,8 +107,8 @@ def _queued(
 
 def show_forecast(found: Forecast, recommended: str, why: str, *, is_json: bool) -> None:
     """Shows what an update would take, and which strategy is recommended."""
-    from app.forecast_words import forecast_sentences
-    from app.messages import plain
+    from app.words.forecast import forecast_sentences
+    from app.words.messages import plain
 
     document = found.to_json() | {"recommended": recommended, "why": why}
     chosen = f"{found.strategy} would teach it."
@@ -125,7 +125,7 @@ def methods(
     markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/strategies.md.")] = False,
 ) -> None:
     """List the strategies: what each does, trains, keeps and costs, and what it asks of gallery and query."""
-    from app import strategy_words
+    from app.words import strategies as strategy_words
     from model_updates.references import REFERENCES
     from model_updates.strategies import STRATEGIES, strategy_named
     from model_updates.strategy_pages import document, facts, strategies_page
@@ -153,9 +153,9 @@ def evaluate(
 ) -> None:
     """Measure recall on today's held-out pairs."""
     with workspace_for(home) as workspace:
-        from app import messages
         from app.learning import going_live
         from app.learning.slices import summaries
+        from app.words import messages
 
         record = workspace.releases.release(release) if release else going_live.live_release(workspace)[1]
         slices = summaries(going_live.evaluate(workspace, record.id))
@@ -179,7 +179,7 @@ def _check_strategy(strategy: str | None, options: dict[str, str]) -> None:
 
 
 def _known(settings: Settings, chunk: str) -> str:
-    from app.releases.home import Home
+    from app.home.folder import Home
     from ingest.catalog import Catalog
 
     with Catalog.open(Home.open(settings.home).require_stores().catalog) as catalog:
@@ -201,8 +201,8 @@ def _take_in(
 
 def watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
     """Follows a job that trains to its end and leaves with its exit code; Ctrl-C stops the job too."""
-    from app import messages
     from app.jobs import worker
+    from app.words import messages
 
     try:
         with messages.progress_bar(is_quiet=is_json) as move:
@@ -235,7 +235,7 @@ def show_end(done: JobRecord, *, otherwise: str, is_json: bool) -> None:
     Raises:
         JobFailed: there is none; with the job's own sentence, or `otherwise`.
     """
-    from app import messages
+    from app.words import messages
 
     if done.state not in EXIT_CODES:
         raise JobFailed(done.error or otherwise, done.result)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.errors import AppError
+from app.desk.errors import AppError
 
 _FILTERS = "Filters"
 
@@ -25,7 +25,7 @@ def source_path(word: str) -> Path:
 
 def release_names(context: typer.Context, incomplete: str) -> list[str]:
     """Returns the home's releases that begin as what was typed, for a shell to complete."""
-    from app.settings import load_settings
+    from app.home.settings import load_settings
 
     try:
         home = Path(context.params.get("home") or load_settings().home)

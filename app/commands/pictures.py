@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 NamesArgument = Annotated[
     list[str] | None,
@@ -99,7 +99,7 @@ def asked(
 
 def show_picture(known: Mapping[str, Any], *, is_json: bool) -> None:
     """Shows what is known of a picture."""
-    from app.messages import plain, table
+    from app.words.messages import plain, table
 
     size = f"{known['width']} × {known['height']} {known['format']}"
     parts: list[Any] = [plain(f"{known['id']}  {size}, domain {known['domain']}, chunk {known['chunk_id']}")]
@@ -112,7 +112,7 @@ def show_picture(known: Mapping[str, Any], *, is_json: bool) -> None:
 
 def show_withheld(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
     """Shows a row for each picture that is out."""
-    from app.messages import table
+    from app.words.messages import table
 
     rows = [(str(one["image_id"])[:24], _when(one), one["by"], one["why"]) for one in found]
     none = "No picture was taken out."
@@ -123,7 +123,7 @@ def show_changed(
     named: Sequence[str], done: Sequence[str], *, take_out: bool, job: str | None, is_json: bool
 ) -> None:
     """Says what became of the pictures that were named, by their ids."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     document = {"pictures": list(named), "changed": list(done), "job": job}
     said = f"{_count(len(done))} {_done(len(done), take_out)}." if done else "All of them were out already."

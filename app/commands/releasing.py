@@ -21,10 +21,10 @@ from app.commands.searching import caption_of
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show, who, workspace_for
 
 if TYPE_CHECKING:
-    from app.releases.commits import CommitRecord
-    from app.releases.difference import Difference
-    from app.releases.lineage import Node
-    from app.workspace import Workspace
+    from app.home.commits import CommitRecord
+    from app.home.difference import Difference
+    from app.home.lineage import Node
+    from app.home.workspace import Workspace
 
 
 def releases(
@@ -34,14 +34,14 @@ def releases(
 ) -> None:
     """List the releases, newest first."""
     settings = settings_for(home)
-    from app.releases.home import Home
-    from app.releases.store import ReleaseStore
+    from app.home.folder import Home
+    from app.home.store import ReleaseStore
 
     store = ReleaseStore(Home.open(settings.home))
     standing = store.standing()
     live = standing.commit.release if standing.commit else None
     if lineage:
-        from app.releases.lineage import lineage as lineage_of
+        from app.home.lineage import lineage as lineage_of
 
         show_lineage(lineage_of(store.releases(), store.history(), live), is_json=is_json)
         return
@@ -64,14 +64,14 @@ def releases(
 
 def show_lineage(nodes: Sequence[Node], *, is_json: bool) -> None:
     """Draws releases with where they come from, and says when each was live and why."""
-    from app.release_text import lineage_lines
+    from app.words.lineage import lineage_lines
 
     show(is_json, [asdict(node) for node in nodes], *lineage_lines(nodes))
 
 
 def show_releases(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
     """Lists releases, as `GET /v1/releases` describes each."""
-    from app.messages import table
+    from app.words.messages import table
 
     rows = [
         (one["id"], "live" if one["live"] else "", str(one["created"])[:19])
@@ -122,11 +122,11 @@ def compare(
 ) -> None:
     """Ask two releases the same and show how pictures moved."""
     with workspace_for(home) as workspace:
-        from app.messages import moved_table
         from app.query.finder import Finder
         from app.query.parts import read_file
         from app.query.question import Question
-        from app.search import Snapshot
+        from app.query.snapshot import Snapshot
+        from app.words.messages import moved_table
 
         longest = workspace.settings.max_query_characters
         question = Question.typed(query, longest=longest, k=k, language=language, read=read_file)
@@ -156,8 +156,8 @@ def diff(
 
 def show_difference(found: Difference, *, is_json: bool) -> None:
     """Shows what two releases differ in."""
-    from app.difference_words import SLICE_HEADERS, difference_sentences, slice_rows
-    from app.messages import plain, table
+    from app.words.difference import SLICE_HEADERS, difference_sentences, slice_rows
+    from app.words.messages import plain, table
 
     rows = slice_rows(found)
     said = [plain(one) for one in difference_sentences(found)]
@@ -182,7 +182,7 @@ def drift(
 
 def show_drift(found: Mapping[str, Any], *, is_json: bool) -> None:
     """Shows how far two releases lie apart, as `GET /v1/drift` has it."""
-    from app.drift_text import drift_lines
+    from app.words.drift import drift_lines
 
     show(is_json, found, *drift_lines(found))
 
@@ -190,7 +190,7 @@ def show_drift(found: Mapping[str, Any], *, is_json: bool) -> None:
 def _show_commit(workspace: Workspace, commit: CommitRecord, is_json: bool) -> None:
     """Shows a change of what is live, and starts adding the pictures that the release does not hold."""
     from app.jobs import requests, worker
-    from app.messages import left_out_line
+    from app.words.messages import left_out_line
 
     left_out, job = requests.gallery_job(workspace, commit)
     if job is not None:

@@ -9,18 +9,18 @@ from app.commands.options import ChunkArgument, JudgedArgument
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
 
 if TYPE_CHECKING:
-    from app.releases.home import Home
+    from app.home.folder import Home
     from ingest.catalog import Catalog
 
 
 def gate(name: JudgedArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Show why an update passed the gate, or did not."""
     settings = settings_for(home)
-    from app import messages
-    from app.gate_text import gate_parts
+    from app.home.folder import Home
+    from app.home.store import ReleaseStore
     from app.learning import judged
-    from app.releases.home import Home
-    from app.releases.store import ReleaseStore
+    from app.words import messages
+    from app.words.gate_tables import gate_parts
 
     opened = Home.open(settings.home)
     if judged.is_job(name):
@@ -37,8 +37,8 @@ def gate(name: JudgedArgument, home: HomeOption = None, is_json: JsonOption = Fa
 def check(chunk: ChunkArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Show what a chunk's checks found, what it counts for, and what to do next."""
     settings = settings_for(home)
-    from app.chunk_text import chunk_parts
-    from app.releases.home import Home
+    from app.home.folder import Home
+    from app.words.chunk_tables import chunk_parts
 
     with _catalog(Home.open(settings.home)) as catalog:
         record = catalog.chunk(chunk)

@@ -16,14 +16,14 @@ from app.commands.answers import (
 )
 from app.commands.option_records import SearchOptions, with_options
 from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
+    from app.home.settings import Settings
+    from app.home.workspace import Workspace
     from app.query.filters import Filters
     from app.query.question import QueryAnswer, Question
-    from app.search import Answer, Snapshot
-    from app.settings import Settings
-    from app.workspace import Workspace
+    from app.query.snapshot import Answer, Snapshot
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -111,7 +111,7 @@ def _one_of(kind: type[Choice], name: str, option: str) -> Choice:
 def _snapshot(workspace: Workspace, release: str | None, cursor: str) -> Snapshot:
     """Loads a release: one that is named, that of a cursor, or the live one."""
     from app.query.pages import snapshot_of
-    from app.search import Snapshot
+    from app.query.snapshot import Snapshot
 
     if release is not None or not cursor:
         return Snapshot.load(workspace, release)

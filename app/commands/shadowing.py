@@ -9,10 +9,10 @@ import typer
 
 from app.commands.options import ReleaseArgument, WhyOption
 from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.shadow_report import ShadowReport
+    from app.feedback.shadow_report import ShadowReport
 
 StopOption = Annotated[bool, typer.Option("--stop", help="End it; what it has shown is kept.")]
 ReportOption = Annotated[bool, typer.Option("--report", help="Only show what it has shown so far.")]
@@ -35,7 +35,7 @@ def shadow(
     """Have a candidate asked live queries in the background, and show how its answers differ."""
     require_one(stop, report, share)
     with workspace_for(home) as workspace:
-        from app import shadow as engine
+        from app.feedback import shadow as engine
 
         if stop:
             engine.stop(workspace, release, by=who(), why=why)
@@ -57,8 +57,8 @@ def require_one(stop: bool, report: bool, share: float | None) -> None:
 
 def show_shadow(told: ShadowReport, *, is_json: bool) -> None:
     """Shows a report: sentences and a line for each language."""
-    from app.messages import plain, table
-    from app.shadow_words import HEADERS, line_cells, shadow_sentences
+    from app.words.messages import plain, table
+    from app.words.shadow import HEADERS, line_cells, shadow_sentences
 
     lines = [*told.languages, *([told.total] if told.total and len(told.languages) > 1 else [])]
     shown = [table(HEADERS, [line_cells(line) for line in lines])] if lines else []

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show
-from app.errors import ReleaseDamaged
+from app.desk.errors import ReleaseDamaged
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from app.releases.lock import LockHolder
-    from app.releases.store import ReleaseStore
-    from app.settings import Settings
+    from app.home.lock import LockHolder
+    from app.home.settings import Settings
+    from app.home.store import ReleaseStore
     from ingest.records import ChunkRecord, JobRecord
 
 JOBS_SHOWN = 10
@@ -57,17 +57,17 @@ def status(
     is_json: JsonOption = False,
 ) -> None:
     """Show what is live, what it knows, the jobs, and the disk."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     found = _standing(settings_for(home), verify=verify)
     show(is_json, _document(found), *map(plain, _lines(found)), *_tables(found))
 
 
 def _standing(settings: Settings, *, verify: bool) -> _Standing:
+    from app.home import durable
+    from app.home.folder import Home
+    from app.home.store import ReleaseStore
     from app.jobs import worker
-    from app.releases import durable
-    from app.releases.home import Home
-    from app.releases.store import ReleaseStore
     from ingest.catalog import Catalog
 
     place = Home.open(settings.home).require_stores()
@@ -115,7 +115,7 @@ def _document(found: _Standing) -> dict[str, Any]:
 
 
 def _lines(found: _Standing) -> list[str]:
-    from app.messages import size
+    from app.words.messages import size
 
     lines = [f"Home {found.root}", *_live_lines(found.live)]
     if found.damaged is not None:
@@ -129,8 +129,8 @@ def _lines(found: _Standing) -> list[str]:
 
 
 def _tables(found: _Standing) -> list[Any]:
-    from app.messages import slices_table
-    from app.releases.manifest import SliceSummary
+    from app.home.manifest import SliceSummary
+    from app.words.messages import slices_table
 
     recall = []
     if found.live and found.live["slices"]:
@@ -141,7 +141,7 @@ def _tables(found: _Standing) -> list[Any]:
 
 def chunk_and_job_tables(chunks: Sequence[ChunkRecord], jobs: Sequence[JobRecord]) -> list[Any]:
     """Returns a table of chunks and one of jobs; neither where there are none."""
-    from app.messages import table
+    from app.words.messages import table
 
     tables = []
     if chunks:

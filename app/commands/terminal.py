@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.settings import Settings
-    from app.workspace import Workspace
+    from app.home.settings import Settings
+    from app.home.workspace import Workspace
 
 HomeOption = Annotated[
     Path | None, typer.Option("--home", help="The folder that holds everything.", show_default=False)
@@ -29,8 +29,8 @@ def settings_for(home: Path | None, **flags: Any) -> Settings:
         home: As given on the command line, if it was.
         **flags: Other settings given there; None means not given.
     """
-    from app import cores, logs
-    from app.settings import load_settings
+    from app.home import cores, logs
+    from app.home.settings import load_settings
 
     settings = load_settings(home=home, **flags)
     logs.configure(settings.log_level, home=settings.home)
@@ -42,10 +42,10 @@ def settings_for(home: Path | None, **flags: Any) -> Settings:
 def workspace_for(home: Path | None) -> Iterator[Workspace]:
     """Opens the home's workspace for a verb that needs encoders."""
     settings = settings_for(home)
-    from app.releases.home import Home
+    from app.home.folder import Home
 
     Home.open(settings.home)  # refuses at once, before the heavy imports
-    from app.workspace import Workspace
+    from app.home.workspace import Workspace
 
     with Workspace.open(settings) as workspace:
         yield workspace
@@ -59,7 +59,7 @@ def show(is_json: bool, document: object, *parts: Any) -> None:
         document: For machines.
         *parts: For people: lines, tables.
     """
-    from app import messages
+    from app.words import messages
 
     if is_json:
         typer.echo(messages.as_json(document))

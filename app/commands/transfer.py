@@ -28,7 +28,7 @@ def export(
         from app.learning.transfer import export_release, export_to_open_clip
 
         if open_clip:
-            from app.messages import size
+            from app.words.messages import size
 
             folder = export_to_open_clip(workspace, release, to)
             opened = f'open_clip.create_model_and_transforms("local-dir:{folder.path.absolute()}")'
@@ -44,7 +44,7 @@ def export(
 
 def show_export(written: Mapping[str, Any], *, is_json: bool) -> None:
     """Shows where a package is and by what it is signed: the fields of `app.learning.transfer.Exported`."""
-    from app.messages import plain, size
+    from app.words.messages import plain, size
 
     path, sha256 = Path(written["path"]), written["sha256"]
     show(
@@ -65,7 +65,7 @@ def import_(
     """Take a release of another home in; it is not live before somebody promotes it."""
     with workspace_for(home) as workspace:
         from app.learning.transfer import import_release
-        from app.messages import progress_bar
+        from app.words.messages import progress_bar
 
         with progress_bar(is_quiet=is_json) as move:
             came = import_release(
@@ -79,7 +79,7 @@ def import_(
 
 def show_import(came: Mapping[str, Any], *, is_signed: bool, is_json: bool) -> None:
     """Shows what came: the fields of `app.learning.transfer.Imported`."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     name, count = came["release"], came["images_embedded"]
     said = [

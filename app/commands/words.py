@@ -48,7 +48,7 @@ def unpin(why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = Fa
 
 def show_word(word: Mapping[str, Any], *, is_json: bool) -> None:
     """Shows what was said of a release: the fields of `ingest.release_words.ReleaseWord`."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     why = f": {word['why']}" if word["why"] else ""
     show(is_json, word, plain(f"{word['release']} is {word['said']}{why}."))

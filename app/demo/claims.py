@@ -10,7 +10,7 @@ from app.demo.findings import Notebook
 from app.demo.player import FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, Player
 from app.learning import going_live
 from app.learning.outcomes import UpdateOutcome
-from app.search import Snapshot
+from app.query.snapshot import Snapshot
 from model_updates.recalls import TEXT_RECALLS
 
 # In percent of held-out scenes, asked for in the whole gallery: how often the right picture is among the first five.

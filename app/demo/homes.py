@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from app.demo.findings import Findings
-from app.errors import UsageProblem
-from app.releases import durable
+from app.desk.errors import UsageProblem
+from app.home import durable
 
 MARK = "demo.json"
 GUIDED, SCRIPTED = "guided", "scripted"

@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
-from app.errors import AppError
+from app.desk.errors import AppError
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import going_live, standing, update_cycle
 from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest
-from app.search import AUTO, Answer, Snapshot, search_text
-from app.settings import Settings
-from app.workspace import Workspace
+from app.query.snapshot import AUTO, Answer, Snapshot, search_text
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
 from ingest.pair import BASE_LANGUAGE, SliceKey

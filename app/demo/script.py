@@ -10,11 +10,11 @@ from app.demo import homes
 from app.demo.findings import Findings
 from app.demo.player import Cast, Learn, Player, learn_as_job
 from app.demo.story import STEPS, prepare
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.learning import update_cycle
 from app.learning.outcomes import Stage, say_nothing
-from app.settings import Settings
-from app.workspace import Workspace
 
 
 def run_script(settings: Settings) -> int:

@@ -27,7 +27,7 @@ from app.demo.claims import (
 from app.demo.findings import Findings, Notebook
 from app.demo.player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, Player
 from app.learning import going_live
-from app.search import compare
+from app.query.snapshot import compare
 from ingest.samples.emoji import colour_emoji_font
 from ingest.samples.scenes import caption
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from app.desk.errors import AppError
 from app.doctor import files, published, stores
 from app.doctor.diagnosis import SUMMARY, Diagnosis, Level, worst
-from app.errors import AppError
+from app.home.folder import Home
+from app.home.settings import Settings
+from app.home.store import ReleaseStore
+from app.home.workspace import Workspace
 from app.learning.outcomes import Stage, Tell, say_nothing
-from app.releases.home import Home
-from app.releases.store import ReleaseStore
-from app.settings import Settings
-from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
 from model_updates.errors import ModelUpdateError

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from app.doctor.diagnosis import Diagnosis, Level
+from app.home import durable
+from app.home.folder import Home
+from app.home.store import STAGING_SECONDS
+from app.home.workspace import Workspace
 from app.jobs import worker
-from app.messages import size
-from app.releases import durable
-from app.releases.home import Home
-from app.releases.store import STAGING_SECONDS
-from app.workspace import Workspace
+from app.words.messages import size
 
 OWN = ("app", "index", "ingest", "model_updates")
 LEAST_FREE = 1 << 30  # an update checks its own need; below this even uploads soon fail

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from app.desk.errors import ReleaseDamaged
 from app.doctor.diagnosis import Diagnosis, Level
-from app.errors import ReleaseDamaged
+from app.home.store import ReleaseRecord, ReleaseStore
+from app.home.workspace import Workspace
 from app.learning import gallery, going_live
-from app.releases.store import ReleaseRecord, ReleaseStore
-from app.workspace import Workspace
 from index.errors import FingerprintMismatch
 from index.vectors import SHORTEST_LENGTH
 

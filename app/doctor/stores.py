@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.doctor.diagnosis import Diagnosis, Level
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 
 SHOWN = 3
 _AGAIN = "Ingest the chunk that holds them again, or restore the store from a backup."

@@ -15,14 +15,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app import logs, messages
-from app.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
+from app.desk.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
+from app.home import lock, logs
+from app.home.durable import fault
+from app.home.folder import Home
+from app.home.settings import Settings, load_settings
 from app.jobs import worker
 from app.jobs.track import Track
-from app.releases import lock
-from app.releases.durable import fault
-from app.releases.home import Home
-from app.settings import Settings, load_settings
+from app.words import messages
 from ingest.catalog import Catalog
 from ingest.errors import BadUpload
 from ingest.intake import IntakeOptions
@@ -31,8 +31,8 @@ from ingest.records import FINAL_STATES, JobRecord
 from model_updates.errors import StrategyMisfit
 
 if TYPE_CHECKING:
+    from app.home.workspace import Workspace
     from app.learning.outcomes import Stage, Tell
-    from app.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def _work(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
     """Does the job and returns the fields of its row that say how it ended."""
     if job.kind == "doctor":  # stores that cannot be opened are what it looks for
         return _doctor(settings, job, report)
-    from app.workspace import Workspace
+    from app.home.workspace import Workspace
 
     with Workspace.open(settings) as workspace:
         return _KINDS[job.kind](workspace, job, report)

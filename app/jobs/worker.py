@@ -20,11 +20,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from app import cores
-from app.errors import UpdateRunning, UsageProblem
-from app.releases import lock
-from app.releases.home import Home
-from app.settings import Settings
+from app.desk.errors import UpdateRunning, UsageProblem
+from app.home import cores, lock
+from app.home.folder import Home
+from app.home.settings import Settings
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
 

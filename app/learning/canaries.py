@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning.routes import stated_routes
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from index.generation import Generation
 from ingest.records import Pin
 from model_updates.encoder import Encoder, unit

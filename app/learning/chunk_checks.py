@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import chunk_findings as say
 from app.learning import going_live
 from app.learning.caption_languages import confidences, profile_fits, sample_of
@@ -21,8 +23,6 @@ from app.learning.chunk_findings import ChunkSlice, merged
 from app.learning.chunk_novelty import novelty_findings
 from app.learning.routes import stated_routes
 from app.learning.yardstick import trusted_chunks, usable_chunks
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.findings import Finding, Outcome, holds
 from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN

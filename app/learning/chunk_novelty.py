@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from app.home.workspace import Workspace
 from app.learning.caption_languages import confidences, sample_of
-from app.workspace import Workspace
 from ingest.findings import Figure, Finding, Outcome
 from ingest.pair import Pair
 from ingest.records import ChunkRecord

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from app.gate_words import owed
-from app.releases.commits import Debt
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
-from model_updates.gate.report import GateReport, Verdict
+from app.home.commits import Debt
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
+from model_updates.gate.report import GateReport, Verdict, owed
 
 
 def debt_of(release: ReleaseRecord, *, who: str, why: str) -> tuple[Debt, ...]:

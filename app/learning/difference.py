@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.releases.difference import Change, Difference, SliceChange
-from app.releases.manifest import SliceSummary
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
+from app.home.difference import Change, Difference, SliceChange
+from app.home.manifest import SliceSummary
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from model_updates.encoder import Encoder
 from model_updates.inserts import BASE
 from model_updates.recalls import TEXT_RECALLS

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning.yardstick import usable_chunks
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder, unit
 from model_updates.features import FeatureCache, image_features, text_features

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning.yardstick import held_out, trusted_chunks
-from app.workspace import Workspace
 from model_updates.batches import sampled
 from model_updates.drift import Drift, drift, embedded
 from model_updates.pairs import TrainingPair

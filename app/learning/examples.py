@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 from model_updates.gate.report import GateReport, QueryChange, Verdict
 from model_updates.measurement import HeldOut, Results, Side, first_pictures
 

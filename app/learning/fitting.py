@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.outcomes import UpdateRequest
 from app.learning.standing import require_teachable
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.records import ChunkRecord
 from model_updates.errors import StrategyMisfit
 from model_updates.options import options_of

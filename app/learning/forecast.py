@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.domains import known_domains
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs, earlier_pairs, known_pairs
 from app.learning.yardstick import Yardstick
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.pair import SliceKey, Split
 from ingest.records import ChunkRecord, JobRecord
 from model_updates.encoder import Encoder

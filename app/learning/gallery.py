@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.errors import ReleaseDamaged
+from app.desk.errors import ReleaseDamaged
+from app.home.workspace import Workspace
 from app.learning.outcomes import Stage, Tell, say_nothing
 from app.learning.routes import picture_routes
-from app.workspace import Workspace
 from index.agreement import agreement
 from index.generation import Generation, write_generation
 from index.vectors import unit_rows

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.errors import NoRelease, UsageProblem
+from app.desk.errors import NoRelease, UsageProblem
+from app.home.commits import CommitRecord
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import gallery
 from app.learning.debt import debt_of
 from app.learning.past import side_of
 from app.learning.release_words import require_free
 from app.learning.yardstick import ALL_VIEWS, Yardstick
-from app.releases.commits import CommitRecord
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from model_updates.evaluation import View
 from model_updates.measurement import Results, measure_views
 

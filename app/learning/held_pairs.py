@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning.probes import is_probes
-from app.workspace import Workspace
 from ingest.deciding import accept_pairs
 from ingest.records import AsidePair, ChunkRecord
 from ingest.standing import WITHDRAWN

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.releases.store import ReleaseRecord, ReleaseStore
+from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
 from model_updates.gate.report import GateReport

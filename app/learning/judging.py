@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning.canaries import canaries
 from app.learning.examples import with_examples
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Stage, Tell, say_nothing
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.pair import SliceKey
 from model_updates.encoder import Encoder
 from model_updates.gate.report import Policy

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning.domains import known_domains
 from app.learning.fitting import misfit
 from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs
 from app.learning.standing import require_teachable
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from model_updates.errors import StrategyMisfit
 from model_updates.options import options_of

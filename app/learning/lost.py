@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning.examples import Change, changes, described, first_each
 from app.learning.past import side_of
 from app.learning.yardstick import Yardstick
-from app.workspace import Workspace
 from ingest.pair import SliceKey
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.report import QueryChange

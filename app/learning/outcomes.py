@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from app.releases.commits import CommitRecord
+from app.home.commits import CommitRecord
 from ingest.report import IntakeReport
 
 

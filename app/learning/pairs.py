@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning.yardstick import usable_chunks
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.pair import BASE_LANGUAGE, Pair, Split
 from ingest.records import ChunkRecord
 from ingest.standing import WITHDRAWN

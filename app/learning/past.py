@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from app.errors import AppError
+from app.desk.errors import AppError
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
+from app.language.reading import Reader
 from app.learning.debt import debts
 from app.learning.routes import picture_routes
-from app.reading import Reader
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from index.generation import Generation
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder

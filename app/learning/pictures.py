@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning.probes import is_probes
-from app.workspace import Workspace
 from ingest.errors import UnknownImage
 from ingest.pair import Caption, ImageId
 from ingest.records import ImageRecord

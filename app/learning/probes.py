@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import BASE_LANGUAGE
 from ingest.records import ChunkRecord

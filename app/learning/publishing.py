@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from app.home.commits import CommitRecord
+from app.home.manifest import ReleaseManifest
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import gallery
 from app.learning.gallery import Embedded
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Stage, Tell, UpdateOutcome
 from app.learning.slices import summaries
 from app.learning.training import training_json
-from app.releases.commits import CommitRecord
-from app.releases.manifest import ReleaseManifest
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from index.generation import Generation
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport

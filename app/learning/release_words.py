@@ -6,9 +6,9 @@ hand asks to unpin first. Pictures are added all the same, and going back stays 
 
 from __future__ import annotations
 
-from app.errors import UsageProblem
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
+from app.desk.errors import UsageProblem
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from ingest.release_words import JUDGEMENTS, PINS, ReleaseWord
 
 

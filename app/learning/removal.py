@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import Stage, Tell, UpdateRequest
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.standing import WITHDRAWN
 
 

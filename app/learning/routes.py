@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 from index.generation import Generation
 from ingest.checks import DEFAULT_DOMAIN
 from model_updates.encoder import Encoder

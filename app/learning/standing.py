@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.errors import ChunkHeld, UsageProblem
+from app.desk.errors import ChunkHeld, UsageProblem
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.probes import is_probes
-from app.workspace import Workspace
 from ingest.findings import Outcome, findings_in
 from ingest.records import ChunkRecord
 from ingest.standing import WITHDRAWN

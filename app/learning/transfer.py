@@ -16,17 +16,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from app.errors import PackageDamaged, ReleaseDamaged, UsageProblem
+from app.desk.errors import PackageDamaged, ReleaseDamaged, UsageProblem
+from app.home.durable import require_space
+from app.home.manifest import ReleaseManifest
+from app.home.package import SUFFIX, read_package, write_package
+from app.home.published import MANIFEST
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.outcomes import Stage, Tell, say_nothing
 from app.learning.slices import summaries
 from app.learning.yardstick import held_out, usable_chunks
-from app.releases.durable import require_space
-from app.releases.manifest import ReleaseManifest
-from app.releases.package import SUFFIX, read_package, write_package
-from app.releases.published import MANIFEST
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
 from model_updates.measurement import Measured, measure

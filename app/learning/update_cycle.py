@@ -14,7 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.errors import ParentMoved, UsageProblem
+from app.desk.errors import ParentMoved, UsageProblem
+from app.home.commits import CommitRecord
+from app.home.durable import require_space
+from app.home.settings import Settings
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons
 from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.judging import judge_candidate
@@ -33,11 +38,6 @@ from app.learning.publishing import (
 from app.learning.release_words import pin_sentence, pinned
 from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.yardstick import held_out
-from app.releases.commits import CommitRecord
-from app.releases.durable import require_space
-from app.releases.store import ReleaseRecord
-from app.settings import Settings
-from app.workspace import Workspace
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
 from model_updates.encoder import Encoder

@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning.probes import is_probes
-from app.releases.store import ReleaseRecord
-from app.workspace import Workspace
 from ingest.pair import Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
 from model_updates.evaluation import View

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import BadQuery, CaptionsNotReady
-from app.search import Snapshot, Vectors
-from app.workspace import Workspace
+from app.desk.errors import BadQuery, CaptionsNotReady
+from app.home.workspace import Workspace
+from app.query.snapshot import Snapshot, Vectors
 from index.errors import IndexingError
 from index.generation import Generation, load_generation, write_generation
 from index.vectors import unit_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from ingest.captions import normalise_language
 from ingest.catalog import Catalog
 

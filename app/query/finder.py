@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
+from app.home.workspace import Workspace
 from app.query import copies, fusion
 from app.query.caption_index import CaptionIndexes, FoundCaption
 from app.query.grammar import Kind, written
@@ -16,10 +17,9 @@ from app.query.pages import FURTHEST, Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Mode, QueryAnswer, Question
 from app.query.relevance import FEWEST, Calibration, Levels
+from app.query.reranking import FIRST
+from app.query.snapshot import MOST_RESULTS, Answer, CompareAnswer, Hit, Snapshot, moved, ranked, reranked
 from app.query.translation import Eta, Etas, fused
-from app.reranking import FIRST
-from app.search import MOST_RESULTS, Answer, CompareAnswer, Hit, Snapshot, moved, ranked, reranked
-from app.workspace import Workspace
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
 

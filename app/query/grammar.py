@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 
 MOST_PARTS = 16
 HEAVIEST = 100.0

@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.errors import BadQuery, UnknownRelease
+from app.desk.errors import BadQuery, UnknownRelease
 from app.query.question import Question
-from app.search import Snapshot
+from app.query.snapshot import Snapshot
 
 FURTHEST = 5000
 """Hits that pages reach; whoever looks further is better served by a filter."""

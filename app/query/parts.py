@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from app.errors import BadQuery
-from app.languages import Guess, Reading
+from app.desk.errors import BadQuery
+from app.language.detection import Guess, Reading
 from app.query.grammar import Kind, Term, parse, quoted
-from app.search import Snapshot, Vectors, read_query, words
+from app.query.snapshot import Snapshot, Vectors, read_query, words
 from ingest.errors import BadImage
 from ingest.images import decode
 from model_updates.encoder import Encoder, unit

@@ -14,7 +14,7 @@ from app.query.filters import Filters
 from app.query.grammar import Term
 from app.query.parts import ReadPicture, no_file, query_terms, read_pictures
 from app.query.relevance import Relevance
-from app.search import AUTO, Answer
+from app.query.snapshot import AUTO, Answer
 
 
 class Mode(StrEnum):

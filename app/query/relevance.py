@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.query.parts import sample_ids, sample_of
-from app.search import Snapshot
+from app.query.snapshot import Snapshot
 from index.feature_store import FeatureStore
 from ingest.catalog import Catalog
 from ingest.pair import Pair, Split

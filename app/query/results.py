@@ -7,8 +7,8 @@ import io
 import zipfile
 from collections.abc import Sequence
 
-from app.errors import BadQuery
-from app.workspace import Workspace
+from app.desk.errors import BadQuery
+from app.home.workspace import Workspace
 from ingest.errors import StoreDamaged, UnknownImage
 from ingest.pair import ImageId
 from ingest.report import guarded

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from app.query.parts import Encoded, sample_ids
-from app.search import Snapshot, words
+from app.query.snapshot import Snapshot, words
 from index.feature_store import FeatureStore
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE, Split

@@ -16,6 +16,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from app.home.settings import Settings
 from app.server import (
     api_compare,
     api_embed,
@@ -38,7 +39,6 @@ from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
 from app.server.security import Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
-from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from fastapi import APIRouter
 from PIL import Image
 from pydantic import BaseModel, Field
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded, encode
-from app.search import Snapshot
+from app.query.snapshot import Snapshot
 from app.server.api_context import State
 from app.server.api_errors import trouble_of
 from app.server.api_models import Strict

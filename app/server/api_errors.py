@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app import errors as app_errors
-from app.feedback import UnknownCanary, UnknownFeedback
+from app.desk import errors as app_errors
+from app.feedback.votes import UnknownCanary, UnknownFeedback
 from app.server.known_fields import UnknownField
 from app.server.places import TooBusy
 from app.server.security import NotAllowed

@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse
 from pydantic import Field, model_validator
 from starlette.background import BackgroundTask
 
-from app import feedback
+from app.feedback import votes as feedback
 from app.server import reviewing
 from app.server.api_context import Admin, Anyone, State
 from app.server.api_models import Strict

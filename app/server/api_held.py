@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
-from app import inventory
+from app.learning import inventory
 from app.server import deciding
 from app.server.api_context import Admin, State
 from app.server.api_models import Strict

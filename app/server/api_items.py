@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field, StrictBool, model_validator
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from app.learning.pictures import picture, returnable, takeable
 from app.query.grammar import Kind, Term
 from app.server import deciding

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Response, UploadFile
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 from app.jobs import worker
 from app.learning.judged import judged_job
 from app.learning.outcomes import UpdateRequest

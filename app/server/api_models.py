@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from app.search import Answer
+from app.query.snapshot import Answer
 from app.server.api_reports import JudgedOut
 from app.server.serving import Found
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from app.asked import WINDOW_DAYS, advice, asked_languages
+from app.feedback.asked import WINDOW_DAYS, advice, asked_languages
 from app.learning.drift import drift_between
 from app.learning.lost import slice_moves
-from app.quality import coverage, quality_table
+from app.learning.quality import coverage, quality_table
 from app.server.api_context import Admin, State
 
 router = APIRouter(prefix="/v1")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from PIL import Image
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from app.query.filters import Filters
 from app.query.grammar import HEAVIEST, MOST_PARTS, Kind, Term
 from app.query.pages import FURTHEST

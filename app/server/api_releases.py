@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from app import shadow
+from app.feedback import shadow
 from app.learning.difference import difference_between
 from app.learning.release_words import pinned
 from app.server.api_context import Admin, State

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.chunk_words import findings_of
 from app.learning.judged import Judged
+from app.words.chunk import findings_of
 from ingest.findings import Finding
 from ingest.records import ChunkRecord
 from model_updates.gate.report import GateReport, QueryChange

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from app.home.store import ReleaseRecord
 from app.learning.judged import judged_release
 from app.query.results import picture_to_look_at
-from app.releases.store import ReleaseRecord
-from app.search import Answer
+from app.query.snapshot import Answer
 from app.server.api_context import Admin, Anyone, State
 from app.server.api_models import (
     CompareRequest,

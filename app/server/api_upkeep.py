@@ -8,11 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import StrictBool
 
-from app import inventory, logs
+from app.home import logs
+from app.home.settings import described
 from app.jobs.job_runner import home_log
+from app.learning import inventory
 from app.server.api_context import Admin, State
 from app.server.api_models import Strict
-from app.settings import described
 
 router = APIRouter(prefix="/v1")
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded
 from app.query.question import Question

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import Request
 
-from app.errors import AppError
+from app.desk.errors import AppError
 
 _FORM = "multipart/form-data"
 

@@ -25,8 +25,8 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from app import shadow
-from app.search import Answer
+from app.feedback import shadow
+from app.query.snapshot import Answer
 from ingest.records import JOB_STATES
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.package import SUFFIX, signature
+from app.home.workspace import Workspace
 from app.learning.transfer import Exported, export_release
-from app.releases.package import SUFFIX, signature
-from app.workspace import Workspace
 
 _SHA256_LETTERS = 64
 

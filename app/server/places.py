@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.errors import AppError
+from app.desk.errors import AppError
 
 PATIENCE_SECONDS = 10.0
 

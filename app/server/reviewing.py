@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app import feedback
-from app.asked import language_of
-from app.errors import UsageProblem
-from app.languages import UNDETERMINED
-from app.proposal import Proposal, ProposedPair, chosen_pairs, propose, write_proposal
-from app.search import AUTO
+from app.desk.errors import UsageProblem
+from app.feedback import votes as feedback
+from app.feedback.asked import language_of
+from app.feedback.proposal import Proposal, ProposedPair, chosen_pairs, propose, write_proposal
+from app.language.detection import UNDETERMINED
+from app.query.snapshot import AUTO
 from app.server.serving import Serving
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord, Pin

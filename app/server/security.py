@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from app.errors import AppError, UsageProblem
+from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
-    from app.settings import Settings
+    from app.home.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.asked import LanguageCounter
-from app.errors import AppError, NoRelease, UpdateRunning
+from app.desk.errors import AppError, NoRelease, UpdateRunning
+from app.feedback.asked import LanguageCounter
+from app.home.commits import CommitRecord
+from app.home.lineage import Node, lineage
+from app.home.manifest import SliceSummary
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning import fitting, going_live, lessons, release_words
 from app.learning.forecast import Forecast, forecast
@@ -24,16 +29,11 @@ from app.query.filters import Filters
 from app.query.finder import Finder
 from app.query.pages import snapshot_of
 from app.query.question import QueryAnswer, Question
-from app.releases.commits import CommitRecord
-from app.releases.lineage import Node, lineage
-from app.releases.manifest import SliceSummary
-from app.releases.store import ReleaseRecord
-from app.search import CompareAnswer, LiveSnapshot, Snapshot
+from app.query.snapshot import CompareAnswer, LiveSnapshot, Snapshot
 from app.server.metrics import ServerMetrics, counted
 from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.work import Work
-from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
 from ingest.pair import BASE_LANGUAGE, Caption

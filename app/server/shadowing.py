@@ -16,16 +16,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from app import shadow
-from app.asked import language_asked
-from app.errors import AppError
+from app.desk.errors import AppError
+from app.feedback import shadow
+from app.feedback.asked import language_asked
+from app.feedback.shadow_report import DEPTH, ShadowReport
+from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.question import QueryAnswer, Question
 from app.query.relevance import Relevance
-from app.search import Hit, Snapshot
+from app.query.snapshot import Hit, Snapshot
 from app.server.metrics import ServerMetrics
-from app.shadow_report import DEPTH, ShadowReport
-from app.workspace import Workspace
 from index.errors import IndexingError
 from ingest.errors import IngestError
 from ingest.shadows import SUMS, ShadowCount, ShadowRecord
@@ -140,7 +140,7 @@ class Shadowing:
         self._something.set()
 
     def report(self, release: str) -> ShadowReport:
-        """Returns what the shadow of a release has shown up to now (`app.shadow.report`)."""
+        """Returns what the shadow of a release has shown up to now (`app.feedback.shadow.report`)."""
         self.flush()
         return shadow.report(self._workspace, release)
 

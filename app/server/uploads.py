@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 _COPY_BYTES = 1024**2
 

@@ -13,11 +13,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from app.errors import AppError, UsageProblem
+from app.desk.errors import AppError, UsageProblem
+from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning.fitting import require_fit
 from app.learning.outcomes import UpdateRequest
-from app.workspace import Workspace
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions, check_upload
 from ingest.records import JobRecord

@@ -9,12 +9,12 @@ from typing import Any
 
 from PIL import Image
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from app.query.filters import Filters
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded, no_file, query_terms, read_pictures
 from app.query.question import Mode, Question
-from app.search import AUTO
+from app.query.snapshot import AUTO
 
 CAPTIONS = 8
 """Captions that a query by pictures shows beside the pictures it finds."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import gradio as gr
 
-from app.chunk_words import findings_of
 from app.server.serving import Serving
 from app.ui import report_words, update_words, wording
 from app.ui.access import Access, base_of
@@ -14,6 +13,7 @@ from app.ui.held import HeldPairs
 from app.ui.tables import filled
 from app.ui.word import PersonsWord
 from app.ui.words import Words, words_of
+from app.words.chunk import findings_of
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
 

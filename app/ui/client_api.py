@@ -14,7 +14,7 @@ import gradio as gr
 from gradio.events import api
 from pydantic import ValidationError
 
-from app.search import AUTO, Answer
+from app.query.snapshot import AUTO, Answer
 from app.server.api_models import CompareRequest
 from app.server.api_query import SearchRequest, question_of
 from app.server.serving import OWN_ERRORS, Serving

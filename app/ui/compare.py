@@ -8,8 +8,9 @@ from typing import Any
 
 import gradio as gr
 
-from app import feedback, shadow
-from app.search import AUTO, CompareAnswer
+from app.feedback import shadow
+from app.feedback import votes as feedback
+from app.query.snapshot import AUTO, CompareAnswer
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
 from app.ui import wording

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.comparison import ManyCompared
-from app.feedback import Votes
-from app.search import Answer, CompareAnswer
+from app.feedback.votes import Votes
+from app.query.comparison import ManyCompared
+from app.query.snapshot import Answer, CompareAnswer
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.wording import Captions, escaped, overlap_line, thumbnail_url

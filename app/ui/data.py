@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from app import inventory
+from app.learning import inventory
 from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import data_words, wording

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from app import chunk_words
-from app.inventory import HeldRow, OneThing
+from app.learning.inventory import HeldRow, OneThing
 from app.ui.report_words import standing_view
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
+from app.words import chunk as chunk_words
 from ingest.records import ChunkRecord, JobRecord
 
 CHUNK_HEADERS = [

@@ -7,7 +7,6 @@ from typing import Any
 
 import gradio as gr
 
-from app.forecast_words import compared_sentence
 from app.learning.forecast import forecast_of, taken
 from app.learning.judged import judged_job, past_updates
 from app.learning.release_words import judgement
@@ -17,6 +16,7 @@ from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
 from app.ui.release_said import release_word_line
 from app.ui.words import Words, words_of
+from app.words.forecast import compared_sentence
 from ingest.records import JobRecord
 
 DECIDE = 3

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from app.drift_text import finds_words
 from app.learning.drift import ReleaseDrift
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import named
 from app.ui.words import ENGLISH, Words
+from app.words.drift import finds_words
 from model_updates.drift import Angles
 
 HEADERS = ("angle", "mean", "how the angles are spread, in degrees", "angles")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from app import gate_words
 from app.ui.drawn import Markup
 from app.ui.plot import circle, in_both_widths, path, short, text, wide
 from app.ui.words import ENGLISH, Words
+from app.words import gate as gate_words
 from model_updates.gate.report import GateReport, GateRow, Verdict, points
 
 MOST_ROWS = 28

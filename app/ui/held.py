@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from app import inventory
+from app.learning import inventory
 from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import held_words, wording

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.gate_words import MARKS, VERDICTS
-from app.releases.lineage import Node, Period
+from app.home.lineage import Node, Period
 from app.ui.drawn import Markup
 from app.ui.plot import circle, in_both_widths, path, short, text
 from app.ui.wording import REASONS, moment
 from app.ui.words import ENGLISH, Words
+from app.words.gate import MARKS, VERDICTS
 
 MOST_NODES = 40
 _ROW, _LANE, _RADIUS = 46, 18, 6

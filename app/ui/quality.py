@@ -6,9 +6,9 @@ from typing import Any
 
 import gradio as gr
 
-from app.asked import asked_languages
+from app.feedback.asked import asked_languages
 from app.learning.lost import slice_moves
-from app.quality import coverage, quality_table
+from app.learning.quality import coverage, quality_table
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import quality_plots as plots
 from app.ui import quality_words as words

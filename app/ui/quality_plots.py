@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.asked import WINDOW_DAYS, AskedLanguage
-from app.languages import UNDETERMINED
-from app.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
+from app.feedback.asked import WINDOW_DAYS, AskedLanguage
+from app.language.detection import UNDETERMINED
+from app.learning.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import BETWEEN, named
 from app.ui.words import ENGLISH, Words

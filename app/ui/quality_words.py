@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app import gate_words
-from app.asked import AskedLanguage, advice
-from app.languages import UNDETERMINED
+from app.feedback.asked import AskedLanguage, advice
+from app.language.detection import UNDETERMINED
 from app.learning.lost import SliceMoves
-from app.quality import QualityTable
+from app.learning.quality import QualityTable
 from app.ui.language_names import name_in
 from app.ui.wording import escaped, thumbnail_url
 from app.ui.words import ENGLISH, Words
+from app.words import gate as gate_words
 from model_updates.gate.report import QueryChange, points
 from model_updates.recalls import LABELS, MEAN
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import gradio as gr
 
-from app import shadow
+from app.feedback import shadow
 from app.learning.judged import judged_release
 from app.learning.release_words import judgement, pinned
-from app.messages import left_out_line
 from app.server.serving import OWN_ERRORS, Serving, WentLive
 from app.ui import wording
 from app.ui.access import Access, base_of
@@ -23,6 +22,7 @@ from app.ui.tables import filled
 from app.ui.travelling import Travelling
 from app.ui.two_releases import TwoReleases
 from app.ui.words import Words, words_of
+from app.words.messages import left_out_line
 from ingest.release_words import ReleaseWord
 
 _ID_COLUMN = 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app import chunk_words, gate_words
-from app.gate_words import SliceLine
 from app.learning.judged import Judged
 from app.ui.wording import escaped, thumbnail_url
 from app.ui.words import ENGLISH, Words
+from app.words import chunk as chunk_words
+from app.words import gate as gate_words
+from app.words.gate import SliceLine
 from ingest.findings import Example, Finding
 from ingest.records import ChunkRecord
 from model_updates.gate.report import GateReport, GateRow, QueryChange, points

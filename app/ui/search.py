@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.errors import CaptionsNotReady, NoRelease
+from app.desk.errors import CaptionsNotReady, NoRelease
 from app.query.question import QueryAnswer
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import search_words, wording

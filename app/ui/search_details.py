@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from app import feedback
+from app.feedback import votes as feedback
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import search_words, wording
 from app.ui.access import base_of, person

@@ -13,12 +13,12 @@ from typing import Any
 
 import gradio as gr
 
+from app.home.workspace import Workspace
 from app.query import results
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.events import one_at_a_time
 from app.ui.screen import Screen
 from app.ui.words import label
-from app.workspace import Workspace
 
 Make = Callable[..., bytes]
 

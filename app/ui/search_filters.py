@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from app.query.question import Mode
-from app.search import AUTO, Snapshot
+from app.query.snapshot import AUTO, Snapshot
 from app.server.serving import Serving
 from app.ui import search_words, wording
 from app.ui.asking import Asked

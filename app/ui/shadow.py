@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from app import shadow
+from app.feedback import shadow
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.drawn import drawing, drawn

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.shadow_report import ShadowLine, ShadowReport
-from app.shadow_words import HEADERS, line_cells, shadow_sentences
+from app.feedback.shadow_report import ShadowLine, ShadowReport
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.language_names import name_in
 from app.ui.words import ENGLISH, Words
+from app.words.shadow import HEADERS, line_cells, shadow_sentences
 
 _BAR = 3  # the column before which the bar stands
 

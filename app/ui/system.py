@@ -7,10 +7,10 @@ from typing import Any
 
 import gradio as gr
 
-from app import logs
+from app.home import logs
+from app.home.settings import described
 from app.jobs.job_runner import home_log
 from app.server.serving import OWN_ERRORS, Serving
-from app.settings import described
 from app.ui import system_words, wording
 from app.ui.access import Access
 from app.ui.drawn import drawing, drawn

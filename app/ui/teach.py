@@ -7,14 +7,14 @@ from typing import Any
 
 import gradio as gr
 
-from app import strategy_words
-from app.forecast_words import forecast_sentences
 from app.learning.outcomes import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.tables import filled
 from app.ui.wording import escaped
 from app.ui.words import Words, words_of
+from app.words import strategies as strategy_words
+from app.words.forecast import forecast_sentences
 from ingest.records import JobRecord
 from model_updates.strategies import STRATEGIES, strategy_named
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.messages import size
-from app.releases.package import SUFFIX
+from app.home.package import SUFFIX
 from app.server.packages import checked_signature, packed, require_package
 from app.server.serving import OWN_ERRORS, Serving
 from app.server.uploads import receive
@@ -16,6 +15,7 @@ from app.ui import update_words
 from app.ui.access import Access
 from app.ui.wording import escaped
 from app.ui.words import ENGLISH, Words, words_of
+from app.words.messages import size
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.0

@@ -6,13 +6,13 @@ from typing import Any
 
 import gradio as gr
 
-from app import difference_words
+from app.home.difference import Difference
 from app.learning.difference import difference_between
-from app.releases.difference import Difference
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.wording import escaped
 from app.ui.words import ENGLISH, Words, words_of
+from app.words import difference as difference_words
 
 CHOOSE_TWO = "Choose two releases."
 MEASURED_BY = "Mean of R@1, R@5 and R@10 in percent, as each measured when it was made."

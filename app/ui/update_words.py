@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.forecast_words import duration
-from app.gate_words import VERDICTS
 from app.learning.forecast import seconds_left
 from app.ui.wording import escaped, moment
 from app.ui.words import ENGLISH, Words
+from app.words.forecast import duration
+from app.words.gate import VERDICTS
 from ingest.records import ChunkRecord, JobRecord
 
 _BAR = 24

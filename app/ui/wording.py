@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from app.releases.commits import CommitRecord
-from app.releases.manifest import SliceSummary
-from app.releases.store import ReleaseRecord
-from app.search import AUTO, Answer, CompareAnswer
+from app.home.commits import CommitRecord
+from app.home.manifest import SliceSummary
+from app.home.store import ReleaseRecord
+from app.query.snapshot import AUTO, Answer, CompareAnswer
 from app.ui.grid import Picture
 from app.ui.language_names import english_name, own_name
 from app.ui.words import ENGLISH, Words

@@ -286,3 +286,24 @@ def points(value: float) -> str:
     if text == "0.0":
         return text
     return ("+" if value > 0 else "−") + text
+
+
+POOL = "kept"
+"""The rule that judges all old slices together."""
+
+
+def owed(report: GateReport) -> list[tuple[GateRow, float]]:
+    """Returns what promoting in spite of a review accepts to lose: rows, and points below live or the high water.
+
+    Where all old slices together are in doubt each of them that lost is owed; else those that are in doubt themselves.
+    What was owed before is not counted again.
+    """
+    if report.verdict is not Verdict.REVIEW:
+        return []
+    is_pool = any(rule.rule == POOL and rule.verdict is not Verdict.PROMOTE for rule in report.rules)
+    rows = [(row, max(-row.difference, -(row.water_difference or 0.0))) for row in report.rows]
+    return [
+        (row, lost)
+        for row, lost in rows
+        if row.role == "kept" and (is_pool or row.verdict is not Verdict.PROMOTE) and lost > 0
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.records import AsidePair
 from ingest.samples.scene_painting import draw

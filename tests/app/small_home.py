@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import update_cycle
-from app.settings import load_settings
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk

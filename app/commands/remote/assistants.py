@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from app.commands.remote.connection import connected
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
     from app.client import Client
@@ -26,7 +26,7 @@ def serve_tools(client: Client) -> None:
         UsageProblem: the package for it is not installed.
     """
     try:
-        from app.assistant import assistant_server
+        from app.client.assistant import assistant_server
     except ModuleNotFoundError as error:
         raise UsageProblem(
             "Tools for assistants need a package more: pip install 'perennial[mcp]'."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from app.errors import AppError, UsageProblem
+from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
     from app.client import Client
@@ -37,7 +37,7 @@ def connected(context: typer.Context) -> Iterator[Client]:
 
 def watch(client: Client, job: JobRecord, *, is_json: bool) -> JobRecord:
     """Follows a job to its end; Ctrl-C leaves it to the server."""
-    from app import messages
+    from app.words import messages
 
     try:
         with messages.progress_bar(is_quiet=is_json) as move:

@@ -27,7 +27,7 @@ def held(
     is_json: JsonOption = False,
 ) -> None:
     """List the pairs that wait for a person's word, or all that was held and rejected of one chunk."""
-    from app import held_text
+    from app.words import held as held_text
 
     with connected(context) as client:
         if chunk is None:
@@ -50,7 +50,7 @@ def decide(
     is_json: JsonOption = False,
 ) -> None:
     """Accept held pairs, which then belong to their chunk, leave them out, or take out pairs that it has."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     with connected(context) as client:
         decided = client.decide(

@@ -16,7 +16,7 @@ from app.commands.option_records import IngestOptions, UpdateOptions, with_optio
 from app.commands.options import ChunkArgument, ReasonOption
 from app.commands.remote.connection import connected, watch
 from app.commands.terminal import JsonOption, show
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
     from app.client import Client
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @with_options
 def ingest(context: typer.Context, asked: IngestOptions, is_json: JsonOption = False) -> None:
     """Upload a chunk of pictures and captions, and make it searchable."""
-    from app import messages
+    from app.words import messages
 
     columns = asked.columns()
     with connected(context) as client:

@@ -19,7 +19,7 @@ from app.commands.option_records import SearchOptions, with_options
 from app.commands.options import ComparedHits, LanguageOption, ReleaseArgument, TextArgument
 from app.commands.remote.connection import connected
 from app.commands.terminal import JsonOption, show
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
     from app.client import Client, FoundHit, SearchAnswer
@@ -144,7 +144,7 @@ def compare(
     is_json: JsonOption = False,
 ) -> None:
     """Ask two releases the same and show how pictures moved."""
-    from app.messages import moved_table
+    from app.words.messages import moved_table
 
     with connected(context) as client:
         answer = client.compare(query, a, b, language=language, k=k)

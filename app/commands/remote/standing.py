@@ -14,7 +14,7 @@ from app.commands.terminal import JsonOption, show
 
 def check(context: typer.Context, chunk: ChunkArgument, is_json: JsonOption = False) -> None:
     """Show what a chunk's checks found, what it counts for, and what to do next."""
-    from app.chunk_text import chunk_parts
+    from app.words.chunk_tables import chunk_parts
 
     with connected(context) as client:
         record = client.chunk(chunk)
@@ -27,8 +27,8 @@ def gate(
     is_json: JsonOption = False,
 ) -> None:
     """Show why an update passed the gate, or did not."""
-    from app import messages
-    from app.gate_text import gate_parts
+    from app.words import messages
+    from app.words.gate_tables import gate_parts
     from model_updates.gate.report import GateReport
 
     with connected(context) as client:
@@ -59,7 +59,7 @@ def withdraw(
     is_json: JsonOption = False,
 ) -> None:
     """Take a chunk's pairs and pictures out of training, measuring and search."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     with connected(context) as client:
         gone = client.withdraw(chunk, why=why)

@@ -11,7 +11,7 @@ from app.commands.options import ExportOption, PackageArgument, ReleaseArgument,
 from app.commands.remote.connection import connected, watch
 from app.commands.terminal import JsonOption
 from app.commands.transfer import show_export, show_import
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 
 def export(

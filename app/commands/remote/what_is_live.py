@@ -51,7 +51,7 @@ def rollback(
 
 def status(context: typer.Context, is_json: JsonOption = False) -> None:
     """Show what is live, the chunks and the jobs."""
-    from app.messages import plain
+    from app.words.messages import plain
 
     with connected(context) as client:
         ready, chunks, jobs = client.get("/readyz"), client.chunks(), client.jobs()[:JOBS_SHOWN]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
-from app import messages
 from app.bench.report import write_report
 from app.bench.results import cell_path, write_cell
 from app.bench.sequence import BenchSequence, Compared
+from app.words import messages
 from tests.app.bench.cells import cell_for, slice_run, step
 
 CHROMIUM = Path("/usr/bin/chromium")

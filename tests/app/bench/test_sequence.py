@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.bench.sequence import BenchSequence, Compared, read_sequence
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
 
 STEPS = '[[steps]]\nlanguages = ["de"]\n[[steps]]\nlanguages = ["fr"]\n[[steps]]\nlanguages = ["ja"]\n'
 

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app import cli, feedback
+from app import cli
+from app.feedback import votes as feedback
+from app.home.settings import Settings
 from app.jobs import requests
 from app.learning import update_cycle
-from app.settings import Settings
 from ingest.intake import IntakeOptions
 from tests.app.server.served import Served, add_held_out, make_home, sample_upload, served
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from app.commands import (
     chunks,
 )
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning.outcomes import AddOutcome
-from app.settings import load_settings
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.report import IntakeReport
 from tests.app import small_home

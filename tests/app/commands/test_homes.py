@@ -14,7 +14,7 @@ from app.commands import (
 )
 from tests.app import small_home
 from tests.app.commands.running import document, run
-from tests.app.releases.publishing import damage
+from tests.app.home.publishing import damage
 from tests.model_updates.sentence_folders import both_folders
 
 

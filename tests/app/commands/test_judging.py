@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app import cli, feedback
-from app.settings import load_settings
-from app.workspace import Workspace
+from app import cli
+from app.feedback import votes as feedback
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from tests.app.server.served import add_held_out, make_home
 
 

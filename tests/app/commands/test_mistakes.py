@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from app import cli
-from app.settings import load_settings
-from app.workspace import Workspace
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from tests.app import small_home
 from tests.app.commands.running import document, run
 

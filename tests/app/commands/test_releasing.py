@@ -6,10 +6,10 @@ from pathlib import Path
 
 from PIL import Image
 
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import going_live
-from app.settings import load_settings
-from app.workspace import Workspace
 from model_updates.gate.report import GateReport
 from tests.app import small_home
 from tests.app.commands.running import document, run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.settings import load_settings
-from app.workspace import Workspace
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from tests.app.commands.running import document, run
 
 

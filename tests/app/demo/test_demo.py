@@ -17,12 +17,12 @@ from app.demo.findings import Check, Findings, Notebook, Shown
 from app.demo.guide import Guide, guide_for
 from app.demo.player import HEADLINE, THINGS, Cast, Learn, Player
 from app.demo.story import STEPS
-from app.errors import UpdateRunning, UsageProblem
+from app.desk.errors import UpdateRunning, UsageProblem
+from app.home.settings import Settings, load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
 from app.server.serving import Serving
-from app.settings import Settings, load_settings
-from app.workspace import Workspace
 from ingest.samples.emoji import colour_emoji_font
 from tests.app.small_home import copy_of, small_home
 

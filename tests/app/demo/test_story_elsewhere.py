@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from app import cli
 from app.demo.player import FIRST_RESULTS, HEADLINE, Cast, scenes_by_caption
+from app.home.settings import load_settings
 from app.learning import update_cycle
-from app.settings import load_settings
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import caption
 from tests.app.server.served import Served, served

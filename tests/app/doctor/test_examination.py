@@ -15,9 +15,9 @@ from app.cli import app
 from app.doctor.diagnosis import Diagnosis, Level, worst
 from app.doctor.examination import examine
 from app.doctor.page import html_page
+from app.home.settings import Settings, load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live
-from app.settings import Settings, load_settings
-from app.workspace import Workspace
 from index import faiss_index
 from index.generation import IDS_FILE, INDEX_FILE, ROUTES_FILE
 from index.manifest import read_manifest, write_manifest

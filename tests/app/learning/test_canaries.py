@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.canaries import canaries
-from app.settings import load_settings
-from app.workspace import Workspace
 from tests.app.small_home import copy_of, small_home
 
 

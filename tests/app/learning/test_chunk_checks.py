@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.jobs import requests
 from app.learning import held_pairs, update_cycle
 from app.learning.chunk_checks import check_again, check_chunk, judge
@@ -24,8 +26,6 @@ from app.learning.chunk_findings import (
     ChunkSlice,
     overlap_finding,
 )
-from app.settings import load_settings
-from app.workspace import Workspace
 from ingest.findings import Finding, Outcome, findings_in
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.chunk_novelty import DOMAINS, GALLERY, LANGUAGES, WORDS, novelty_findings
-from app.workspace import Workspace
 from ingest.findings import Finding, Outcome, holds
 from ingest.intake import IntakeOptions, ingest_source
 from tests.app.server.served import make_home, sample_upload

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.difference_words import difference_sentences, slice_rows
-from app.errors import UnknownRelease
+from app.desk.errors import UnknownRelease
+from app.home.workspace import Workspace
 from app.learning.difference import difference_between
-from app.workspace import Workspace
+from app.words.difference import difference_sentences, slice_rows
 from tests.app.server.served import make_home
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from app.forecast_words import compared_sentence, duration, forecast_sentences
+from app.home.workspace import Workspace
 from app.learning.forecast import Forecast, Taken, forecast, forecast_of, seconds_left, taken
 from app.learning.lessons import plan
 from app.learning.outcomes import UpdateRequest
 from app.learning.training import update_context
-from app.workspace import Workspace
+from app.words.forecast import compared_sentence, duration, forecast_sentences
 from ingest.errors import UnknownChunk
 from ingest.pair import Split
 from ingest.records import JobRecord

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import ReleaseDamaged
+from app.desk.errors import ReleaseDamaged
+from app.home.manifest import ReleaseManifest
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.gallery import Vectors
-from app.releases.manifest import ReleaseManifest
-from app.settings import load_settings
-from app.workspace import Workspace
 from index.generation import Generation, write_generation
 from model_updates.encoder import Encoder
 from tests.app.small_home import copy_of, small_home

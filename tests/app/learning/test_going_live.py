@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import NoRelease, UnknownRelease, UsageProblem
+from app.desk.errors import NoRelease, UnknownRelease, UsageProblem
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live, publishing, update_cycle
-from app.settings import load_settings
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
 from model_updates.evaluation import View

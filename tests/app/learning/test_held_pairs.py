@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import held_pairs
 from app.learning.probes import is_probes
-from app.settings import load_settings
-from app.workspace import Workspace
 from tests.app.small_home import copy_of, small_home
 
 

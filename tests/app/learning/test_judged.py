@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from app.home.workspace import Workspace
 from app.learning.judged import is_job, judged_job, judged_release, past_updates
-from app.workspace import Workspace
 from ingest.errors import UnknownJob
 from tests.app.gate_reports import gate_report
 from tests.app.server.served import make_home

@@ -22,11 +22,11 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from app import cli
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.transfer import export_to_open_clip
-from app.settings import load_settings
-from app.workspace import Workspace
 from model_updates.errors import NotPlain
 from model_updates.open_clip_folder import require_plain
 from model_updates.opening import build_model

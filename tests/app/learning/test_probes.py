@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning.probes import DOMAIN, PICTURES, REHEARSED, is_probes
-from app.settings import load_settings
-from app.workspace import Workspace
 from ingest.pair import Split
 from tests.app.small_home import copy_of, small_home
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import UnknownRelease, UsageProblem
+from app.desk.errors import UnknownRelease, UsageProblem
+from app.home.workspace import Workspace
 from app.learning import going_live, release_words
-from app.workspace import Workspace
 from ingest.errors import BadOption
 from tests.app.server.served import make_home
 

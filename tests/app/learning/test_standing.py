@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import ChunkHeld, UsageProblem
+from app.desk.errors import ChunkHeld, UsageProblem
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live, standing, update_cycle
 from app.learning.fitting import require_fit
 from app.learning.outcomes import UpdateRequest
 from app.learning.yardstick import trusted_chunks
-from app.search import Snapshot, compare, search_text
-from app.settings import load_settings
-from app.workspace import Workspace
+from app.query.snapshot import Snapshot, compare, search_text
 from ingest.intake import IntakeOptions
 from tests.app.gate_reports import findings
 from tests.app.small_home import copy_of, sample_chunk, small_home

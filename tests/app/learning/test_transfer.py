@@ -8,13 +8,13 @@ import torch
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.errors import PackageDamaged, UsageProblem
+from app.desk.errors import PackageDamaged, UsageProblem
+from app.home.settings import Settings, load_settings
+from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.gallery import embed_gallery
 from app.learning.transfer import export_release, import_release
-from app.search import Snapshot, search_text
-from app.settings import Settings, load_settings
-from app.workspace import Workspace
+from app.query.snapshot import Snapshot, search_text
 from ingest.intake import IntakeOptions
 from model_updates.versions import write_version
 from tests.app.small_home import copy_of, sample_chunk, small_home

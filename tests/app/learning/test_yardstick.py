@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from app.home.settings import load_settings
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
+from app.language.reading import Reader
 from app.learning import going_live, publishing, update_cycle
 from app.learning.judging import Taught, attempts, judge_taught
 from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import earlier_pairs, known_pairs
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick, held_out, trusted_chunks, usable_chunks
-from app.reading import Reader
-from app.releases.store import ReleaseRecord
-from app.search import Snapshot, search_text
-from app.settings import load_settings
-from app.workspace import Workspace
+from app.query.snapshot import Snapshot, search_text
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
 from model_updates.gate.rules import Past
 from model_updates.measurement import HeldOut, Measured, measure_views
-from tests.app.releases.publishing import damage
+from tests.app.home.publishing import damage
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
 PROBES, SCENES = SliceKey("en", "probes"), SliceKey("en", "scenes")

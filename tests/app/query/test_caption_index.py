@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import BadQuery, CaptionsNotReady
+from app.desk.errors import BadQuery, CaptionsNotReady
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import update_cycle
 from app.query import caption_index
 from app.query.caption_index import CaptionIndexes
@@ -17,9 +19,7 @@ from app.query.finder import Finder
 from app.query.grammar import parse
 from app.query.parts import read_pictures
 from app.query.question import Question
-from app.search import Snapshot
-from app.settings import load_settings
-from app.workspace import Workspace
+from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from tests.app.small_home import copy_of, sample_chunk, small_home
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import update_cycle
 from app.query.filters import Filters
 from app.query.finder import Finder
@@ -19,9 +21,7 @@ from app.query.fusion import fused
 from app.query.grammar import Kind, Term, parse
 from app.query.parts import read_pictures
 from app.query.question import Mode, QueryAnswer, Question
-from app.search import Snapshot, search_text
-from app.settings import load_settings
-from app.workspace import Workspace
+from app.query.snapshot import Snapshot, search_text
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from tests.app.small_home import copy_of, small_home

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
 from app.query.grammar import HEAVIEST, Kind, Term, as_text, literal, parse, quoted, written
 
 TEXT, IMAGE, ITEM = Kind.TEXT, Kind.IMAGE, Kind.ITEM

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.query import translation
 from app.query.finder import Finder
 from app.query.grammar import parse
 from app.query.question import QueryAnswer, Question
+from app.query.snapshot import Snapshot
 from app.query.translation import Eta, Etas, chosen_eta
-from app.search import Snapshot
-from app.settings import load_settings
-from app.workspace import Workspace
 from tests.app.small_home import small_home
 
 GERMAN, ENGLISH = "zwei rote Boote am Strand", "two red boats on the beach"

@@ -19,14 +19,14 @@ import numpy as np
 import torch
 import uvicorn
 
+from app.home.manifest import ReleaseManifest, SliceSummary
+from app.home.settings import Settings
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
 from app.learning import gallery
-from app.releases.manifest import ReleaseManifest, SliceSummary
-from app.releases.store import ReleaseRecord
 from app.server.security import Passwords
 from app.server.serving import Serving
-from app.settings import Settings
 from app.web import create_app, prepare_gradio, server_options
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes

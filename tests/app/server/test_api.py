@@ -10,11 +10,11 @@ import httpx
 import pytest
 from PIL import Image
 
-from app.errors import NoSpace, ParentMoved, UpdateRunning, UsageProblem
+from app.desk.errors import NoSpace, ParentMoved, UpdateRunning, UsageProblem
+from app.home.workspace import Workspace
 from app.server.api_errors import trouble_of
 from app.server.places import TooBusy
 from app.server.serving import Serving
-from app.workspace import Workspace
 from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
 from model_updates.errors import NothingToLearn, UnknownStrategy

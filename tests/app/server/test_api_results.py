@@ -14,9 +14,9 @@ import lmdb
 import pytest
 from PIL import Image
 
-from app.errors import BadQuery
+from app.desk.errors import BadQuery
+from app.home.workspace import Workspace
 from app.query import results
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from tests.app.server.served import Served, make_home, served
 from tests.app.server.test_roles import PROXY

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.client import Client
-from app.feedback import votes, wilson
+from app.feedback.votes import votes, wilson
 from app.jobs import worker
 from ingest.feedback import FeedbackRecord
 from tests.app.server.served import Served, make_home, served

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from app import cli
 from app.client import Client, Refused
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning import held_pairs, standing
 from app.learning.held_pairs import decide
 from app.server.security import Passwords, password_line
-from app.workspace import Workspace
 from ingest.findings import Example, Finding, Outcome
 from tests.app.gate_reports import HOSTILE
 from tests.app.held_upload import put_in

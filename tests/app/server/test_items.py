@@ -13,7 +13,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 from ingest.findings import Example, Finding, Outcome
 from ingest.samples.scene_painting import draw
 from ingest.samples.scenes import all_scenes

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.home.settings import Settings, load_settings
 from app.jobs import worker
 from app.learning import update_cycle
-from app.settings import Settings, load_settings
 from tests.app.server.served import Served, make_home, served
 
 

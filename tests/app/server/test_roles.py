@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.home.settings import Settings, load_settings
 from app.server.security import ROLES, Account, Passwords, ProxySignIn, password_line
-from app.settings import Settings, load_settings
 from app.web import require_protection
 from tests.app.server.served import Served, make_home, sample_upload, served
 

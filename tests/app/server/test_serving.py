@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.server.serving import Serving
-from app.workspace import Workspace
 from model_updates.versions import write_version
 from tests.app.server.served import Served, make_home, served
 

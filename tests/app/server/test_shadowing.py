@@ -12,15 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from app import shadow
+from app.feedback import shadow
+from app.feedback.shadow_report import ShadowReport
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.learning import going_live
 from app.query.parts import query_terms
 from app.query.question import Question
 from app.server.serving import Serving
-from app.settings import Settings
-from app.shadow_report import ShadowReport
-from app.shadow_words import shadow_sentences
-from app.workspace import Workspace
+from app.words.shadow import shadow_sentences
 from tests.app.server.served import Served, make_home, served
 
 QUERIES = ("two red boats", "a house at night", "a tree beside a lake", "เรือสีแดงสองลำ")

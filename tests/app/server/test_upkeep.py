@@ -15,12 +15,13 @@ from PIL import Image
 from sqlalchemy import update
 from typer.testing import CliRunner
 
-from app import cli, logs
+from app import cli
 from app.client import Client
-from app.inventory import things
+from app.home import logs
+from app.home.settings import GateSettings, Settings, described
+from app.home.workspace import Workspace
+from app.learning.inventory import things
 from app.server.security import Passwords, password_line
-from app.settings import GateSettings, Settings, described
-from app.workspace import Workspace
 from ingest.schema import images
 from tests.app.server.served import Served, make_home, served
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
+from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning import going_live
-from app.workspace import Workspace
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES
 from tests.app.server.served import PICTURES, make_home, sample_upload, served

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from app.demo import homes
 from app.demo.findings import Check, Findings, Shown
-from app.workspace import Workspace
+from app.home.workspace import Workspace
 from tests.app.gate_reports import findings, gate_report
 from tests.app.server.served import Served, add_held_out, make_home, served
 from tests.app.ui.browsing import CHROMIUM, UNANSWERED, WAIT_MS, is_event

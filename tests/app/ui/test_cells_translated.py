@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from app import strategy_words
+from app.home.commits import REASONS, CommitRecord
+from app.home.difference import Change, Difference, SliceChange
+from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.learning.difference import difference_between
-from app.releases.commits import REASONS, CommitRecord
-from app.releases.difference import Change, Difference, SliceChange
-from app.settings import Settings
 from app.ui import data_words, feedback_words, update_words, wording
 from app.ui.sentences import Sentences
 from app.ui.two_releases import difference_view
 from app.ui.wording import escaped
 from app.ui.words import Words
-from app.workspace import Workspace
+from app.words import strategies as strategy_words
 from index.generation import MODES
 from ingest.feedback import CHOICES, THUMBS, FeedbackRecord
 from ingest.records import ChunkRecord, JobRecord

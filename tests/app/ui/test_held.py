@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from app.home.workspace import Workspace
 from app.ui import held_words
 from app.ui.words import LABELS, Words
-from app.workspace import Workspace
 from ingest.findings import Example, Finding, Outcome
 from tests.app.gate_reports import HOSTILE
 from tests.app.held_upload import put_in

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.errors import UsageProblem
+from app.desk.errors import UsageProblem
+from app.home.workspace import Workspace
 from app.learning import pictures
 from app.ui.one_picture import HEADERS, picture_view, rows
 from app.ui.words import HEADERS as KNOWN_HEADERS
 from app.ui.words import Words
-from app.workspace import Workspace
 from ingest.errors import NoValidPair, UnknownImage
 from ingest.pair import Split
 from ingest.records import NewChunk, NewImage

@@ -9,15 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app import gate_words
+from app.home.lineage import Node, Period
 from app.learning.drift import ReleaseDrift
-from app.releases.lineage import Node, Period
 from app.ui.curves import curves_view
 from app.ui.drift_plot import drift_view
 from app.ui.forest import MOST_ROWS, forest_view
 from app.ui.lineage_plot import MOST_NODES, lineage_view
 from app.ui.plot import BROAD, LETTER, NARROW, short, wide
 from app.ui.words import Words
+from app.words import gate as gate_words
 from model_updates.drift import Angles, Drift, Finds
 from model_updates.gate.report import points
 from tests.app.gate_reports import HOSTILE, gate_report

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from app.asked import AskedLanguage
+from app.feedback.asked import AskedLanguage
 from app.learning.lost import SliceMoves
-from app.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
+from app.learning.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.ui import quality_plots, quality_words
 from app.ui.wording import escaped
 from app.ui.words import Words

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 
-from app import gate_words
 from app.learning.judged import Judged
 from app.ui import report_words, update_words
+from app.words import gate as gate_words
 from ingest.findings import Example, Outcome
 from ingest.records import JobRecord
 from model_updates.gate.report import points

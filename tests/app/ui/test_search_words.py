@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from app.home.manifest import ReleaseManifest, SliceSummary
+from app.home.store import ReleaseRecord
 from app.query.question import QueryAnswer
-from app.releases.manifest import ReleaseManifest, SliceSummary
-from app.releases.store import ReleaseRecord
-from app.search import Hit
+from app.query.snapshot import Hit
 from app.ui import search_words
 from app.ui.address import asked_of
 from app.ui.asking import Asked

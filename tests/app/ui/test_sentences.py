@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from app import chunk_words, forecast_words, gate_words
-from app.errors import AppError
-from app.feedback import Votes
+from app.desk.errors import AppError
+from app.feedback.votes import Votes
 from app.learning.forecast import Forecast
 from app.query.filters import Filters
 from app.query.parts import query_terms
@@ -19,6 +18,9 @@ from app.ui import compare_words, update_words
 from app.ui.sentences import Sentences
 from app.ui.wording import escaped
 from app.ui.words import BASE, SENTENCES, Words
+from app.words import chunk as chunk_words
+from app.words import forecast as forecast_words
+from app.words import gate as gate_words
 from ingest.errors import BadImage
 from ingest.images import decode
 from tests.app.gate_reports import HOSTILE, gate_report

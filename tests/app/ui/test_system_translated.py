@@ -12,8 +12,8 @@ import pytest
 
 from app.doctor import examination, files, published, stores
 from app.doctor.diagnosis import SUMMARY
+from app.home.settings import Settings, described
 from app.learning.outcomes import UpdateRequest
-from app.settings import Settings, described
 from app.ui import system_words
 from app.ui.words import Words
 from ingest.records import JOB_STATES, JobRecord

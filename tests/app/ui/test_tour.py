@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
 
-from app.settings import Settings
+from app.home.settings import Settings
 from tests.app.server.served import Served, make_home, served
 from tests.app.ui.browsing import (
     CHROMIUM,

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from app import shadow
-from app.errors import UsageProblem
-from app.inventory import held_rows, put_aside
+from app.desk.errors import UsageProblem
+from app.feedback import shadow
+from app.feedback.shadow_report import ShadowReport
+from app.home.workspace import Workspace
 from app.learning import going_live, release_words, standing
 from app.learning.held_pairs import decide
-from app.shadow_report import ShadowReport
-from app.shadow_words import HEADERS, shadow_sentences
+from app.learning.inventory import held_rows, put_aside
 from app.ui import data_words, feedback_words, held_words, report_words, travelling, update_words
 from app.ui.release_said import release_word_line
 from app.ui.shadow_plot import shadow_view
 from app.ui.wording import escaped
 from app.ui.words import LABELS, Words
-from app.workspace import Workspace
+from app.words.shadow import HEADERS, shadow_sentences
 from ingest.errors import BadOption
 from ingest.records import JobRecord, Pin
 from ingest.release_words import ReleaseWord

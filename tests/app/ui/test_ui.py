@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from app.home.manifest import ReleaseManifest, SliceSummary
+from app.home.store import ReleaseRecord
 from app.query.question import QueryAnswer
-from app.releases.manifest import ReleaseManifest, SliceSummary
-from app.releases.store import ReleaseRecord
-from app.search import CompareAnswer, Hit
+from app.query.snapshot import CompareAnswer, Hit
 from app.ui import update_words, wording
 from app.ui.language_names import english_name, own_name
 from app.ui.theme import STYLE_SHEET, perennial_theme

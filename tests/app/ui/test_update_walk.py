@@ -12,10 +12,10 @@ from playwright.sync_api import Page, expect, sync_playwright
 from typer.testing import CliRunner
 
 from app import cli
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
 from app.learning import update_cycle
 from app.learning.transfer import export_release
-from app.settings import load_settings
-from app.workspace import Workspace
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from tests.app.gate_reports import HOSTILE, gate_report

@@ -10,14 +10,14 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from app import difference_words
+from app.home.workspace import Workspace
 from app.server.serving import Serving
 from app.ui import curves, drift_plot, forest, quality_plots, system_words
 from app.ui.access import Access
 from app.ui.pages import admin_page, search_page
 from app.ui.tables import filled
 from app.ui.words import BASE, HEADERS, LABELS, TABLES, Words, label, spoken
-from app.workspace import Workspace
+from app.words import difference as difference_words
 from tests.app.server.served import make_home
 
 

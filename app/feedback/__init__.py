@@ -1,0 +1,1 @@
+"""What people say of answers, in which languages they ask, and the candidate in the shadow."""

@@ -1,0 +1,184 @@
+"""Which languages people ask in: counted by day in the catalog, so that what is missing can be seen.
+
+A query's words are kept in memory until they are counted, some seconds, and written nowhere. Counting waits for no
+query and no query waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from app.language.detection import UNDETERMINED, Guess, Profiles, detect, guessed_of_all, unfamiliar
+from app.query.grammar import Kind
+from app.query.question import QueryAnswer, Question
+from app.query.relevance import Relevance
+from app.query.snapshot import AUTO, Snapshot
+from ingest.asked import AskedRecord
+from ingest.catalog import Catalog
+from ingest.errors import IngestError
+
+logger = logging.getLogger(__name__)
+
+WINDOW_DAYS = 30
+"""How far back the languages that are asked for are looked at."""
+FEWEST_QUERIES = 3
+"""Of a language to speak of it: one query of two words may look like any."""
+_EVERY_SECONDS = 5.0
+_MOST_WAITING = 5000  # queries; of a rush beyond that some are not counted
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    text: str
+    told: str
+    detected: tuple[Guess, ...]
+    profiles: Profiles
+    unanswered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLanguage:
+    """How often one language was asked for lately.
+
+    Attributes:
+        language: a tag, or `und` where nobody can tell.
+        queries: that were answered.
+        unanswered: of these, where probably nothing of the gallery fitted.
+        share: of all queries, 0 to 1.
+        is_learned: whether the live release knows it.
+    """
+
+    language: str
+    queries: int
+    unanswered: int
+    share: float
+    is_learned: bool
+
+
+class LanguageCounter:
+    """Counts the languages of answered queries."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        """Prepares; `start` begins to write.
+
+        Args:
+            catalog: opened for writing.
+        """
+        self._catalog = catalog
+        self._waiting: deque[_Query] = deque(maxlen=_MOST_WAITING)
+        self._stopping = threading.Event()
+        self._flushing = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts writing every few seconds."""
+        self._thread = threading.Thread(target=self._run, name="count-languages", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Writes what is still waiting, and stops."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot) -> None:
+        """Has a query counted, unless it has no words or is a later page of one that was."""
+        query = _query(question, answer, snapshot)
+        if query.text and not question.cursor:
+            self._waiting.append(query)
+
+    def flush(self) -> None:
+        """Writes what is waiting; when that fails it waits on."""
+        with self._flushing:
+            queries = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            counts: Counter[str] = Counter()
+            unanswered: Counter[str] = Counter()
+            for query in queries:
+                language = _language_of(query)
+                counts[language] += 1
+                unanswered[language] += query.unanswered
+            try:
+                self._catalog.asked.add(_today(), {tag: (n, unanswered[tag]) for tag, n in counts.items()})
+            except IngestError as error:
+                logger.warning(
+                    "the languages of %d queries could not be counted yet: %s", len(queries), error
+                )
+                self._waiting.extendleft(reversed(queries))
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_EVERY_SECONDS):
+            self.flush()
+        self.flush()
+
+
+def asked_languages(
+    catalog: Catalog, learned: Collection[str], *, days: int = WINDOW_DAYS
+) -> list[AskedLanguage]:
+    """Returns how often each language was asked for in the last days, the most asked first."""
+    found: list[AskedRecord] = catalog.asked.since(_today() - timedelta(days=days - 1))
+    total = sum(one.queries for one in found)
+    return [
+        AskedLanguage(one.language, one.queries, one.unanswered, one.queries / total, one.language in learned)
+        for one in found
+    ]
+
+
+def language_asked(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> str:
+    """Returns the language of an answered query: as told, or as it looks; empty where it has no words."""
+    query = _query(question, answer, snapshot)
+    return _language_of(query) if query.text else ""
+
+
+def language_of(text: str, snapshot: Snapshot) -> str:
+    """Returns the language that a text looks like: a learned one, or any other; `und` where nobody can tell."""
+    profiles = snapshot.encoder.profiles
+    return _looks_like(text, detect(text, snapshot.languages, profiles), profiles)
+
+
+def advice(asked: Sequence[AskedLanguage], name: Callable[[str], str] = str) -> list[str]:
+    """Returns a sentence for each language that is asked for and not learned, the most asked first.
+
+    Args:
+        asked: as `asked_languages` returns them.
+        name: what a language is called, by its tag.
+    """
+    return [
+        f"{name(one.language)} is asked for and not learned: {_times(one)}. Upload {name(one.language)} pairs."
+        for one in asked
+        if not one.is_learned and one.language != UNDETERMINED and one.queries >= FEWEST_QUERIES
+    ]
+
+
+def _times(one: AskedLanguage) -> str:
+    queries = f"{one.queries} queries" if one.queries != 1 else "1 query"
+    return f"{queries} of the last {WINDOW_DAYS} days look like it, {100 * one.share:.0f} % of all"
+
+
+def _query(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> _Query:
+    text = " ".join(term.value for term in question.terms if term.kind is Kind.TEXT)
+    told = "" if question.language == AUTO else answer.language
+    unanswered = answer.relevance == Relevance.NOTHING
+    return _Query(text, told, answer.detected, snapshot.encoder.profiles, unanswered)
+
+
+def _language_of(query: _Query) -> str:
+    if query.told:
+        return query.told.split(" ")[0]
+    return _looks_like(query.text, query.detected, query.profiles)
+
+
+def _looks_like(text: str, detected: Sequence[Guess], profiles: Profiles) -> str:
+    """As it was read, where that language wrote such words before; else as all languages at large look."""
+    read = detected[0][0] if detected else UNDETERMINED
+    if read != UNDETERMINED and not unfamiliar(text, detected, profiles):
+        return read
+    return guessed_of_all(text)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

@@ -1,0 +1,183 @@
+"""The few file operations that publishing needs, each able to survive a power cut or to die on demand.
+
+Everything durable goes through one `FileSystem`, so that a test can record the calls and replay every
+state a power cut could leave. Each step has a name; with PERENNIAL_FAULT set to it the process dies just
+before the step, as if killed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.desk.errors import NoSpace
+
+FAULT_VARIABLE = "PERENNIAL_FAULT"
+KILLED = 137
+# "Disk full" has these names, depending on whether a quota or the device ended.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+_PUBLISH_STEPS = ("fsync-files", "fsync-folder", "rename", "fsync-parent", "fsync-staging")
+_COMMIT_STEPS = ("write", "fsync-file", "link", "fsync-commits", "unlink-temporary")
+
+FAULT_POINTS: tuple[str, ...] = (
+    *(f"version:{step}" for step in _PUBLISH_STEPS),
+    *(f"generation:{step}" for step in _PUBLISH_STEPS),
+    "release:stage",
+    "release:write-manifest",
+    *(f"release:{step}" for step in _PUBLISH_STEPS),
+    *(f"commit:{step}" for step in _COMMIT_STEPS),
+)
+
+
+def fault(point: str) -> None:
+    """Dies here, as if killed, when the environment names this point.
+
+    Args:
+        point: One of `FAULT_POINTS`, or a caller's own name.
+    """
+    if os.environ.get(FAULT_VARIABLE) == point:
+        os._exit(KILLED)
+
+
+class FileSystem:
+    """The operations whose order decides what a power cut leaves; a test may record or fail them."""
+
+    def mkdir(self, path: Path) -> None:
+        """Makes one folder."""
+        path.mkdir()
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Writes a whole file; nothing is durable yet."""
+        path.write_bytes(data)
+
+    def fsync_file(self, path: Path) -> None:
+        """Makes a file's bytes durable (not its name)."""
+        _fsync(path, os.O_RDONLY)
+
+    def fsync_dir(self, path: Path) -> None:
+        """Makes the names in a folder durable."""
+        _fsync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Moves a file or folder within one file system, replacing a file at the target."""
+        source.rename(target)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Gives a file a second name; FileExistsError when the name is taken."""
+        os.link(source, target)
+
+    def unlink(self, path: Path) -> None:
+        """Removes one name of a file."""
+        path.unlink()
+
+
+def _fsync(path: Path, flags: int) -> None:
+    # Never retried after an error: the second call may report success over lost data.
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def temporary(path: Path) -> Path:
+    """The sibling that `replace_file` writes first."""
+    return path.with_name(f".{path.name}.new")
+
+
+def replace_file(path: Path, data: bytes, *, files: FileSystem | None = None) -> None:
+    """Writes or replaces a small file so that a power cut leaves the old or the new one, whole.
+
+    Args:
+        path: The file.
+        data: Its new bytes.
+        files: Where to do it; the real file system when None.
+    """
+    files = files or FileSystem()
+    fresh = temporary(path)
+    files.write(fresh, data)
+    files.fsync_file(fresh)
+    files.rename(fresh, path)
+    files.fsync_dir(path.parent)
+
+
+def publish_folder(files: FileSystem, staged: Path, target: Path, label: str) -> None:
+    """Moves a finished folder to its place so that it is there whole, or not at all.
+
+    Args:
+        files: Where to do it.
+        staged: The finished folder, on the same file system.
+        target: Its final path, not taken.
+        label: `version`, `generation` or `release`; names the fault points.
+    """
+    fault(f"{label}:fsync-files")
+    inner = sorted(staged.rglob("*"))
+    for path in inner:
+        if not path.is_dir():
+            files.fsync_file(path)
+    fault(f"{label}:fsync-folder")
+    for path in [*(path for path in reversed(inner) if path.is_dir()), staged]:
+        files.fsync_dir(path)
+    fault(f"{label}:rename")
+    files.rename(staged, target)
+    fault(f"{label}:fsync-parent")
+    files.fsync_dir(target.parent)
+    fault(f"{label}:fsync-staging")
+    files.fsync_dir(staged.parent)
+
+
+@contextmanager
+def explaining_full_disk(path: Path, what: str) -> Iterator[None]:
+    """Turns a full disk into a sentence; every other operating system error passes.
+
+    Args:
+        path: A place on the disk in question.
+        what: What was being done, as in "publishing a version".
+
+    Raises:
+        NoSpace: The disk or the quota is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise NoSpace(
+            f"The disk ran full while {what}; {_megabytes(free_bytes(path))} are free at {path}. "
+            "Nothing live has changed. Free some space and try again."
+        ) from error
+
+
+def require_space(path: Path, bytes_needed: int) -> None:
+    """Refuses to start work that would not fit.
+
+    Args:
+        path: Where it will be written; may not exist yet.
+        bytes_needed: How much it will write at most.
+
+    Raises:
+        NoSpace: Less is free.
+    """
+    free = free_bytes(path)
+    if free < bytes_needed:
+        raise NoSpace(
+            f"This needs {_megabytes(bytes_needed)} at {path}; {_megabytes(free)} are free. "
+            "Free some space, or move the home to a larger disk."
+        )
+
+
+def free_bytes(path: Path) -> int:
+    """How many bytes an ordinary user may still write where a path is, or would be."""
+    place = path.absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"

@@ -1,0 +1,170 @@
+"""Where everything of one installation lies: one folder to back up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.desk.errors import HomeDamaged, NewerFormat, NoHome, UsageProblem
+from app.home import durable
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The paths below one home folder.
+
+    Attributes:
+        root: The folder itself.
+    """
+
+    root: Path
+
+    @classmethod
+    def create(cls, root: Path) -> Home:
+        """Makes a home, or opens the one that is there; nothing existing is changed.
+
+        Args:
+            root: A folder that is missing, empty or already a home.
+
+        Returns:
+            The home.
+
+        Raises:
+            UsageProblem: The folder holds other things.
+            NewerFormat: It is the home of a newer Perennial.
+        """
+        home = cls(root)
+        if home.format_file.exists():
+            return cls.open(root)
+        strangers = sorted(path.name for path in root.iterdir()) if root.is_dir() else []
+        if root.exists() and not root.is_dir():
+            raise UsageProblem(f"{root} is a file; a home needs a folder. Choose another place.")
+        own = {folder.name for folder in home._folders} | {durable.temporary(home.format_file).name}
+        strangers = [name for name in strangers if name not in own]
+        if strangers:
+            raise UsageProblem(
+                f"{root} is not empty (it holds {strangers[0]!r}) and is no Perennial home. "
+                "Choose an empty or a new folder."
+            )
+        for folder in home._folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        # Last, so that a half-made home is no home and making it again completes it.
+        durable.replace_file(home.format_file, f"{FORMAT}\n".encode())
+        durable.FileSystem().fsync_dir(root.absolute().parent)
+        return home
+
+    @classmethod
+    def open(cls, root: Path) -> Home:
+        """Opens an existing home.
+
+        Args:
+            root: The folder.
+
+        Returns:
+            The home.
+
+        Raises:
+            NoHome: There is none here, or its FORMAT file is unreadable.
+            NewerFormat: A newer Perennial wrote it.
+        """
+        home = cls(root)
+        try:
+            text = home.format_file.read_text(encoding="ascii").strip()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoHome(f"There is no Perennial home at {root}; run `python -m app init`.") from error
+        except UnicodeDecodeError:
+            text = "?"
+        if not text.isdecimal():
+            raise NoHome(
+                f"The FORMAT file of {root} holds no number; it is damaged or not ours. "
+                f"If this is a Perennial home, write {FORMAT} into it."
+            )
+        if int(text) > FORMAT:
+            raise NewerFormat(
+                f"{root} has format {text}; this program knows formats up to {FORMAT}. "
+                "Use the newer Perennial that wrote it."
+            )
+        return home
+
+    def require_stores(self) -> Home:
+        """Refuses a home that has releases but lost its catalog or its pictures; opening would make empty ones.
+
+        The feature store may be missing: what it keeps is computed again.
+
+        Raises:
+            HomeDamaged: The sentence names what has gone.
+        """
+        if self.commits.is_dir() and any(self.commits.iterdir()):
+            for path in (self.catalog, self.blobs / "data.mdb"):
+                if not path.exists():
+                    raise HomeDamaged(
+                        f"{path} has gone, although this home has releases. Restore it from a backup; "
+                        "nothing was changed."
+                    )
+        return self
+
+    @property
+    def format_file(self) -> Path:
+        """Holds the schema number."""
+        return self.root / "FORMAT"
+
+    @property
+    def catalog(self) -> Path:
+        """The SQLite file."""
+        return self.root / "catalog.sqlite"
+
+    @property
+    def blobs(self) -> Path:
+        """The LMDB folder of image bytes and thumbnails."""
+        return self.root / "blobs.lmdb"
+
+    @property
+    def features(self) -> Path:
+        """The LMDB folder of cached features; its name is that of the first homes."""
+        return self.root / "vectors.lmdb"
+
+    @property
+    def inbox(self) -> Path:
+        """Uploads on their way to a job."""
+        return self.root / "inbox"
+
+    @property
+    def captions(self) -> Path:
+        """Holds the caption generations; made when one is first asked for, and made again when it is lost."""
+        return self.root / "captions"
+
+    @property
+    def staging(self) -> Path:
+        """Work in progress, one folder per job."""
+        return self.root / "staging"
+
+    @property
+    def versions(self) -> Path:
+        """Published versions."""
+        return self.root / "versions"
+
+    @property
+    def generations(self) -> Path:
+        """Published generations."""
+        return self.root / "generations"
+
+    @property
+    def releases(self) -> Path:
+        """Published releases."""
+        return self.root / "releases"
+
+    @property
+    def commits(self) -> Path:
+        """Which release is live since when."""
+        return self.root / "commits"
+
+    @property
+    def lock(self) -> Path:
+        """The updater lock."""
+        return self.root / "updater.lock"
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return (self.inbox, self.staging, self.versions, self.generations, self.releases, self.commits)

@@ -1,0 +1,104 @@
+"""What may be thrown away: unfinished work, and published folders that no release needs.
+
+Careful on purpose. Every release on the shelf keeps its version and generation; while one release cannot
+be read, nobody knows what it needs and nothing published is removed. Only the holder of the updater lock
+calls these functions, so nothing here is in use by another updater.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from collections.abc import Collection
+from pathlib import Path
+
+from app.desk.errors import ReleaseDamaged
+from app.home.commits import TEMPORARY_PREFIX
+from app.home.durable import FileSystem
+from app.home.folder import Home
+from app.home.published import Shelf
+
+TRASH_PREFIX = "trash-"
+
+
+def remove_leftovers(home: Home, *, keep: Collection[str] = (), grace_seconds: float) -> list[str]:
+    """Removes staging folders, uploads nobody took in, and half-written commits.
+
+    Args:
+        home: Whose.
+        keep: Names of staging folders that a job will resume.
+        grace_seconds: What changed less long ago stays: taking pictures in needs no updater lock, and may be staging.
+
+    Returns:
+        The names removed.
+    """
+    staged = [path for path in sorted(home.staging.iterdir()) if path.name not in keep]
+    half_written = sorted(home.commits.glob(f"{TEMPORARY_PREFIX}*"))
+    uploads = sorted(home.inbox.iterdir())
+    old = [
+        path for path in (*staged, *uploads, *half_written) if time.time() - _changed(path) >= grace_seconds
+    ]
+    for path in old:
+        _delete(path)
+    return [path.name for path in old]
+
+
+def remove_unreferenced(
+    home: Home,
+    files: FileSystem,
+    *,
+    releases: Shelf,
+    shelves: Collection[Shelf],
+    keep: Collection[str],
+    grace_seconds: float,
+) -> list[str]:
+    """Removes published versions and generations that no release names.
+
+    Args:
+        home: Whose.
+        files: Where to do the renames.
+        releases: All releases.
+        shelves: Those to clear.
+        keep: Ids to keep whatever happens.
+        grace_seconds: Folders younger than this stay; a release may be about to name them.
+
+    Returns:
+        The ids removed; none while a release cannot be read.
+    """
+    needed = set(keep)
+    try:
+        for release_id in releases.ids():
+            manifest, _ = releases.read(release_id)
+            needed.update(str(manifest.get(shelf.label)) for shelf in shelves)
+    except ReleaseDamaged:
+        return []
+    removed = []
+    for shelf in shelves:
+        for published_id in shelf.ids():
+            folder = shelf.folder / published_id
+            if published_id in needed or time.time() - folder.stat().st_mtime < grace_seconds:
+                continue
+            # Renamed first, so that a crash in the middle leaves no half folder on the shelf.
+            trash = home.staging / f"{TRASH_PREFIX}{uuid.uuid4().hex}"
+            files.rename(folder, trash)
+            files.fsync_dir(shelf.folder)
+            _delete(trash)
+            removed.append(published_id)
+    return removed
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _changed(path: Path) -> float:
+    """When a folder, or anything in it, last changed; now, for what has gone meanwhile."""
+    try:
+        inside = [*path.rglob("*")] if path.is_dir() and not path.is_symlink() else []
+        return max(one.lstat().st_mtime for one in (path, *inside))
+    except FileNotFoundError:
+        return time.time()

@@ -1,0 +1,162 @@
+"""Where releases come from: each with its parent, when it was live, who made it so and why, laid out in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.home.commits import CommitRecord
+from app.home.store import ReleaseRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time in which a release was live.
+
+    Attributes:
+        commit: number of the commit that began it.
+        reason: `init`, `promote`, `rollback` or `ingest`.
+        by: who.
+        why: in that person's words.
+        since: ISO 8601, UTC.
+        until: the same; None while it lasts.
+    """
+
+    commit: int
+    reason: str
+    by: str
+    why: str
+    since: str
+    until: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A release and its place in the drawing.
+
+    Attributes:
+        release: its id.
+        parent: id of the release it was made from; None for the first, and for one that was imported.
+        version: of its encoder.
+        strategy: that trained the version; None for a base encoder.
+        verdict: of the gate; None where nothing was judged.
+        languages: learned.
+        created: ISO 8601, UTC.
+        is_new_version: whether it brought an encoder, and not only pictures.
+        is_live: whether it is live now.
+        periods: in which it was live, oldest first.
+        lane: its column; the live line's is 0.
+        joins: lanes whose lines come down from newer releases and end here.
+        passes: lanes whose lines pass by.
+        goes_on: whether its parent is among the releases.
+    """
+
+    release: str
+    parent: str | None
+    version: str
+    strategy: str | None
+    verdict: str | None
+    languages: tuple[str, ...]
+    created: str
+    is_new_version: bool
+    is_live: bool
+    periods: tuple[Period, ...]
+    lane: int
+    joins: tuple[int, ...]
+    passes: tuple[int, ...]
+    goes_on: bool
+
+
+def lineage(
+    releases: Sequence[ReleaseRecord], history: Sequence[CommitRecord], live: str | None
+) -> list[Node]:
+    """Returns every release with its place, newest first.
+
+    Args:
+        releases: all of them.
+        history: every commit, oldest first.
+        live: id of what is live.
+    """
+    by_id = {record.id: record for record in releases}
+    periods = periods_of(history)
+    return [
+        _node(record, by_id, periods.get(record.id, ()), live, place)
+        for record, place in _placed(by_id, _line_of(by_id, live))
+    ]
+
+
+def periods_of(history: Sequence[CommitRecord]) -> dict[str, tuple[Period, ...]]:
+    """Returns by release the times in which it was live."""
+    found: dict[str, list[Period]] = {}
+    ends = [commit.time for commit in history[1:]]
+    for commit, until in zip(history, [*ends, None], strict=False):
+        found.setdefault(commit.release, []).append(
+            Period(commit.number, commit.reason, commit.by, commit.why, commit.time, until)
+        )
+    return {release: tuple(own) for release, own in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    lane: int
+    joins: tuple[int, ...]
+    passes: tuple[int, ...]
+
+
+def _line_of(by_id: Mapping[str, ReleaseRecord], live: str | None) -> set[str]:
+    """Returns what is live and everything it comes from."""
+    line: set[str] = set()
+    at = live
+    while at is not None and at in by_id and at not in line:
+        line.add(at)
+        at = by_id[at].manifest.parent
+    return line
+
+
+def _placed(by_id: Mapping[str, ReleaseRecord], line: set[str]) -> Iterator[tuple[ReleaseRecord, _Place]]:
+    """Yields releases newest first, each with its lane; a lane is taken from a release down to its parent."""
+    awaited: dict[int, str] = {}
+    for record in sorted(by_id.values(), key=lambda one: -one.seq):
+        joins = sorted(lane for lane, wanted in awaited.items() if wanted == record.id)
+        for lane in joins:
+            del awaited[lane]
+        free = next(lane for lane in range(1, len(awaited) + 2) if lane not in awaited)
+        lane = 0 if record.id in line else joins[0] if joins else free
+        yield record, _Place(lane, tuple(joins), tuple(sorted(awaited)))
+        parent = record.manifest.parent
+        if parent is not None and parent in by_id:
+            awaited[lane] = parent
+
+
+def _node(
+    record: ReleaseRecord,
+    by_id: Mapping[str, ReleaseRecord],
+    periods: tuple[Period, ...],
+    live: str | None,
+    place: _Place,
+) -> Node:
+    said = record.manifest
+    parent = by_id.get(said.parent or "")
+    return Node(
+        release=record.id,
+        parent=said.parent,
+        version=record.version,
+        strategy=said.strategy,
+        verdict=said.verdict,
+        languages=said.languages,
+        created=said.created or "",
+        is_new_version=parent is None or parent.version != record.version,
+        is_live=record.id == live,
+        periods=periods,
+        lane=place.lane,
+        joins=place.joins,
+        passes=place.passes,
+        goes_on=parent is not None,
+    )
+
+
+def node_of(said: Mapping[str, Any]) -> Node:
+    """Returns a node from its plain values, as JSON has them."""
+    lists = {key: tuple(said[key]) for key in ("languages", "joins", "passes")}
+    return Node(**{**said, **lists, "periods": tuple(Period(**period) for period in said["periods"])})

@@ -1,0 +1,122 @@
+"""One updater at a time, by a kernel lock that ends with its process.
+
+The lock is flock on an open file: a killed holder frees it at once, and no clock is trusted. What is
+written inside only informs people. Python does not pass the descriptor on to programs it starts, and
+must not: an orphan that inherited it would hold the lock after its parent died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.desk.errors import UpdateRunning
+
+# `holder` takes the lock for a moment to see whether it is free; an updater outwaits that, and longer a server that
+# tidies up.
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.02
+TIDYING = "tidying up"
+_TIDYING_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """Who holds the updater lock.
+
+    Attributes:
+        pid: Its process id; 0 when it has not said yet.
+        host: The machine it runs on.
+        since: UTC time in ISO form.
+        what: What it is doing, in words.
+    """
+
+    pid: int
+    host: str
+    since: str
+    what: str
+
+
+@contextmanager
+def hold(path: Path, what: str) -> Iterator[None]:
+    """Holds the lock while the block runs.
+
+    Args:
+        path: The lock file; made when missing, never removed.
+        what: What the holder does, for others to read.
+
+    Raises:
+        UpdateRunning: Another process, or another block of this one, holds it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _take(descriptor, path):
+            raise UpdateRunning(_refusal(path))
+        holder = LockHolder(
+            os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat("T", "seconds"), what
+        )
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
+        yield
+    finally:
+        # Closing the only descriptor of this open file frees the lock.
+        os.close(descriptor)
+
+
+def holder(path: Path) -> LockHolder | None:
+    """Says who holds the lock, or None when it is free.
+
+    Args:
+        path: The lock file; may be missing.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(path)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _take(descriptor: int, path: Path) -> bool:
+    started = time.monotonic()
+    patience = (_ATTEMPTS - 1) * _PAUSE_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = time.monotonic() - started
+            if waited > (_TIDYING_SECONDS if _read(path).what == TIDYING else patience):
+                return False
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return True
+
+
+def _read(path: Path) -> LockHolder:
+    try:
+        facts = json.loads(path.read_bytes())
+        return LockHolder(int(facts["pid"]), str(facts["host"]), str(facts["since"]), str(facts["what"]))
+    except (ValueError, KeyError, TypeError):
+        # Between taking the lock and writing who took it.
+        return LockHolder(0, socket.gethostname(), "just now", "starting")
+
+
+def _refusal(path: Path) -> str:
+    found = _read(path)
+    return (
+        f"Process {found.pid} on {found.host} is updating this home since {found.since} ({found.what}). "
+        "Wait until it ends; search goes on meanwhile."
+    )

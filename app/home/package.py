@@ -1,0 +1,175 @@
+"""One release as one file, to be carried to another home: a zip of named parts and a manifest that vouches for each.
+
+`export.json` names size and sha256 of every other member, and its own checksum; its sha256 signs the whole. Whoever
+sends a package tells that number by another way, and whoever takes it in gives it: then not one byte can have been
+exchanged. Members are stored as they are, so that nothing unpacks to more than what was received; no name of a member
+becomes a path before it was found to be one of ours, and nothing in it is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.desk.errors import NewerFormat, PackageDamaged
+from app.home.durable import FileSystem, explaining_full_disk, temporary
+
+SUFFIX = ".perennial"
+MANIFEST = "export.json"
+FORMAT = 1
+_NAME = re.compile(r"(version|release)/[A-Za-z0-9][A-Za-z0-9._+-]{0,120}\.(safetensors|json|npz|md)")
+_MOST_MEMBERS = 200
+_MANIFEST_BYTES = 1 << 24
+_BLOCK = 1 << 20
+_NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same release makes the same bytes
+
+
+def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, Any]) -> str:
+    """Writes a package and returns the sha256 of its manifest, by which it is signed.
+
+    Args:
+        target: the file to make; a power cut leaves it whole or not at all.
+        files: by name in the package, `version/…` or `release/…`.
+        facts: what to say beside them.
+
+    Raises:
+        NoSpace: the disk is full.
+    """
+    described = {
+        name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for name, path in files.items()
+    }
+    encoded = _encode({**facts, "format": FORMAT, "files": described})
+    fresh = temporary(target)
+    disk = FileSystem()
+    try:
+        with explaining_full_disk(target.parent, "writing an export"):
+            with zipfile.ZipFile(fresh, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(zipfile.ZipInfo(MANIFEST, _NO_TIME), encoded)
+                for name, path in sorted(files.items()):
+                    member = zipfile.ZipInfo(name, _NO_TIME)
+                    member.file_size = path.stat().st_size
+                    with archive.open(member, "w") as into, path.open("rb") as source:
+                        shutil.copyfileobj(source, into, _BLOCK)
+            disk.fsync_file(fresh)
+            disk.rename(fresh, target)
+            disk.fsync_dir(target.parent)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def signature(package: Path) -> str:
+    """Returns the sha256 by which a package is signed, as `write_package` did when it made it.
+
+    Raises:
+        PackageDamaged: it is no package.
+    """
+    try:
+        with zipfile.ZipFile(package) as archive:
+            return hashlib.sha256(archive.read(MANIFEST)).hexdigest()
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise _refused(package, f"it cannot be read ({error})") from error
+
+
+def read_package(source: Path, into: Path, *, sha256: str | None = None) -> dict[str, Any]:
+    """Copies the parts of a package out, each compared with what the manifest says of it.
+
+    Args:
+        source: the package.
+        into: an empty folder, which gets `version` and `release`.
+        sha256: of its manifest, as its sender told it; None trusts the package to be what it says.
+
+    Returns:
+        What the manifest says.
+
+    Raises:
+        PackageDamaged: it is no package, or not the one that was sent; what lies in `into` is then worth nothing.
+        NewerFormat: a newer Perennial wrote it.
+    """
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = _members(archive, source)
+            facts = _manifest(archive, source, sha256)
+            if set(facts["files"]) != members:
+                raise _refused(source, "it holds other files than its manifest names")
+            for name, expected in facts["files"].items():
+                place = into / name
+                place.parent.mkdir(exist_ok=True)
+                if _copied(archive, name, place) != expected:
+                    raise _refused(source, f"{name} is not what the manifest says")
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise _refused(source, f"it cannot be read ({error})") from error
+    return facts
+
+
+def _members(archive: zipfile.ZipFile, source: Path) -> set[str]:
+    """Returns the names of the parts, after the whole directory was found to be harmless."""
+    listed = archive.infolist()
+    names = [member.filename for member in listed]
+    others = set(names) - {MANIFEST}
+    if MANIFEST not in names or not others:
+        raise _refused(source, f"it has no {MANIFEST}")
+    strange = next((name for name in sorted(others) if not _NAME.fullmatch(name)), None)
+    if strange is not None:
+        raise _refused(source, f"it holds {strange[:80]!r}, which no export has")
+    if len(names) > _MOST_MEMBERS or len(names) != len(set(names)):
+        raise _refused(source, "a name stands in it twice, or it has too many")
+    is_packed = any(member.compress_type != zipfile.ZIP_STORED for member in listed)
+    if is_packed or sum(member.file_size for member in listed) > source.stat().st_size:
+        raise _refused(source, "its members are packed, and an export's are not")
+    return others
+
+
+def _manifest(archive: zipfile.ZipFile, source: Path, sha256: str | None) -> dict[str, Any]:
+    if archive.getinfo(MANIFEST).file_size > _MANIFEST_BYTES:
+        raise _refused(source, "its manifest is too large")
+    data = archive.read(MANIFEST)
+    found = hashlib.sha256(data).hexdigest()
+    if sha256 is not None and found != sha256.strip().lower():
+        raise _refused(source, f"its manifest has sha256 {found}, and {sha256.strip()[:64]!r} was expected")
+    try:
+        facts = json.loads(data)
+    except (ValueError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict) or not isinstance(facts.get("files"), dict) or _encode(facts) != data:
+        raise _refused(source, "its manifest fails its own checksum")
+    if facts.get("format") != FORMAT:
+        raise NewerFormat(
+            f"{source.name} has format {facts.get('format')}; this program reads format {FORMAT}."
+        )
+    return facts
+
+
+def _copied(archive: zipfile.ZipFile, name: str, place: Path) -> dict[str, Any]:
+    digest, size = hashlib.sha256(), 0
+    with archive.open(name) as source, place.open("wb") as target:
+        while block := source.read(_BLOCK):
+            digest.update(block)
+            size += len(block)
+            target.write(block)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _encode(facts: Mapping[str, Any]) -> bytes:
+    rest = {key: value for key, value in facts.items() if key != "checksum"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    signed = rest | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
+    return (json.dumps(signed, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _refused(source: Path, why: str) -> PackageDamaged:
+    return PackageDamaged(
+        f"{source.name} is refused: {why}. Nothing was taken in. Export the release again with "
+        "`python -m app export RELEASE`, and carry the file over unchanged."
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,179 @@
+"""Folders that never change once they have their place: versions, generations, releases.
+
+An id is a letter, a sequence number and the beginning of the sha256 of the folder's manifest, which names
+the checksum of every other file. The same content published again keeps the id it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from app.desk.errors import ReleaseDamaged
+from app.home.durable import FileSystem, explaining_full_disk, fault, publish_folder
+
+JsonObject: TypeAlias = dict[str, object]
+MANIFEST = "manifest.json"
+_ID = re.compile(r"([vgr])([0-9]+)-([0-9a-f]{8})")
+
+
+class Shelf:
+    """All published folders of one kind.
+
+    Attributes:
+        folder: Where they are.
+        label: `version`, `generation` or `release`; its first letter begins every id.
+    """
+
+    def __init__(self, folder: Path, label: str, files: FileSystem) -> None:
+        self.folder = folder
+        self.label = label
+        self._files = files
+
+    def ids(self) -> list[str]:
+        """Every published id, by sequence number."""
+        found = (path.name for path in self.folder.iterdir() if self._is_id(path.name))
+        return sorted(found, key=lambda name: (sequence(name), name))
+
+    def publish(self, staged: Path) -> str:
+        """Moves a finished folder to the shelf.
+
+        Args:
+            staged: The folder, on the same file system, its manifest written last.
+
+        Returns:
+            Its id; the existing one when the same content is already there (then `staged` is removed).
+
+        Raises:
+            ReleaseDamaged: The folder has no readable manifest.
+            NoSpace: The disk is full.
+        """
+        manifest = staged / MANIFEST
+        if not manifest.is_file():
+            raise ReleaseDamaged(
+                f"{staged.name} cannot be published as a {self.label}: it has no {MANIFEST}, "
+                "so whoever made it did not finish. Make it again."
+            )
+        _json_object(manifest.read_bytes(), f"The manifest of {staged.name}")
+        digest = _sha256(manifest)
+        with explaining_full_disk(self.folder, f"publishing a {self.label}"):
+            existing = self._existing(staged, digest)
+            if existing is not None:
+                # It is wanted from now on; the garbage collector goes by its age.
+                os.utime(self.folder / existing)
+                # Whoever published it may have died before its name was durable.
+                fault(f"{self.label}:fsync-parent")
+                self._files.fsync_dir(self.folder)
+                shutil.rmtree(staged)
+                return existing
+            highest = max((sequence(name) for name in self.ids()), default=0)
+            target = self.folder / f"{self.label[0]}{highest + 1}-{digest[:8]}"
+            publish_folder(self._files, staged, target, self.label)
+        return target.name
+
+    def read(self, published_id: str) -> tuple[JsonObject, str]:
+        """Reads a manifest that must be the one its id was made from.
+
+        Returns:
+            The manifest, and its sha256.
+
+        Raises:
+            ReleaseDamaged: Missing, unreadable or changed.
+        """
+        if not self._is_id(published_id):
+            raise ReleaseDamaged(f"{published_id!r} is not the id of a {self.label}.")
+        try:
+            data = (self.folder / published_id / MANIFEST).read_bytes()
+        except OSError as error:
+            raise ReleaseDamaged(
+                f"The manifest of {self.label} {published_id} cannot be read ({error.strerror})."
+            ) from error
+        digest = hashlib.sha256(data).hexdigest()
+        if not published_id.endswith(f"-{digest[:8]}"):
+            raise ReleaseDamaged(
+                f"The manifest of {self.label} {published_id} is not the one it was made with."
+            )
+        return _json_object(data, f"The manifest of {self.label} {published_id}"), digest
+
+    def verify(self, published_id: str, sha256: str, *, every_byte: bool = False) -> None:
+        """Checks a folder against the manifest checksum that somebody noted.
+
+        Args:
+            published_id: Which one.
+            sha256: What its manifest had when it was noted.
+            every_byte: Whether to read the files, beyond their presence and size.
+
+        Raises:
+            ReleaseDamaged: Something is missing or changed.
+        """
+        manifest, found = self.read(published_id)
+        if found != sha256:
+            raise ReleaseDamaged(f"The manifest of {self.label} {published_id} was replaced.")
+        for name, size, digest in _listed_files(manifest):
+            path = self.folder / published_id / name
+            if not path.is_file():
+                raise ReleaseDamaged(f"{self.label.capitalize()} {published_id} has lost its file {name}.")
+            actual = path.stat().st_size
+            if size is not None and actual != size:
+                raise ReleaseDamaged(
+                    f"{name} of {self.label} {published_id} has {actual} bytes instead of {size}."
+                )
+            if every_byte and digest is not None and _sha256(path) != digest:
+                raise ReleaseDamaged(
+                    f"{name} of {self.label} {published_id} has changed since it was published."
+                )
+
+    def _is_id(self, name: str) -> bool:
+        match = _ID.fullmatch(name)
+        return match is not None and match[1] == self.label[0]
+
+    def _existing(self, staged: Path, digest: str) -> str | None:
+        for name in self.ids():
+            if name.endswith(f"-{digest[:8]}") and _contents(self.folder / name) == _contents(staged):
+                return name
+        return None
+
+
+def sequence(published_id: str) -> int:
+    """The number in an id: 3 for `r3-1a2b3c4d`."""
+    match = _ID.fullmatch(published_id)
+    return int(match[2]) if match else 0
+
+
+def _json_object(data: bytes, what: str) -> JsonObject:
+    try:
+        parsed = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ReleaseDamaged(f"{what} is not JSON ({error}).") from error
+    if not isinstance(parsed, dict):
+        raise ReleaseDamaged(f"{what} is not a JSON object.")
+    return parsed
+
+
+def _listed_files(manifest: JsonObject) -> Iterator[tuple[str, int | None, str | None]]:
+    """Name, size and sha256 of the files in a manifest, written as objects or as bare checksums."""
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        return
+    for name, description in files.items():
+        if isinstance(description, dict):
+            yield str(name), description.get("bytes"), description.get("sha256")
+        else:
+            yield str(name), None, description if isinstance(description, str) else None
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): _sha256(path) for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

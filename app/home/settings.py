@@ -1,0 +1,260 @@
+"""Everything an installation can be told, read in one place and nowhere else.
+
+Later sources win: defaults, `perennial.toml` in the working directory, PERENNIAL_* in the environment (two
+underscores reach inside: PERENNIAL_GATE__SLICE_DROP), then what the caller gives (the command line's flags).
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from app.desk.errors import UsageProblem
+from index.kinds import FACTORIES, is_offered
+
+if TYPE_CHECKING:
+    from model_updates.gate.report import Policy
+
+SETTINGS_FILE = "perennial.toml"
+PREFIX = "PERENNIAL_"
+_INSIDE = "__"
+# A variable this like one of ours is a slip of the finger; others (PERENNIAL_SERVICE_HOST, which Kubernetes
+# sets by itself) are none of our business.
+_LIKENESS = 0.8
+
+
+class GateSettings(BaseModel):
+    """What an update must show; the fields and defaults of `model_updates.gate.report.Policy`.
+
+    Repeated here because reading settings must not load what the gate computes with; a test compares them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    metric: str = "t2i_mean"
+    confidence: float = 0.95
+    learned_margin: float = 0.0
+    pooled_drop: float = 2.0
+    slice_drop: float = 5.0
+    first_pooled_drop: float = 5.0
+    first_slice_drop: float = 10.0
+    minimum_images: int = 100
+    samples: int = 2000
+    seed: int = 0
+    canary_share: float = 0.05
+
+    def policy(self) -> Policy:
+        """Returns the policy for the gate.
+
+        Raises:
+            UsageProblem: a value makes no sense to the gate.
+        """
+        from model_updates.gate.report import Policy
+
+        try:
+            return Policy(**self.model_dump())
+        except ValueError as error:
+            raise UsageProblem(f"The gate's settings cannot be used: {error}") from error
+
+
+class Settings(BaseSettings):
+    """The settings of one installation; `load_settings` makes them with errors that people can read.
+
+    Attributes:
+        home: The folder that holds everything.
+        host: Where `serve` listens; beyond loopback only with a password file or `allow_open`.
+        port: As above; 7860 is where Gradio's users look.
+        device: `auto` takes a GPU when there is one.
+        threads: Threads of torch and FAISS; None leaves it to them.
+        index: The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly.
+        default_k: Results per search: four rows of six thumbnails.
+        max_query_characters: Longer queries are refused; the encoder reads far fewer.
+        max_upload_bytes: The largest file the server takes; the command line has no such bound.
+        password_file: `user:role:scrypt$salt$hash` lines; `python -m app.server.security USER ROLE` makes one.
+        proxy_user_header: A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
+        proxy_groups_header: In which it names their groups.
+        proxy_addresses: Of the proxy; from elsewhere the headers are not believed.
+        proxy_admins: Names or groups of admins.
+        proxy_contributors: Names or groups of contributors; everybody else may search.
+        allow_open: Serve beyond loopback without a password.
+        origins: Web origins that may call the server, beside its own.
+        jobs: Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `python -m app work`.
+        niceness: How far jobs stand back for other work of the machine, 0 to 19; 0 where nobody searches meanwhile.
+        shadow_share: The share of live queries that a candidate in the shadow is asked too, where nobody says another.
+        poll_seconds: How often servers and `follow` look for something new.
+        gate: The gate's policy.
+        log_level: Of the log.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter=_INSIDE, extra="forbid", frozen=True, validate_default=False
+    )
+
+    home: Path = Path("perennial-home")
+    host: str = "127.0.0.1"
+    port: int = Field(default=7860, ge=0, le=65535)
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int | None = Field(default=None, ge=1)
+    index: str = "Flat"
+    default_k: int = Field(default=24, ge=1, le=1000)
+    max_query_characters: int = Field(default=500, ge=1)
+    max_upload_bytes: int = Field(default=512 * 1024**2, ge=1)
+    password_file: Path | None = None
+    proxy_user_header: str | None = Field(default=None, min_length=1)
+    proxy_groups_header: str = "X-Forwarded-Groups"
+    proxy_addresses: Annotated[list[str], NoDecode] = ["127.0.0.1", "::1"]
+    proxy_admins: Annotated[list[str], NoDecode] = []
+    proxy_contributors: Annotated[list[str], NoDecode] = []
+    allow_open: bool = False
+    origins: Annotated[list[str], NoDecode] = []
+    jobs: Literal["here", "elsewhere"] = "here"
+    niceness: int = Field(default=10, ge=0, le=19)
+    shadow_share: float = Field(default=0.2, gt=0, le=1)
+    poll_seconds: float = Field(default=1.0, gt=0)
+    gate: GateSettings = GateSettings()
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @field_validator("home", "password_file")
+    @classmethod
+    def _expand(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser()
+
+    @field_validator("origins", "proxy_addresses", "proxy_admins", "proxy_contributors", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        """Takes `https://a.org,https://b.org`, since the environment has no lists."""
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        return value
+
+    @field_validator("index")
+    @classmethod
+    def _offered(cls, factory: str) -> str:
+        if not is_offered(factory):
+            raise ValueError(f"There is no index kind {factory!r}. Choose one of {FACTORIES}.")
+        return factory
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Says which sources there are, strongest first."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, SETTINGS_FILE)
+
+
+def load_settings(**flags: Any) -> Settings:
+    """Reads the settings.
+
+    Args:
+        **flags: What was said on the command line; None means nothing was said.
+
+    Returns:
+        The settings.
+
+    Raises:
+        UsageProblem: A name is unknown (the sentence names the nearest), a value cannot be used, or the file
+            is no TOML.
+    """
+    _refuse_misspelt_variables()
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        raise UsageProblem(" ".join(_sentence(problem) for problem in error.errors())) from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageProblem(f"{SETTINGS_FILE} in this folder cannot be read: {error}.") from error
+    except SettingsError as error:
+        raise UsageProblem(f"The environment's {PREFIX}* settings cannot be read: {error}.") from error
+
+
+@dataclass(frozen=True)
+class Described:
+    """One setting: its value here and without a word, as text, and what it means."""
+
+    name: str
+    value: str
+    default: str
+    says: str
+
+
+def described(settings: Settings) -> list[Described]:
+    """Returns every setting in the order of their declaration; none of them is a secret."""
+    says = _meanings()
+    own = [(name, field, getattr(settings, name)) for name, field in Settings.model_fields.items()]
+    gate = [
+        (f"gate.{name}", field, getattr(settings.gate, name))
+        for name, field in GateSettings.model_fields.items()
+    ]
+    return [
+        Described(
+            name, _shown(value), _shown(field.default), says.get(name, "Of the gate's policy (docs/gate.md).")
+        )
+        for name, field, value in [*(one for one in own if one[0] != "gate"), *gate]
+    ]
+
+
+def _meanings() -> dict[str, str]:
+    """What the class says of its attributes, a line each."""
+    _, _, listed = (inspect.getdoc(Settings) or "").partition("Attributes:")
+    named = (line.strip().partition(": ") for line in listed.splitlines())
+    return {name: says for name, _, says in named}
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    return ", ".join(map(str, value)) or "–" if isinstance(value, list) else str(value)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Returns the known name most like this one, if any is like it at all."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
+def _refuse_misspelt_variables() -> None:
+    known = {name.upper() for name in Settings.model_fields}
+    known |= {f"GATE{_INSIDE}{name.upper()}" for name in GateSettings.model_fields}
+    for variable in sorted(os.environ):
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in known:
+            continue
+        like = difflib.get_close_matches(name, known, n=1, cutoff=_LIKENESS)
+        if like:
+            raise UsageProblem(f"There is no setting {variable}; did you mean {PREFIX}{like[0]}?")
+
+
+def _sentence(problem: Any) -> str:
+    """One problem that pydantic found, as a sentence."""
+    path = [str(part) for part in problem["loc"]]
+    name = ".".join(path)
+    if problem["type"] != "extra_forbidden":
+        return f"The setting {name} cannot be {problem['input']!r}: {problem['msg']}."
+    fields = GateSettings.model_fields if len(path) > 1 else Settings.model_fields
+    like = nearest(path[-1], fields)
+    hint = f"did you mean {'.'.join([*path[:-1], like])}?" if like else f"there are {', '.join(fields)}."
+    return f"There is no setting {name}; {hint}"

@@ -1,0 +1,428 @@
+"""What is published and what is live: immutable folders, and the commits that choose among them.
+
+A version and a generation are published first, then a release that names both by the checksum of their
+manifests, then the commit. Whoever reads the newest commit that checks out therefore finds an encoder
+and an index that belong together, whenever the machine stopped. (Longer than other files because it is
+the one door to all of this; the work is in `published`, `commits`, `lock` and `garbage`.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import threading
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.desk.errors import AppError, NoRelease, ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
+from app.home import garbage, lock
+from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, SkippedCommit
+from app.home.durable import FileSystem, explaining_full_disk, fault
+from app.home.folder import Home
+from app.home.manifest import ReleaseManifest
+from app.home.published import MANIFEST, Shelf, sequence
+
+logger = logging.getLogger(__name__)
+
+KNOWN_SHOWN = 10
+# A release being made right now names its folders within this time.
+GRACE_SECONDS = 600.0
+STAGING_SECONDS = 86_400.0  # a large gallery may take hours to stage
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRecord:
+    """A version, a generation and what is known about the two together.
+
+    Attributes:
+        id: The folder's name, `r<seq>-<8 hex of the manifest's sha256>`.
+        seq: The number in the id.
+        manifest: Everything its maker wrote down: version, generation, gate report, metrics, chunks, when.
+        folder: Where it and its extra files are.
+        sha256: Of the manifest file.
+    """
+
+    id: str
+    seq: int
+    manifest: ReleaseManifest
+    folder: Path
+    sha256: str
+
+    @property
+    def version(self) -> str:
+        """Id of its version."""
+        return self.manifest.version
+
+    @property
+    def generation(self) -> str:
+        """Id of its generation."""
+        return self.manifest.generation
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the commit log says now.
+
+    Attributes:
+        commit: The highest commit that can be trusted, if any.
+        skipped: Higher ones that cannot, newest first.
+        highest: The highest number in use; 0 when there is none.
+    """
+
+    commit: CommitRecord | None
+    skipped: tuple[SkippedCommit, ...]
+    highest: int
+
+
+class ReleaseStore:
+    """Publishes versions, generations and releases, and makes releases live."""
+
+    def __init__(self, home: Home, files: FileSystem | None = None) -> None:
+        """Opens the releases of a home.
+
+        Args:
+            home: An existing home.
+            files: Where to do durable operations; the real file system when None.
+        """
+        self._home = home
+        self._files = files or FileSystem()
+        self._log = CommitLog(home.commits, self._files)
+        self._versions = Shelf(home.versions, "version", self._files)
+        self._generations = Shelf(home.generations, "generation", self._files)
+        self._releases = Shelf(home.releases, "release", self._files)
+        # A thread, not a flag: another thread of this process is another updater.
+        self._locked_by: int | None = None
+
+    @contextmanager
+    def updater_lock(self, what: str = "updating") -> Iterator[None]:
+        """Keeps every other updater out while the block runs.
+
+        Args:
+            what: What is being done, for others to read.
+
+        Raises:
+            UpdateRunning: Somebody else is at it; the sentence names who and since when.
+        """
+        with lock.hold(self._home.lock, what):
+            self._locked_by = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._locked_by = None
+
+    def lock_holder(self) -> lock.LockHolder | None:
+        """Who is updating now, or None."""
+        return lock.holder(self._home.lock)
+
+    def publish_version(self, staged: Path) -> str:
+        """Makes a staged version immutable; the same content again gives the id it already has.
+
+        Args:
+            staged: A finished folder below the home, `manifest.json` written last; it is moved away.
+
+        Returns:
+            The version's id.
+
+        Raises:
+            ReleaseDamaged: The folder has no manifest.
+            NoSpace: The disk is full.
+        """
+        return self._versions.publish(staged)
+
+    def publish_generation(self, staged: Path) -> str:
+        """Makes a staged generation immutable, as `publish_version` does with a version."""
+        return self._generations.publish(staged)
+
+    def publish_release(
+        self, manifest: ReleaseManifest, extra_files: Mapping[str, bytes] | None = None
+    ) -> str:
+        """Joins a published version and generation into a release; nothing becomes live yet.
+
+        Args:
+            manifest: Without NaN; `version` and `generation` name published folders. Checksums are filled in.
+            extra_files: Contents by file name, such as `report.html`.
+
+        Returns:
+            The release's id.
+
+        Raises:
+            UnknownRelease: The version or generation is not published.
+            NoSpace: The disk is full.
+        """
+        extras = dict(extra_files or {})
+        facts = replace(
+            manifest,
+            version_sha256=_require_published(self._versions, manifest.version),
+            generation_sha256=_require_published(self._generations, manifest.generation),
+            files={
+                name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+                for name, data in extras.items()
+            },
+        )
+        encoded = (json.dumps(facts.to_json(), indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+        fault("release:stage")
+        staged = self._home.staging / f"release-{uuid.uuid4().hex}"
+        try:
+            with explaining_full_disk(self._home.staging, "writing a release"):
+                self._files.mkdir(staged)
+                for name, data in extras.items():
+                    self._files.write(staged / name, data)
+                fault("release:write-manifest")
+                self._files.write(staged / MANIFEST, encoded)
+            return self._releases.publish(staged)
+        except (OSError, AppError):
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+
+    def commit(
+        self,
+        release_id: str,
+        *,
+        parent: int | None,
+        reason: str,
+        why: str,
+        by: str,
+        debt: tuple[Debt, ...] = (),
+    ) -> CommitRecord:
+        """Makes a release live, if nothing else became live since it was checked.
+
+        Args:
+            release_id: A published release.
+            parent: The number of the commit it was checked against; None when there was none.
+            reason: `init`, `promote`, `rollback` or `ingest`.
+            why: A sentence for people.
+            by: Who does it.
+            debt: What is accepted to be lost with it.
+
+        Returns:
+            The new commit; it is durable.
+
+        Raises:
+            ParentMoved: Another commit is current, or was written at the same moment.
+            UnknownRelease: There is no such release.
+            ReleaseDamaged: The release, its version or its generation is damaged.
+            NoSpace: The disk is full; nothing has changed.
+            CommitUnconfirmed: It is live but the disk failed to confirm it.
+        """
+        if reason not in REASONS:
+            raise UsageProblem(f"A commit's reason is one of {', '.join(REASONS)}; {reason!r} is not.")
+        record = self.release(release_id)
+        self._require_intact(record)
+        standing = self.standing()
+        current = standing.commit.number if standing.commit else None
+        if current != parent:
+            raise ParentMoved(
+                f"Release {record.id} was checked against {_say_commit(parent)}, but {_say_commit(current)} "
+                "is current now. Check it against the live release again."
+            )
+        commit = CommitRecord(
+            # Not current + 1: a damaged commit above the current one keeps its number.
+            number=standing.highest + 1,
+            release=record.id,
+            release_sha256=record.sha256,
+            parent=parent,
+            reason=reason,
+            why=why,
+            by=by,
+            time=datetime.now(UTC).isoformat("T", "seconds"),
+            debt=debt,
+        )
+        self._log.append(commit)
+        logger.info("commit %d: release %s is live (%s by %s)", commit.number, record.id, reason, by)
+        return commit
+
+    def current(self) -> CommitRecord | None:
+        """The commit that says what is live.
+
+        Returns:
+            The highest commit that can be trusted, with the ones above it in `skipped`; None in a home
+            where nothing was committed yet.
+
+        Raises:
+            NoRelease: There are commits, but not one can be trusted.
+        """
+        standing = self.standing()
+        if standing.commit is not None:
+            return replace(standing.commit, skipped=standing.skipped)
+        if standing.skipped:
+            raise NoRelease(
+                f"None of the {len(standing.skipped)} commits can be trusted. The newest: "
+                f"{standing.skipped[0].why} Restore the home from a backup, or commit an intact release."
+            )
+        return None
+
+    def standing(self) -> Standing:
+        """What the commit log says, without raising over damage."""
+        skipped: list[SkippedCommit] = []
+        numbers = self._log.numbers()
+        highest = numbers[-1] if numbers else 0
+        for number in reversed(numbers):
+            try:
+                commit = self._log.read(number)
+                record = self.release(commit.release)
+                if record.sha256 != commit.release_sha256:
+                    raise ReleaseDamaged(f"Release {record.id} is not the one that was committed.")
+                self._require_intact(record)
+            except (ReleaseDamaged, UnknownRelease) as error:
+                skipped.append(SkippedCommit(number, error.message))
+            else:
+                return Standing(commit, tuple(skipped), highest)
+        return Standing(None, tuple(skipped), highest)
+
+    def history(self) -> list[CommitRecord]:
+        """Every readable commit, oldest first; damaged ones are left out and logged."""
+        commits = []
+        for number in self._log.numbers():
+            try:
+                commits.append(self._log.read(number))
+            except ReleaseDamaged as error:
+                logger.warning("skipped in the history: %s", error)
+        return commits
+
+    def release(self, id_or_prefix: str) -> ReleaseRecord:
+        """Finds a release by its id, its number (`r3`) or any unique longer beginning.
+
+        Raises:
+            UnknownRelease: None, or more than one, begins so; the sentence lists what there is.
+            ReleaseDamaged: Its manifest is not as it was written.
+        """
+        known = self._releases.ids()
+        matches = [name for name in known if _is_meant(name, id_or_prefix)]
+        if len(matches) > 1:
+            raise UnknownRelease(
+                f"{id_or_prefix!r} may mean any of {', '.join(matches)}. Write more of the id."
+            )
+        if not matches:
+            shown = ", ".join(reversed(known[-KNOWN_SHOWN:])) or "none yet"
+            raise UnknownRelease(f"There is no release {id_or_prefix!r}. Known, newest first: {shown}.")
+        return self._read_release(matches[0])
+
+    def readable(self, id_or_prefix: str) -> ReleaseRecord | None:
+        """A release of the past, or None, logged, when it is damaged: what is live must not suffer from it."""
+        try:
+            return self.release(id_or_prefix)
+        except (ReleaseDamaged, UnknownRelease) as error:
+            logger.warning("a release of the past is left out: %s", error)
+            return None
+
+    def releases(self) -> list[ReleaseRecord]:
+        """Every readable release, oldest first; damaged ones are left out and logged."""
+        records = []
+        for name in self._releases.ids():
+            try:
+                records.append(self._read_release(name))
+            except ReleaseDamaged as error:
+                logger.warning("left out of the releases: %s", error)
+        return records
+
+    def names(self) -> list[str]:
+        """The ids of all releases on the shelf, damaged ones too, oldest first."""
+        return self._releases.ids()
+
+    def verify_release(self, id_or_prefix: str, *, every_byte: bool = True) -> ReleaseRecord:
+        """Reads every byte of a release, its version and its generation; or only compares their sizes.
+
+        Raises:
+            UnknownRelease: There is no such release.
+            ReleaseDamaged: Something is missing or changed.
+        """
+        record = self.release(id_or_prefix)
+        self._require_intact(record, every_byte=every_byte)
+        return record
+
+    def clean_staging(
+        self, resumable: Collection[str] = (), *, grace_seconds: float = STAGING_SECONDS
+    ) -> list[str]:
+        """Removes what earlier, dead processes left unfinished.
+
+        Args:
+            resumable: Names of staging folders that a job will resume.
+            grace_seconds: What changed less long ago stays.
+
+        Returns:
+            The names removed.
+
+        Raises:
+            UpdateRunning: Somebody else is updating.
+        """
+        with self._locked(lock.TIDYING):
+            return garbage.remove_leftovers(self._home, keep=resumable, grace_seconds=grace_seconds)
+
+    def collect_garbage(
+        self, *, keep: Collection[str] = (), grace_seconds: float = GRACE_SECONDS
+    ) -> list[str]:
+        """Removes versions and generations that no release names; releases themselves all stay.
+
+        Args:
+            keep: Ids to keep whatever happens, such as a rejected version that a person will look at.
+            grace_seconds: Folders younger than this stay.
+
+        Returns:
+            The ids removed; none while a release cannot be read.
+
+        Raises:
+            UpdateRunning: Somebody else is updating.
+        """
+        with self._locked(lock.TIDYING):
+            return garbage.remove_unreferenced(
+                self._home,
+                self._files,
+                releases=self._releases,
+                shelves=(self._versions, self._generations),
+                keep=keep,
+                grace_seconds=grace_seconds,
+            )
+
+    def _locked(self, what: str) -> AbstractContextManager[None]:
+        if self._locked_by == threading.get_ident():
+            return nullcontext()
+        return self.updater_lock(what)
+
+    def _read_release(self, release_id: str) -> ReleaseRecord:
+        document, digest = self._releases.read(release_id)
+        try:
+            manifest = ReleaseManifest.from_json(document)
+        except (KeyError, TypeError) as error:
+            raise ReleaseDamaged(
+                f"The manifest of release {release_id} is none of a release ({error!r})."
+            ) from error
+        return ReleaseRecord(
+            id=release_id,
+            seq=sequence(release_id),
+            manifest=manifest,
+            folder=self._releases.folder / release_id,
+            sha256=digest,
+        )
+
+    def _require_intact(self, record: ReleaseRecord, *, every_byte: bool = False) -> None:
+        self._releases.verify(record.id, record.sha256, every_byte=every_byte)
+        manifest = record.manifest
+        self._versions.verify(manifest.version, manifest.version_sha256, every_byte=every_byte)
+        self._generations.verify(manifest.generation, manifest.generation_sha256, every_byte=every_byte)
+
+
+def _require_published(shelf: Shelf, named: str) -> str:
+    """The manifest checksum of the version or generation that a release names."""
+    known = shelf.ids()
+    if named not in known:
+        raise UnknownRelease(
+            f"A release names {shelf.label} {named!r}, which is not published. "
+            f"Known, newest first: {', '.join(reversed(known[-KNOWN_SHOWN:])) or 'none yet'}."
+        )
+    _, digest = shelf.read(named)
+    return digest
+
+
+def _is_meant(release_id: str, text: str) -> bool:
+    """Whether `text` is an id or its beginning; `r3` is r3-… and never r30-…."""
+    return release_id == text or release_id.startswith(text if "-" in text else f"{text}-")
+
+
+def _say_commit(number: int | None) -> str:
+    return "an empty home" if number is None else f"commit {number}"

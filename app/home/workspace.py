@@ -1,0 +1,120 @@
+"""One opened home: its catalog, stores, releases and the encoders and generations read from it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from PIL import Image
+
+from app.home.folder import Home
+from app.home.settings import Settings
+from app.home.store import ReleaseStore
+from index.feature_store import FeatureStore
+from index.generation import Generation, load_generation
+from ingest.blobs import BlobStore
+from ingest.catalog import Catalog
+from ingest.storage import Store
+from model_updates.encoder import Encoder
+from model_updates.strategy import State
+from model_updates.versions import Version, load_state, load_version, read_manifest
+
+KEPT_VERSIONS = 3  # live, candidate's parent and the earlier one that a gate measures just then
+
+
+@dataclass
+class Workspace:
+    """What every verb works on. Open it once a process; close it at the end."""
+
+    settings: Settings
+    home: Home
+    catalog: Catalog
+    blobs: BlobStore
+    features: FeatureStore
+    releases: ReleaseStore
+    _stores: tuple[Store, ...] = ()
+    _versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def open(cls, settings: Settings, *, read_only: bool = False) -> Workspace:
+        """Opens an existing home.
+
+        Args:
+            settings: where it is.
+            read_only: open catalog and stores without the right to write, as a server's queries need.
+
+        Raises:
+            NoHome: there is none; the sentence says how to make one.
+            HomeDamaged: it has releases, but its catalog or its pictures have gone.
+        """
+        home = Home.open(settings.home).require_stores()
+        return cls._on(settings, home, read_only=read_only)
+
+    @classmethod
+    def create(cls, settings: Settings) -> Workspace:
+        """Makes a home's folders and opens it; nothing is live yet."""
+        return cls._on(settings, Home.create(settings.home), read_only=False)
+
+    @classmethod
+    def _on(cls, settings: Settings, home: Home, *, read_only: bool) -> Workspace:
+        blobs, features = (Store.open(path, read_only=read_only) for path in (home.blobs, home.features))
+        return cls(
+            settings=settings,
+            home=home,
+            catalog=Catalog.open(home.catalog, read_only=read_only),
+            blobs=BlobStore(blobs),
+            features=FeatureStore(features),
+            releases=ReleaseStore(home),
+            _stores=(blobs, features),
+        )
+
+    def close(self) -> None:
+        """Closes catalog and stores."""
+        self.catalog.close()
+        for store in self._stores:
+            store.close()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open_version(self, version_id: str) -> Version:
+        """Loads a version, every byte checked; the last few stay in memory. Do not train the encoder you get."""
+        if version_id not in self._versions:
+            self._versions[version_id] = load_version(self.home.versions / version_id)
+            while len(self._versions) > KEPT_VERSIONS:
+                self._versions.popitem(last=False)
+        self._versions.move_to_end(version_id)
+        return self._versions[version_id]
+
+    def forget_version(self, version_id: str) -> None:
+        """Lets a version's memory go once nobody uses it any more."""
+        self._versions.pop(version_id, None)
+
+    def carried(self, version_id: str, strategy: str) -> State | None:
+        """Reads what a strategy carried to a version; None when it never ran on its line."""
+        return load_state(self.home.versions / version_id, strategy)
+
+    def open_encoder(self, version_id: str) -> Encoder:
+        """Loads a version's encoder (see `open_version`)."""
+        return self.open_version(version_id).encoder
+
+    def open_generation(self, generation_id: str) -> Generation:
+        """Loads a generation, every byte checked; onto the GPU when the settings name it."""
+        on_gpu = self.settings.device == "cuda"
+        return load_generation(self.home.generations / generation_id, use_gpu=on_gpu)
+
+    def version_manifest(self, version_id: str) -> dict[str, object]:
+        """Reads what a version's manifest says, without its weights."""
+        return read_manifest(self.home.versions / version_id)
+
+    def root_of(self, version_id: str) -> str:
+        """Returns the version that a version's line started from; one that was imported starts a line here."""
+        root = str(self.version_manifest(version_id).get("root") or version_id)
+        return root if (self.home.versions / root).is_dir() else version_id
+
+    def load_image(self, image_id: str) -> Image.Image:
+        """Returns a stored picture, decoded, upright, RGB."""
+        return self.blobs.image(image_id)

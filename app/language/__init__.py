@@ -1,0 +1,1 @@
+"""Which language a query is in, and how its words are read."""

@@ -1,0 +1,239 @@
+"""What every released version reaches on each slice, what it lost against those before, and what there is to measure.
+
+The figures are those that were measured when a release was made, so nothing is computed here. Held-out pairs come and
+go between two measurements; where their number differs, a change is also that of the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from app.desk.errors import UsageProblem
+from app.home.manifest import SliceSummary
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
+from ingest.pair import SliceKey, Split
+from model_updates.evaluation import View
+from model_updates.recalls import MEAN, QUERY_METRICS, TEXT_RECALLS
+
+
+@dataclass(frozen=True, slots=True)
+class VersionColumn:
+    """A version, as its newest release that was measured says.
+
+    Attributes:
+        version: its id.
+        release: id of that release.
+        created: when its first release was made.
+        strategy: that trained it; "" for the base encoder.
+        languages: learned.
+        was_live: whether it ever answered.
+        is_live: whether it answers now.
+    """
+
+    version: str
+    release: str
+    created: str
+    strategy: str
+    languages: tuple[str, ...]
+    was_live: bool
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One slice under one version.
+
+    Attributes:
+        recall: percent, by the table's metric.
+        images: different things that were looked for.
+        captions: that looked.
+        change: points against the best version before that was ever live; None when there was none.
+        best: the release whose version was that best; "" when there was none.
+    """
+
+    recall: float
+    images: int
+    captions: int
+    change: float | None = None
+    best: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLine:
+    """One slice under all versions; None where it was not measured."""
+
+    language: str
+    domain: str
+    measures: tuple[Measure | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QualityTable:
+    """Slices by versions.
+
+    Attributes:
+        metric: one of `QUERY_METRICS`.
+        view: in which the slices were measured.
+        columns: versions, oldest first.
+        lines: slices, sorted.
+        forgetting: mean of what the live version lies below the best before it, points; None without such slices.
+        transfer: mean of what the live version gained (or lost, below 0) on each slice since it was first measured.
+    """
+
+    metric: str
+    view: str
+    columns: tuple[VersionColumn, ...]
+    lines: tuple[SliceLine, ...]
+    forgetting: float | None
+    transfer: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What there is of one slice.
+
+    Attributes:
+        language: of the captions.
+        domain: of the pictures.
+        train: pairs to learn from.
+        validation: pairs to choose by.
+        held_out: pairs to measure by.
+        images: different things that the live release was measured on; None when it was not.
+        is_learned: whether the live release knows the language.
+        is_enough: whether the gate may decide without a person.
+    """
+
+    language: str
+    domain: str
+    train: int
+    validation: int
+    held_out: int
+    images: int | None
+    is_learned: bool
+    is_enough: bool
+
+
+def quality_table(workspace: Workspace, *, metric: str = "t2i_r10", view: str = "own") -> QualityTable:
+    """Returns what each released version reached on each slice.
+
+    Raises:
+        UsageProblem: there is no such metric or view.
+    """
+    if metric not in QUERY_METRICS or view not in set(View):
+        raise UsageProblem(
+            f"There is no metric {metric[:40]!r} in the view {view[:40]!r}. "
+            f"Metrics: {', '.join(QUERY_METRICS)}. Views: {', '.join(View)}."
+        )
+    columns, records = _columns(workspace)
+    measured = [
+        {SliceKey(one.language, one.domain): one for one in record.manifest.slices if one.view == view}
+        for record in records
+    ]
+    keys = sorted({key for column in measured for key in column})
+    lines = tuple(
+        SliceLine(key.language, key.domain, _line([column.get(key) for column in measured], columns, metric))
+        for key in keys
+    )
+    return QualityTable(metric, view, columns, lines, *_summed(columns, lines))
+
+
+def coverage(workspace: Workspace) -> list[Coverage]:
+    """Returns what there is to learn from and to measure by, of each language and domain."""
+    counts = workspace.catalog.pairs_by_split()
+    commit = workspace.releases.current()
+    live = workspace.releases.readable(commit.release) if commit else None
+    languages = live.manifest.languages if live else ()
+    measured = {
+        SliceKey(one.language, one.domain): one.images
+        for one in (live.manifest.slices if live else ())
+        if one.view == View.OWN
+    }
+    least = workspace.settings.gate.minimum_images
+    return [
+        Coverage(
+            key.language,
+            key.domain,
+            counts.get((key, Split.TRAIN), 0),
+            counts.get((key, Split.VALIDATION), 0),
+            counts.get((key, Split.TEST), 0),
+            measured.get(key),
+            key.language in languages,
+            measured.get(key, 0) >= least,
+        )
+        for key in sorted({key for key, _ in counts})
+    ]
+
+
+def _columns(workspace: Workspace) -> tuple[tuple[VersionColumn, ...], list[ReleaseRecord]]:
+    """Versions in the order they were first released, and of each the newest release that was measured."""
+    first: dict[str, ReleaseRecord] = {}
+    newest: dict[str, ReleaseRecord] = {}
+    for record in workspace.releases.releases():
+        if record.manifest.slices:
+            first.setdefault(record.version, record)
+            newest[record.version] = record
+    went_live = {commit.release for commit in workspace.releases.history()}
+    versions_live = {record.version for record in workspace.releases.releases() if record.id in went_live}
+    commit = workspace.releases.current()
+    live = workspace.releases.readable(commit.release) if commit else None
+    columns = tuple(
+        VersionColumn(
+            version,
+            newest[version].id,
+            record.manifest.created or "",
+            record.manifest.strategy or "",
+            newest[version].manifest.languages,
+            version in versions_live,
+            live is not None and live.version == version,
+        )
+        for version, record in first.items()
+    )
+    return columns, [newest[column.version] for column in columns]
+
+
+def _line(
+    found: Sequence[SliceSummary | None], columns: Sequence[VersionColumn], metric: str
+) -> tuple[Measure | None, ...]:
+    line: list[Measure | None] = []
+    best: tuple[float, str] | None = None
+    for summary, column in zip(found, columns, strict=True):
+        if summary is None:
+            line.append(None)
+            continue
+        measure = Measure(_recall(summary, metric), summary.images, summary.captions)
+        if best is not None:
+            measure = replace(measure, change=measure.recall - best[0], best=best[1])
+        line.append(measure)
+        if column.was_live and (best is None or measure.recall > best[0]):
+            best = measure.recall, column.release
+    return tuple(line)
+
+
+def _recall(summary: SliceSummary, metric: str) -> float:
+    if metric == MEAN:
+        return sum(summary.recalls[name] for name in TEXT_RECALLS) / len(TEXT_RECALLS)
+    return summary.recalls[metric]
+
+
+def _summed(
+    columns: Sequence[VersionColumn], lines: Sequence[SliceLine]
+) -> tuple[float | None, float | None]:
+    place = next((n for n, column in enumerate(columns) if column.is_live), None)
+    if place is None:
+        return None, None
+    lost, gained = [], []
+    for line in lines:
+        now = line.measures[place]
+        before = [one for one in line.measures[:place] if one is not None]
+        if now is not None and before:
+            gained.append(now.recall - before[0].recall)
+            if now.change is not None:
+                lost.append(-now.change)
+    return _mean(lost), _mean(gained)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None

@@ -1,0 +1,127 @@
+"""Two releases asked many queries: how far each answer changed, and which changed most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from app.desk.errors import AppError
+
+if TYPE_CHECKING:
+    from app.query.snapshot import CompareAnswer
+
+MOST_QUERIES = 64
+"""That are asked at once."""
+
+Ask = Callable[[str], "CompareAnswer"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """How far the answer to one query differs between two releases.
+
+    Attributes:
+        query: that was asked, in the query grammar.
+        read_a: the language that release A read it in.
+        read_b: the language that release B read it in.
+        overlap: share of the hits that both have, 0 to 1.
+        same_first: whether both show the same picture first.
+        moved: mean of how many places a picture that both found stands apart.
+        seconds_a: that release A took.
+        seconds_b: that release B took.
+    """
+
+    query: str
+    read_a: str
+    read_b: str
+    overlap: float
+    same_first: bool
+    moved: float
+    seconds_a: float
+    seconds_b: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of one query: how its answer changed, or why there is none."""
+
+    query: str
+    change: AnswerChange | None = None
+    error: AppError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManyCompared:
+    """Two releases asked the same queries.
+
+    Attributes:
+        a: id of a release.
+        b: id of another.
+        queries: how many were asked.
+        overlap: mean share of hits in common, of the queries that were answered; None when none was.
+        asked: what became of them; where those that changed most were wanted, these, most changed first.
+    """
+
+    a: str
+    b: str
+    queries: int
+    overlap: float | None
+    asked: tuple[Asked, ...]
+
+
+def change_of(compared: CompareAnswer) -> AnswerChange:
+    """Returns how far one answer changed."""
+    a, b = compared.a, compared.b
+    apart = [
+        abs(move.rank_a - move.rank_b)
+        for move in compared.moves
+        if move.rank_a is not None and move.rank_b is not None
+    ]
+    first = [answer.hits[0].image_id if answer.hits else "" for answer in (a, b)]
+    return AnswerChange(
+        query=a.query,
+        read_a=a.language,
+        read_b=b.language,
+        overlap=compared.overlap,
+        same_first=first[0] == first[1],
+        moved=sum(apart) / len(apart) if apart else 0.0,
+        seconds_a=a.encode_seconds + a.index_seconds,
+        seconds_b=b.encode_seconds + b.index_seconds,
+    )
+
+
+def ask_all(ask: Ask, queries: Iterable[str]) -> list[Asked]:
+    """Asks every query once, in order; one that cannot be answered keeps none of the others from it.
+
+    Args:
+        ask: compares one query.
+        queries: empty ones are left out, and of equal ones all but the first.
+    """
+    return [_asked(ask, query) for query in distinct(queries)]
+
+
+def distinct(queries: Iterable[str]) -> list[str]:
+    """Returns queries without the empty ones, and of equal ones the first."""
+    return list(filter(None, dict.fromkeys(" ".join(query.split()) for query in queries)))
+
+
+def most_changed(asked: Sequence[Asked], most: int) -> list[Asked]:
+    """Returns the answers that changed most: least in common first, then another first picture, then moves."""
+    changed = [(one, one.change) for one in asked if one.change is not None]
+    changed = [(one, change) for one, change in changed if change.overlap < 1 or change.moved > 0]
+    changed.sort(key=lambda pair: (pair[1].overlap, pair[1].same_first, -pair[1].moved, pair[1].query))
+    return [one for one, _ in changed[:most]]
+
+
+def mean_overlap(asked: Sequence[Asked]) -> float | None:
+    """Returns the mean overlap of the queries that were answered; None when none was."""
+    overlaps = [one.change.overlap for one in asked if one.change is not None]
+    return sum(overlaps) / len(overlaps) if overlaps else None
+
+
+def _asked(ask: Ask, query: str) -> Asked:
+    try:
+        return Asked(query, replace(change_of(ask(query)), query=query))
+    except AppError as error:
+        return Asked(query, error=error)

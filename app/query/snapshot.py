@@ -1,0 +1,377 @@
+"""Search: one snapshot of release, encoder and generation, and the queries on it.
+
+A request takes the snapshot once, so that its query encoder and its index always belong together. `LiveSnapshot` loads
+the next one beside the old and swaps with a single assignment.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.desk.errors import AppError, BadQuery, NoRelease
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
+from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
+from app.language.reading import read
+from app.learning.gallery import require_sound
+from app.query.reranking import FIRST, Reranker
+from index.errors import IndexingError
+from index.generation import Generation
+from ingest.captions import normalise_caption, normalise_language
+from ingest.errors import BadCaption
+from ingest.pair import BASE_LANGUAGE
+from model_updates.encoder import Encoder
+from model_updates.errors import ModelUpdateError, NoFusion
+from model_updates.readings import NEIGHBOUR, background, fused
+
+logger = logging.getLogger(__name__)
+
+AUTO = "auto"
+MOST_RESULTS = 500
+# Of each reading of an unsure query at least so many hits are looked at, which most often will do, and at most so many
+# to find what all readings find near.
+SHALLOWEST, DEEPEST = 100, 4096
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything one answer needs, of one release.
+
+    Attributes:
+        hidden: pictures of its index that were withdrawn since.
+        reranker: of a release that has a fusion encoder.
+    """
+
+    release: ReleaseRecord
+    commit: int
+    encoder: Encoder
+    generation: Generation
+    languages: tuple[str, ...]
+    hidden: frozenset[str] = frozenset()
+    reranker: Reranker | None = None
+
+    @classmethod
+    def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
+        """Loads a release (the live one without a name), verified and checked.
+
+        Raises:
+            NoRelease: nothing is live yet.
+            UnknownRelease, ReleaseDamaged: the release cannot be served.
+        """
+        commit = workspace.releases.current()
+        if commit is None:
+            raise NoRelease("This home has no live release yet. Run `python -m app init`.")
+        record = workspace.releases.release(release_id or commit.release)
+        encoder = workspace.open_encoder(record.version)
+        generation = workspace.open_generation(record.generation)
+        require_sound(generation, encoder, [])
+        learned = record.manifest.languages or (BASE_LANGUAGE,)
+        warm_up(learned, encoder.profiles)
+        number = commit.number if record.id == commit.release else 0
+        hidden = _hidden(workspace, generation)
+        reranker = Reranker.of(encoder, workspace.load_image, generation.routes)
+        return cls(record, number, encoder, generation, learned, hidden, reranker)
+
+
+@dataclass(slots=True)
+class Hit:
+    """One picture found: cosine of query and picture, and its place from 1.
+
+    Not frozen: a deep page has thousands of hits before it, and frozen ones take three times as long to make.
+
+    Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
+    them (see `search_text`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
+    and scores need not fall.
+
+    Attributes:
+        by: which halves of a search found it: vectors, captions.
+        fused: what it was ranked by where both were asked.
+        copies: near-copies of it that were found too and are folded under it.
+        parts: the cosine of each part of the query, where that was asked.
+        relevance: strong, weak or nothing; empty where nobody can say (see `app.query.relevance`).
+    """
+
+    image_id: str
+    score: float
+    rank: int
+    match: float | None = None
+    by: tuple[str, ...] = ()
+    fused: float | None = None
+    copies: tuple[str, ...] = ()
+    parts: tuple[float, ...] = ()
+    relevance: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query found, in which release, read as which language."""
+
+    release: str
+    commit: int
+    query: str
+    language: str
+    detected: tuple[Guess, ...]
+    note: str
+    hits: tuple[Hit, ...]
+    encode_seconds: float
+    index_seconds: float
+    rerank_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where a picture stands in two answers; None where it was not found."""
+
+    image_id: str
+    rank_a: int | None
+    rank_b: int | None
+
+
+@dataclass(frozen=True)
+class CompareAnswer:
+    """One query in two releases; `overlap` is the share of hits they have in common."""
+
+    a: Answer
+    b: Answer
+    moves: tuple[Move, ...]
+    overlap: float
+
+
+def search_text(
+    snapshot: Snapshot,
+    query: str,
+    *,
+    language: str = AUTO,
+    k: int = 20,
+    allowed_ids: Collection[str] | None = None,
+    longest: int = 500,
+    rerank: bool = False,
+) -> Answer:
+    """Finds the pictures nearest to a text.
+
+    Args:
+        snapshot: taken once for the whole request.
+        query: what is looked for.
+        language: a learned language, or "auto"; when detection is unsure the fewest token tables that have most of the
+            posterior are searched, and each picture scores by all of them together (`model_updates.readings`).
+        k: how many, clipped to 1 … 500.
+        allowed_ids: only these pictures.
+        longest: characters a query may have.
+        rerank: put the first 50 in the order that the release's fusion encoder gives them (see `app.query.reranking`).
+
+    Raises:
+        BadQuery: empty, too long, or not a text; or the release cannot re-rank.
+    """
+    if len(query) > longest:
+        raise BadQuery(f"The query has {len(query)} characters; at most {longest} are read. Shorten it.")
+    text = words(query)
+    k = max(1, min(k, MOST_RESULTS))
+    chosen, guesses, note = read_query(snapshot, text, language)
+    started = time.perf_counter()
+    vectors = snapshot.encoder.encode_readings(text, [reading.language for reading in chosen])
+    encoded = time.perf_counter()
+    hits = ranked(snapshot, vectors, chosen, max(k, FIRST) if rerank else k, allowed_ids)
+    searched = time.perf_counter()
+    if rerank:
+        hits = reranked(snapshot, text, chosen[0].language, hits)[:k]
+    return Answer(
+        release=snapshot.release.id,
+        commit=snapshot.commit,
+        query=text,
+        language=" + ".join(reading.language for reading in chosen),
+        detected=guesses,
+        note=note,
+        hits=hits,
+        encode_seconds=encoded - started,
+        index_seconds=searched - encoded,
+        rerank_seconds=time.perf_counter() - searched,
+    )
+
+
+def words(query: str) -> str:
+    """Returns a query's text as the encoder reads it.
+
+    Raises:
+        BadQuery: it is empty or not a text.
+    """
+    try:
+        return normalise_caption(query).text
+    except BadCaption as error:
+        if any(0xD800 <= ord(character) <= 0xDFFF for character in query):
+            raise BadQuery("The query is not valid text; send it as UTF-8.") from error
+        raise BadQuery(
+            "There is nothing to look for. Type what the picture shows, such as: two red boats."
+        ) from error
+
+
+def ranked(
+    snapshot: Snapshot,
+    vectors: Vectors,
+    chosen: Sequence[Reading],
+    k: int,
+    allowed_ids: Collection[str] | None = None,
+) -> tuple[Hit, ...]:
+    """Returns the pictures nearest to a query, each with its score by all readings together, best first.
+
+    Args:
+        snapshot: of the request.
+        vectors: (r, dim) float32, the query as each of r readings has it.
+        chosen: the readings.
+        k: how many.
+        allowed_ids: only these pictures.
+
+    Raises:
+        BadQuery: a vector is not finite.
+    """
+    if not np.isfinite(vectors).all():
+        raise BadQuery("This query could not be encoded; try other words.")
+    generation = snapshot.generation
+    if snapshot.hidden:
+        allowed_ids = set(generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
+    if len(chosen) == 1:
+        scores, ids = generation.search(vectors, k, allowed_ids=allowed_ids)
+        return _hits(zip(ids[0], scores[0].tolist(), strict=False))
+    return _together(generation, vectors, chosen, snapshot.encoder.similarity_scale, k, allowed_ids)
+
+
+def _together(
+    generation: Generation,
+    vectors: Vectors,
+    chosen: Sequence[Reading],
+    scale: float,
+    k: int,
+    allowed_ids: Collection[str] | None,
+) -> tuple[Hit, ...]:
+    """Returns the first k by several readings.
+
+    A reading's search says nothing of pictures that another one found, so those are looked up; and a picture that none
+    found may still be ahead of some by being near in all, so it goes deeper until that cannot be.
+    """
+    lowered = np.asarray(handicaps(chosen, scale), dtype=np.float32)
+    depth = max(k, SHALLOWEST, NEIGHBOUR)
+    while True:
+        scores, ids = generation.search(vectors, depth, allowed_ids=allowed_ids)
+        taken_off = background(scores)
+        taken_off -= taken_off[0]  # the likeliest reading's scores stay its cosines
+        union = list(dict.fromkeys(image_id for row in ids for image_id in row))
+        if not union:
+            return ()
+        found = fused(generation.scores_of(vectors, union) - taken_off[:, None], lowered, scale)
+        # What no reading found is in each of them no nearer than the last that it found.
+        beyond = fused(scores[:, -1:] - taken_off[:, None], lowered, scale)[0]
+        is_all = any(len(row) < depth for row in ids)
+        if is_all or depth >= DEEPEST or (found >= beyond).sum() >= k:
+            ordered = sorted(zip(union, found.tolist(), strict=True), key=lambda hit: (-hit[1], hit[0]))
+            return _hits(ordered[:k])
+        depth *= 4
+
+
+def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> CompareAnswer:
+    """Asks two releases the same text, taken as it is, and says how pictures moved between them."""
+    return moved(search_text(a, query, language=language, k=k), search_text(b, query, language=language, k=k))
+
+
+def moved(first: Answer, second: Answer) -> CompareAnswer:
+    """Says how pictures moved from one answer to another."""
+    rank_a = {hit.image_id: hit.rank for hit in first.hits}
+    rank_b = {hit.image_id: hit.rank for hit in second.hits}
+    union = list(dict.fromkeys([*rank_b, *rank_a]))
+    moves = tuple(Move(image_id, rank_a.get(image_id), rank_b.get(image_id)) for image_id in union)
+    common = len(rank_a.keys() & rank_b.keys())
+    return CompareAnswer(first, second, moves, common / max(1, min(len(rank_a), len(rank_b))))
+
+
+def _hidden(workspace: Workspace, generation: Generation) -> frozenset[str]:
+    return frozenset(generation.ids) - set(workspace.catalog.gallery_ids())
+
+
+class LiveSnapshot:
+    """The one reference that a server answers from."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._refreshing = threading.Lock()
+        self.problem: str | None = None
+        self.current = Snapshot.load(workspace)
+
+    def hide(self) -> None:
+        """Hides at once what has left the gallery, and shows what came back; the index follows in its time."""
+        with self._refreshing:
+            hidden = _hidden(self._workspace, self.current.generation)
+            self.current = replace(self.current, hidden=hidden)
+
+    def refresh(self) -> bool:
+        """Swaps to the newest release if there is one; keeps the old one, and says why, when it cannot be loaded."""
+        with self._refreshing:
+            try:
+                commit = self._workspace.releases.current()
+                if commit is None or commit.number == self.current.commit:
+                    self.problem = None
+                    return False
+                fresh = Snapshot.load(self._workspace)
+            except (AppError, IndexingError, ModelUpdateError, OSError) as error:
+                self.problem = f"A newer release cannot be served: {error}"
+                logger.warning("%s; still serving %s", self.problem, self.current.release.id)
+                return False
+            self.current = fresh  # the swap: one assignment
+            self.problem = None
+            logger.info("serving release %s (commit %d)", fresh.release.id, fresh.commit)
+            return True
+
+
+def read_query(
+    snapshot: Snapshot, text: str, language: str
+) -> tuple[tuple[Reading, ...], tuple[Guess, ...], str]:
+    """Decides which token tables read the query; languages that share a table are read once."""
+    language = AUTO if not language.strip() else language
+    learned = ", ".join(snapshot.languages)
+    if language != AUTO:
+        language = normalise_language(language)
+        told = (Reading(language, 1.0),), ((language, 1.0),)
+        if language in snapshot.languages:
+            return *told, ""
+        note = f"{language} is not learned yet; the words are read as they are. Learned: {learned}."
+        return *told, note
+    chosen, guesses = read(text, snapshot.languages, snapshot.encoder)
+    if guesses[0][0] == UNDETERMINED:
+        note = (
+            f"This is in none of the learned languages; the words are read as they are. Learned: {learned}."
+        )
+        return chosen, guesses, note
+    named = [reading.language for reading in chosen]
+    said = f"{', '.join(named[:-1])} and {named[-1]}; {'both' if len(named) == 2 else 'all'} were searched"
+    notes = [f"unsure between {said}"] if len(named) > 1 else []
+    if unfamiliar(text, guesses, snapshot.encoder.profiles):
+        notes.insert(0, f"This may be in none of the learned languages ({learned})")
+    return chosen, guesses, "; ".join(notes)
+
+
+def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Puts the first hits in the order of cosines and matching together; the text is read in its likeliest language."""
+    first = hits[:FIRST]
+    try:
+        if snapshot.reranker is None:
+            raise NoFusion("it has no fusion encoder; `ctp` with fusion=yes teaches one")
+        odds = snapshot.reranker.log_odds(text, language, [hit.image_id for hit in first])
+    except NoFusion as error:
+        raise BadQuery(
+            f"Release {snapshot.release.id} cannot re-rank: {error}. Or search without."
+        ) from error
+    scale = snapshot.encoder.similarity_scale
+    together = [scale * hit.score + float(match) for hit, match in zip(first, odds, strict=True)]
+    order = sorted(range(len(first)), key=lambda n: (-together[n], first[n].rank))
+    moved = [replace(first[n], rank=rank, match=float(odds[n])) for rank, n in enumerate(order, start=1)]
+    return (*moved, *hits[FIRST:])
+
+
+def _hits(ordered: Iterable[tuple[str, float]]) -> tuple[Hit, ...]:
+    return tuple(Hit(image_id, score, rank) for rank, (image_id, score) in enumerate(ordered, start=1))

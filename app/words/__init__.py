@@ -1,0 +1,1 @@
+"""How records are said to people: the same words for terminal and page."""

@@ -1,0 +1,169 @@
+"""A gate report as people read it, whatever shows it: verdicts in words, a line per slice, captions that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from model_updates.gate.report import (
+    GateReport,
+    GateRow,
+    QueryChange,
+    RuleResult,
+    Verdict,
+    owed,
+    points,
+    worst,
+)
+from model_updates.recalls import LABELS
+
+VERDICTS = {"promote": "Passed", "review": "Needs your decision", "reject": "Rejected"}
+MARKS = {"promote": "✓", "review": "?", "reject": "✗"}
+VIEWS = {
+    "own": "held-out captions look among their domain's held-out pictures, language told",
+    "mixed": "the same captions look among pictures of all domains, language detected, as people search",
+    "memory": "captions that were trained on look among all",
+}
+"""The views a slice is measured in, explained."""
+ROLES = {"new": "What was taught", "kept": "What was known"}
+_UNCHANGED = "unchanged"
+_SEVERITY = list(Verdict)
+
+
+@dataclass(frozen=True)
+class SliceLine:
+    """One slice with its views side by side.
+
+    Attributes:
+        slice: language and domain, `de/photo`.
+        role: `new` for what was taught, `kept` for what was known.
+        things: different held-out things, of the own gallery where that was measured.
+        views: the report's rows by view.
+        verdict: the strictest of them.
+        notes: why, of the rows that decided: each with the views that matter for it, which may be none.
+    """
+
+    slice: str
+    role: str
+    things: int
+    views: Mapping[str, GateRow]
+    verdict: Verdict
+    notes: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether no rank differs in any view."""
+        return all(map(is_unchanged, self.views.values()))
+
+    @property
+    def first(self) -> float | None:
+        """The worst change in R@1 of all views, points; None when none was measured."""
+        found = [row.first_difference for row in self.views.values() if row.first_difference is not None]
+        return min(found, default=None)
+
+    @property
+    def lowest(self) -> GateRow | None:
+        """The row that stands furthest below its high water; None when no other version was ever better."""
+        found = [row for row in self.views.values() if row.water_difference is not None]
+        return min(found, key=lambda row: row.water_difference or 0.0, default=None)
+
+    def said(self, say: Callable[[str], str] = str) -> str:
+        """Returns the verdict as a mark with its notes: `? perhaps lost (mixed)`.
+
+        Args:
+            say: puts a note, or the name of a view, into the reader's language.
+        """
+        notes = [
+            say(note) + (f" ({', '.join(map(say, views))})" if views else "") for note, views in self.notes
+        ]
+        return f"{MARKS[self.verdict]} {', '.join(notes) or say(self.verdict)}"
+
+
+def slice_lines(report: GateReport, role: str) -> list[SliceLine]:
+    """Returns a line per slice of one role, what decides first."""
+    by_slice: dict[str, list[GateRow]] = {}
+    for row in report.rows:
+        if row.role == role:
+            by_slice.setdefault(row.slice, []).append(row)
+    lines = [_line(name, role, rows) for name, rows in by_slice.items()]
+    return sorted(lines, key=lambda line: (-_SEVERITY.index(line.verdict), line.is_unchanged, line.slice))
+
+
+def _line(name: str, role: str, rows: Iterable[GateRow]) -> SliceLine:
+    views = {row.view: row for row in sorted(rows, key=lambda row: _place(row.view))}
+    verdict = worst(row.verdict for row in views.values())
+    notes: dict[str, list[str]] = {}
+    for row in views.values():
+        if row.verdict is verdict and row.note:
+            notes.setdefault(row.note, []).append(row.view)
+    # What passed is said once; of what did not, the view matters.
+    said = [
+        (note, () if verdict is Verdict.PROMOTE or seen == ["own"] else tuple(seen))
+        for note, seen in notes.items()
+        if verdict is not Verdict.PROMOTE or note != _UNCHANGED or len(notes) == 1
+    ]
+    return SliceLine(name, role, next(iter(views.values())).images, views, verdict, tuple(said))
+
+
+def _place(view: str) -> int:
+    known = list(VIEWS)
+    return known.index(view) if view in known else len(known)
+
+
+def opening(report: GateReport) -> str:
+    """Returns the sentence that decided."""
+    return report.first_reason or "No rule gave a reason."
+
+
+def rules(report: GateReport) -> list[RuleResult]:
+    """Returns the rules, those that decided first."""
+    return sorted(report.rules, key=lambda rule: -_SEVERITY.index(rule.verdict))
+
+
+def legend(report: GateReport) -> str:
+    """Says what the numbers of a table of slices are."""
+    metric = LABELS.get(report.policy.metric, "the mean of R@1, R@5 and R@10")
+    views = " ".join(f"{view}: {meaning}." for view, meaning in VIEWS.items())
+    return (
+        f"Points of {metric}, text to image: the change, and what it is at least. R@1: the worst change of the "
+        f"views. Best: against the best version so far. {views}"
+    )
+
+
+def is_unchanged(row: GateRow) -> bool:
+    """Whether no rank differs."""
+    return row.note == _UNCHANGED
+
+
+def change(row: GateRow | None) -> str:
+    """Returns the change and what it is at least: `−0.4 ≥−2.1`; a dash where nothing was measured."""
+    if row is None:
+        return "–"
+    return _UNCHANGED if is_unchanged(row) else f"{points(row.difference)} ≥{points(row.low)}"
+
+
+def below_best(line: SliceLine) -> str:
+    """Returns the change against the high water and the version that set it: `−2.0 v3`; else a dash."""
+    row = line.lowest
+    if row is None or row.water_difference is None:
+        return "–"
+    return f"{points(row.water_difference)} {(row.water_version or '').split('-')[0]}".rstrip()
+
+
+def places(moved: QueryChange) -> str:
+    """Returns where the picture of a caption stood and stands: `1 → 34`."""
+    return f"{moved.live_rank} → {moved.candidate_rank}"
+
+
+def slice_and_view(moved: QueryChange) -> str:
+    """Returns `de/photo`, with the view unless that is the own gallery."""
+    return moved.slice if moved.view == "own" else f"{moved.slice} ({moved.view})"
+
+
+def debts(report: GateReport) -> list[str]:
+    """Returns what is `owed` in words, a line per slice and view."""
+    return [f"{row.slice}{_where(row)} {points(-lost)}" for row, lost in owed(report)]
+
+
+def _where(row: GateRow) -> str:
+    return "" if row.view == "own" else f" ({row.view})"

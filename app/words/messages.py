@@ -1,0 +1,329 @@
+"""What people read in a terminal: errors as sentences, reports and tables.
+
+Everything from outside (captions, file names, labels) passes through `plain`, so that nothing in it is taken
+for markup or steers the terminal.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.desk.errors import AppError
+from index.errors import IndexingError
+from ingest.errors import BadOption, IngestError, UnknownLanguage
+from model_updates.errors import (
+    BadStrategyOption,
+    ForeignTokenizer,
+    ModelUpdateError,
+    StrategyMisfit,
+    UnknownModel,
+    UnknownStrategy,
+)
+from model_updates.recalls import LABELS, TEXT_RECALLS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from app.home.manifest import SliceSummary
+    from ingest.records import JobRecord
+
+# Wide enough for a table when nobody's window says how wide it is.
+_WIDE = 160
+_ID_SHOWN = 12
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Asked for wrongly, rather than failed.
+_USAGE = (
+    BadOption,
+    UnknownLanguage,
+    UnknownStrategy,
+    BadStrategyOption,
+    StrategyMisfit,
+    ForeignTokenizer,
+    UnknownModel,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as people and programs get to see it.
+
+    Attributes:
+        sentence: What was asked, what was found, what to do.
+        code: The error's name, stable.
+        exit_code: Of the process.
+    """
+
+    sentence: str
+    code: str
+    exit_code: int
+
+
+def explain(error: BaseException) -> Problem | None:
+    """Says what an error means for the person who caused it.
+
+    Args:
+        error: Anything raised.
+
+    Returns:
+        The problem, or None for an error that nobody foresaw.
+    """
+    name = type(error).__name__
+    if isinstance(error, AppError):
+        return Problem(error.message, str(getattr(error, "code", name)), error.exit_code)
+    if isinstance(error, (IngestError, IndexingError, ModelUpdateError)):
+        return Problem(_as_sentence(str(error)), name, 2 if isinstance(error, _USAGE) else 1)
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return Problem(
+            "The disk is full; nothing live has changed. Free some space and try again.", "NoSpace", 1
+        )
+    if isinstance(error, OSError) and error.filename is not None:
+        return Problem(f"{error.filename}: {error.strerror or error}.", name, 1)
+    return None
+
+
+def plain(text: object) -> str:
+    """Returns a text without line breaks, escape sequences or other characters that steer a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Returns where to write; wide when it is a file or a pipe."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _WIDE
+    return Console(
+        stderr=stderr, width=width, highlight=False, emoji=False, markup=False, soft_wrap=width is not None
+    )
+
+
+Move = Callable[[str, str, float | None], None]
+
+
+@contextmanager
+def progress_bar(*, is_quiet: bool = False) -> Iterator[Move]:
+    """Shows work going on, on standard error: a live line on a terminal, a line per stage elsewhere.
+
+    Args:
+        is_quiet: Show nothing.
+
+    Yields:
+        A function of stage, message and share done (None: unknown).
+    """
+    out = console(stderr=True)
+    if is_quiet or not out.is_terminal:
+        said: set[str] = set()
+
+        def tell(stage: str, message: str, fraction: float | None) -> None:
+            if not is_quiet and stage not in said:
+                said.add(stage)
+                out.print(f"{stage}: {plain(message)}")
+
+        yield tell
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.fields[stage]:<8}", markup=False),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=out, transient=True) as progress:
+        task = progress.add_task("starting", total=None, stage="")
+
+        def move(stage: str, message: str, fraction: float | None) -> None:
+            # Without a total the bar pulses.
+            total = None if fraction is None else 1.0
+            progress.update(
+                task, stage=stage, description=plain(message), completed=fraction or 0.0, total=total
+            )
+
+        yield move
+
+
+def as_json(document: object) -> str:
+    """Returns JSON for machines; text stays readable."""
+    return json.dumps(document, ensure_ascii=False, indent=2, default=str)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
+    """Builds a table; numbers go right.
+
+    Args:
+        header: Column names.
+        rows: Cells, turned into text.
+        title: Above the table.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    listed = [list(row) for row in rows]
+    built = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for position, name in enumerate(header):
+        is_number = bool(listed) and all(_is_number(row[position]) for row in listed)
+        built.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in listed:
+        built.add_row(*(Text(plain(_cell(value))) for value in row))
+    return built
+
+
+def moved_table(a: str, b: str, moves: Iterable[tuple[str, int | None, int | None, str]]) -> Table:
+    """Builds the table of how pictures moved between two releases.
+
+    Args:
+        a: a release's id.
+        b: another's.
+        moves: picture, rank in a, rank in b, a caption.
+    """
+    rows = [(image[:_ID_SHOWN], old, new, _step(old, new), caption) for image, old, new, caption in moves]
+    return table(("picture", f"rank in {a}", f"rank in {b}", "moved", "caption"), rows)
+
+
+def _step(before: int | None, after: int | None) -> str:
+    if before is None:
+        return "new"
+    if after is None:
+        return "gone"
+    return "=" if before == after else f"{before - after:+d}"
+
+
+def grid(rows: Iterable[Sequence[str]]) -> Table:
+    """Builds columns without lines, so that long sentences keep their indentation."""
+    from rich.table import Table
+    from rich.text import Text
+
+    built = Table.grid(padding=(0, 2, 0, 0))
+    for row in rows:
+        built.add_row(*map(Text, row))
+    return built
+
+
+def intake(report: Mapping[str, Any]) -> list[str]:
+    """Says what became of an upload.
+
+    Args:
+        report: `IntakeReport.to_json()`.
+    """
+    lines = [
+        f"Chunk {report['chunk_id']} ({report['name']}): {report['new_pairs']} new pairs, "
+        f"{report['known_pairs']} known, {report['new_images']} new pictures, {report['held']} held, "
+        f"{report['rejected']} rejected."
+    ]
+    for key, counts in report["per_slice"].items():
+        lines.append(f"  {key}: " + ", ".join(f"{count} {split}" for split, count in counts.items() if count))
+    if report["english_share"] is not None:
+        lines.append(
+            f"  {100 * report['english_share']:.0f} % of the other-language pairs have an English caption."
+        )
+    lines += [f"  Note: {note}" for note in report["notes"]]
+    examples: dict[str, str] = {}
+    for row in report["rows"]:
+        if row["outcome"] != "accepted":
+            examples.setdefault(row["code"], f"{row['where']}: {row['sentence']}")
+    for code, example in examples.items():
+        lines.append(f"  {report['reasons'][code]} x {code}, such as {example}")
+    return [plain(line) if not line.startswith("  ") else "  " + plain(line[2:]) for line in lines]
+
+
+def outcome(job: JobRecord) -> list[str]:
+    """Says how a job ended."""
+    if job.kind == "update":
+        return _update_outcome(job.id, job.state, job.result)
+    if job.kind == "removal":
+        return _removal_outcome(job)
+    lines = intake(job.result["report"]) if "report" in job.result else []
+    return [*lines, f"{job.id}: {job.result['images_embedded']} pictures embedded."]
+
+
+def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[str]:
+    lines = [f"{job_id}: {result['sentence']}"]
+    if result.get("release"):
+        live = f"live since commit {result['commit']}" if result.get("commit") else "not live"
+        lines.append(f"Release {result['release']} ({live}), version {result['version']}.")
+    lines.append(f"It took {result['seconds']:.0f} s; {result['images_embedded']} pictures embedded again.")
+    if state == "review":
+        lines.append(
+            f"Look at it with `python -m app gate {result['release']}`, then "
+            f"`python -m app promote {result['release']} --force` or leave it."
+        )
+    if state == "rejected":
+        lines.append(f"`python -m app gate {job_id}` shows the whole report and what may help.")
+    return [plain(line) for line in lines]
+
+
+def _removal_outcome(job: JobRecord) -> list[str]:
+    lines = [f"{job.id}: {job.result['sentence']}"]
+    if job.result["commit"]:
+        lines.append(f"Release {job.result['release']} is live since commit {job.result['commit']}.")
+    lines.append(f"{job.result['images_embedded']} pictures embedded again.")
+    if job.state == "review":
+        name = job.result["release"]
+        lines.append(
+            f"`python -m app gate {name}` shows why; `python -m app promote {name} --force` accepts it."
+        )
+    return [plain(line) for line in lines]
+
+
+def slices_table(slices: Iterable[SliceSummary], *, title: str | None = None) -> Table:
+    """Shows the recall per slice.
+
+    Args:
+        slices: What was measured.
+        title: Above the table.
+    """
+    rows = [
+        (
+            part.language,
+            part.domain,
+            part.view,
+            part.images,
+            part.captions,
+            *(round(part.recalls[name], 1) for name in TEXT_RECALLS),
+        )
+        for part in slices
+    ]
+    return table(("language", "domain", "view", "things", "captions", *LABELS.values()), rows, title=title)
+
+
+def size(count: float) -> str:
+    """Returns a number of bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return value.replace(".", "", 1).lstrip("-").isdigit()
+    return value is None or isinstance(value, (int, float))
+
+
+def _as_sentence(text: str) -> str:
+    """Starts with a capital and ends with a stop."""
+    text = text.strip() or "It failed and did not say why"
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+
+
+def left_out_line(pictures: int, job: JobRecord | None) -> str:
+    """Says that pictures are being added to a release that went live again; empty when it lacks none."""
+    if job is None:
+        return ""
+    return f"{pictures} pictures were taken in after it; job {job.id} is making them searchable."

@@ -1,0 +1,70 @@
+"""Strategies in words, the same for terminal and page: what each trains and keeps, and what it asks of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from app.words.messages import grid, plain, table
+from model_updates.families import Family
+from model_updates.references import Reference
+from model_updates.strategy import Strategy
+from model_updates.strategy_pages import by_family, explained_options, facts, query_needs
+
+
+def said(kind: type[Strategy]) -> list[tuple[str, str]]:
+    """Returns what a strategy trains, keeps and asks for, as (what, which) in the order of reading."""
+    about = facts(kind)
+    return [
+        ("Trains", about["trains"]),
+        ("Keeps", about["keeps"]),
+        ("Embeds again", about["embeds_again"]),
+        ("Query", _query(query_needs(about))),
+        ("Overhead", about["overhead"]),
+    ]
+
+
+def everything(strategies: Mapping[str, type[Strategy]], references: Mapping[str, Reference]) -> list[Any]:
+    """Returns what a terminal shows of all strategies: two lines each, family by family."""
+    shown: list[Any] = []
+    for family, kinds in by_family(strategies):
+        rows = [(kind.name, _lines(kind.summary, said(kind))) for kind in kinds]
+        if family is Family.BOUNDS:
+            rows += [(reference.name, _lines(reference.summary, ())) for reference in references.values()]
+        shown += [Text(f"{family.title}. {family.common}", style="bold"), grid(rows), ""]
+    return [*shown, "`python -m app methods NAME` shows one with its options."]
+
+
+def one(kind: type[Strategy]) -> list[Any]:
+    """Returns what a terminal shows of one strategy: its facts, its source and its options."""
+    explained = explained_options(kind.Options)
+    options = [(name, str(value), explained.get(name, "")) for name, value in facts(kind)["options"].items()]
+    about = [*said(kind), *([("Source", kind.paper)] if kind.paper else [])]
+    return [
+        Text(kind.name, style="bold"),
+        plain(kind.summary),
+        grid(about),
+        table(("option", "default", "meaning"), options),
+    ]
+
+
+def menu(strategies: Mapping[str, type[Strategy]], recommended: str = "") -> list[tuple[str, str]]:
+    """Returns (label, name) of every strategy, the recommended one first, each with its family."""
+    named = [
+        (f"{kind.name} · {family.title.lower()}", kind.name)
+        for family, kinds in by_family(strategies)
+        for kind in kinds
+    ]
+    first = [(f"{name} (recommended)", name) for _, name in named if name == recommended]
+    return first + [choice for choice in named if choice[1] != recommended]
+
+
+def _lines(summary: str, about: Iterable[tuple[str, str]]) -> str:
+    facts_line = " · ".join(f"{what.lower()}: {which}" for what, which in about)
+    return "\n".join(filter(None, [summary, facts_line]))
+
+
+def _query(needs: str) -> str:
+    return "text alone" if needs == "nothing" else f"text and {needs}, chosen or detected"

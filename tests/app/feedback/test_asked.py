@@ -1,0 +1,104 @@
+"""Claims about the languages that people ask in: what is counted as what, and what is said of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from app.feedback.asked import AskedLanguage, LanguageCounter, advice, asked_languages
+from app.home.workspace import Workspace
+from app.query.finder import Finder
+from app.query.parts import no_file, query_terms, read_pictures
+from app.query.question import Question
+from app.query.snapshot import Snapshot
+from ingest.errors import CatalogError
+from tests.app.server.served import make_home
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with Workspace.open(make_home(tmp_path_factory.mktemp("home"))) as workspace:
+        yield workspace
+
+
+def _ask(workspace: Workspace, counter: LanguageCounter, text: str, **asked: str) -> None:
+    snapshot = Snapshot.load(workspace)
+    terms = query_terms(text, longest=500)
+    question = Question(terms, read_pictures(terms, no_file), k=2, **asked)  # type: ignore[arg-type]
+    counter.note(question, Finder(workspace).find(snapshot, question), snapshot)
+
+
+def test_queries_are_counted_by_the_language_they_look_like_and_told_ones_as_told(
+    workspace: Workspace,
+) -> None:
+    counter = LanguageCounter(workspace.catalog)
+    for text in ("two red boats", "a house at night", "เรือสีแดงสองลำ", "תמונה של סירה אדומה", "two red boats"):
+        _ask(workspace, counter, text)
+    _ask(workspace, counter, "barca", language="it")
+    counter.flush()
+    found = {one.language: one for one in asked_languages(workspace.catalog, ["en"])}
+    assert {tag: one.queries for tag, one in found.items()} == {"en": 3, "th": 1, "he": 1, "it": 1}
+    assert found["en"].share == pytest.approx(0.5)
+    assert [tag for tag, one in found.items() if one.is_learned] == ["en"]
+    counter.flush()
+    assert sum(one.queries for one in asked_languages(workspace.catalog, [])) == 6
+
+
+def test_later_pages_and_queries_without_words_are_not_counted_twice_or_at_all(
+    workspace: Workspace,
+) -> None:
+    before = sum(one.queries for one in asked_languages(workspace.catalog, []))
+    counter = LanguageCounter(workspace.catalog)
+    snapshot = Snapshot.load(workspace)
+    terms = query_terms("a red house", longest=500)
+    question = Question(terms, {}, k=2)
+    first = Finder(workspace).find(snapshot, question)
+    again = Question(terms, {}, k=2, cursor=first.next)
+    assert first.next
+    for one in (question, again):
+        counter.note(one, Finder(workspace).find(snapshot, one), snapshot)
+    _ask(workspace, counter, f"#{workspace.catalog.gallery_ids()[0]}")
+    counter.flush()
+    assert sum(one.queries for one in asked_languages(workspace.catalog, [])) == before + 1
+
+
+def test_what_cannot_be_written_waits_and_is_written_later(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sum(one.queries for one in asked_languages(workspace.catalog, []))
+    counter = LanguageCounter(workspace.catalog)
+    _ask(workspace, counter, "a red house")
+
+    def full(*_: object) -> None:
+        raise CatalogError("locked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workspace.catalog.asked, "add", full)
+        counter.flush()
+    counter.flush()
+    assert sum(one.queries for one in asked_languages(workspace.catalog, [])) == before + 1
+
+
+def test_nothing_of_what_was_asked_is_in_the_catalog(workspace: Workspace) -> None:
+    counter = LanguageCounter(workspace.catalog)
+    _ask(workspace, counter, "a most unusual zeppelin")
+    counter.flush()
+    connection = sqlite3.connect(workspace.catalog.path)
+    dump = "\n".join(connection.iterdump())
+    connection.close()
+    assert "zeppelin" not in dump
+
+
+def test_advice_names_what_is_asked_for_and_not_learned() -> None:
+    asked = [
+        AskedLanguage("en", 60, 0, 0.6, True),
+        AskedLanguage("th", 30, 20, 0.3, False),
+        AskedLanguage("und", 8, 0, 0.08, False),
+        AskedLanguage("nl", 2, 0, 0.02, False),
+    ]
+    (line,) = advice(asked, {"th": "Thai"}.__getitem__)
+    assert line.startswith("Thai is asked for and not learned: 30 queries")
+    assert "30 % of all" in line
+    assert line.endswith("Upload Thai pairs.")

@@ -1,0 +1,252 @@
+"""Killed at every step, cut off at every step: what is live is always whole, and the next update works."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from app.desk.errors import AppError
+from app.home.durable import FAULT_POINTS, KILLED
+from app.home.folder import Home
+from app.home.store import ReleaseStore
+from tests.app.home.power_loss import Disk, RecordingFileSystem, materialise
+from tests.app.home.publishing import (
+    FailingFileSystem,
+    Killed,
+    UnsyncedFileSystem,
+    full_disk,
+    live_content,
+    promote,
+)
+
+# From here on the commit is linked.
+AFTER_THE_LINK = {"commit:fsync-commits", "commit:unlink-temporary"}
+STATES_PER_PREFIX = 100
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home.create(tmp_path / "home")
+    promote(home, "english")
+    return home
+
+
+@pytest.mark.parametrize("point", FAULT_POINTS)
+def test_a_kill_leaves_a_whole_release_live_and_the_next_update_works(home: Home, point: str) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.app.home.publishing", "promote", str(home.root), "german"],
+        env={**os.environ, "PERENNIAL_FAULT": point},
+        check=False,
+        timeout=60,
+    )
+
+    assert killed.returncode == KILLED
+    assert live_content(home) == ("german" if point in AFTER_THE_LINK else "english")
+    again = promote(home, "german")
+    assert again.number == (3 if point in AFTER_THE_LINK else 2)
+    assert live_content(home) == "german"
+    assert list(home.staging.iterdir()) == []
+    assert not list(home.commits.glob(".tmp-*"))
+
+
+def record_promotion(home: Home, forget: frozenset[str] = frozenset()) -> tuple[Disk, RecordingFileSystem]:
+    """The disk before promoting German over English, and what promoting did."""
+    before = Disk.of(home.root)
+    files = RecordingFileSystem(home.root, forget=forget)
+    promote(home, "german", files)
+    files.acknowledge("german is live")
+    return before, files
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """Where crash states are built: in memory where possible, ten times as fast as a busy disk."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path / "after"
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder) / "after"
+
+
+def violations(
+    disk: Disk,
+    files: RecordingFileSystem,
+    place: Path,
+    *,
+    first: int = 0,
+    states: list[int] | None = None,
+) -> Iterator[str]:
+    """Goes through cuts after every operation from `first` on; yields what no user should ever see.
+
+    The operations of each distinct state tried are appended to `states`.
+    """
+    chance = random.Random(0)
+    seen = set()
+    for done in range(len(files.operations) + 1):
+        if done:
+            disk.apply(files.operations[done - 1])
+        if done < first:
+            continue
+        is_promised = done >= files.acknowledged["german is live"]
+        for _ in range(STATES_PER_PREFIX):
+            state = disk.after_power_cut(chance)
+            if (key := (is_promised, frozenset(state.items()))) in seen:
+                continue
+            seen.add(key)
+            if states is not None:
+                states.append(done)
+            materialise(state, place)
+            yield from _violation(Home(place), is_promised, f"after operation {done}")
+            shutil.rmtree(place)
+
+
+def linked(files: RecordingFileSystem) -> int:
+    """The operation that made the release live: before it, a missing fsync can do no harm."""
+    return next(done for done, operation in enumerate(files.operations, 1) if operation.name == "link")
+
+
+def _violation(home: Home, is_promised: bool, when: str) -> Iterator[str]:
+    try:
+        live = live_content(home)
+        if is_promised and live != "german":
+            yield f"{when}: the promised release is gone"
+        promote(home, "french")
+        if live_content(home) != "french":
+            yield f"{when}: the next promotion did not become live"
+    except (AppError, OSError) as error:
+        yield f"{when}: {error}"
+
+
+def test_no_power_cut_leaves_a_broken_release_live(home: Home, place: Path) -> None:
+    disk, files = record_promotion(home)
+    states: list[int] = []
+
+    assert list(violations(disk, files, place, states=states)) == []
+    assert len(states) > 200
+    assert len(set(states)) > 20
+
+
+@pytest.mark.parametrize("forgotten", ["files", "staged", "versions", "generations", "releases", "commits"])
+def test_the_simulator_notices_each_class_of_fsync_that_is_left_out(
+    home: Home, place: Path, forgotten: str
+) -> None:
+    disk, files = record_promotion(home, frozenset({forgotten}))
+
+    assert next(violations(disk, files, place, first=linked(files)), None) is not None
+
+
+@pytest.mark.parametrize("shelf", ["versions", "generations", "releases"])
+@pytest.mark.parametrize("is_forgotten", [True, False])
+def test_content_found_on_the_shelf_is_made_durable_before_it_is_used(
+    home: Home, place: Path, shelf: str, is_forgotten: bool
+) -> None:
+    """A first updater dies between the rename and the fsync; a second finds the folder and relies on it."""
+    disk = Disk.of(home.root)
+
+    class DyingFileSystem(RecordingFileSystem):
+        def fsync_dir(self, path: Path) -> None:
+            if path == home.root / shelf:
+                raise Killed
+            super().fsync_dir(path)
+
+    dying = DyingFileSystem(home.root)
+    with pytest.raises(Killed):
+        promote(home, "german", dying)
+    # Cleaning up staging is not recorded: nothing there was promised to anybody.
+    ReleaseStore(home).clean_staging(grace_seconds=0)
+    files = RecordingFileSystem(home.root, forget=frozenset({shelf}) if is_forgotten else frozenset())
+    files.operations = dying.operations
+    promote(home, "german", files)
+    files.acknowledge("german is live")
+
+    found = next(violations(disk, files, place, first=linked(files)), None)
+
+    assert (found is not None) is is_forgotten, found
+
+
+def test_a_process_that_dies_at_any_operation_leaves_work_that_can_be_cleaned(home: Home) -> None:
+    for step in range(100):
+        try:
+            promote(home, "german", FailingFileSystem(step, Killed()))
+        except Killed:
+            ReleaseStore(home).clean_staging(grace_seconds=0)
+        assert list(home.staging.iterdir()) == []
+        if live_content(home) == "german":
+            break
+    assert step > 15
+
+
+class ReleasesUnderFire(RuleBasedStateMachine):
+    """Updates, rollbacks, deaths, full disks and rot in any order; the model lists what was committed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        memory = Path("/dev/shm")
+        self.folder = tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)
+        self.home = Home.create(Path(self.folder.name) / "home")
+        self.committed = {promote(self.home, "0").number: "0"}
+        self.contents = 0
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    def live_number(self) -> int:
+        commit = ReleaseStore(self.home).current()
+        assert commit is not None
+        return commit.number
+
+    @rule()
+    def update(self) -> None:
+        self.contents += 1
+        self.committed[promote(self.home, str(self.contents)).number] = str(self.contents)
+
+    @rule(step=st.integers(0, 45), is_death=st.booleans())
+    def update_that_fails(self, step: int, is_death: bool) -> None:
+        self.contents += 1
+        before, content = self.live_number(), str(self.contents)
+        files = FailingFileSystem(step, Killed() if is_death else full_disk())
+        with contextlib.suppress(Killed, OSError, AppError):
+            promote(self.home, content, files)
+        if self.live_number() != before:
+            self.committed[self.live_number()] = content
+
+    @rule(choice=st.integers(0, 1000))
+    def roll_back(self, choice: int) -> None:
+        store = ReleaseStore(self.home, UnsyncedFileSystem())
+        records = store.releases()
+        record = records[choice % len(records)]
+        commit = store.commit(record.id, parent=self.live_number(), reason="rollback", why="", by="")
+        self.committed[commit.number] = str(record.manifest.strategy)
+
+    @precondition(lambda self: len(self.committed) > 1)
+    @rule(position=st.integers(0, 1000), bit=st.integers(0, 7))
+    def rot(self, position: int, bit: int) -> None:
+        newest = self.home.commits / f"{max(self.committed):08d}.json"
+        data = bytearray(newest.read_bytes())
+        data[position % len(data)] ^= 1 << bit
+        newest.write_bytes(data)
+        del self.committed[max(self.committed)]
+
+    @invariant()
+    def the_newest_sound_commit_is_live(self) -> None:
+        assert self.live_number() == max(self.committed)
+        assert live_content(self.home) == self.committed[max(self.committed)]
+
+
+TestReleasesUnderFire = ReleasesUnderFire.TestCase
+TestReleasesUnderFire.settings = settings(
+    max_examples=25, stateful_step_count=12, deadline=None, derandomize=True
+)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.desk.errors import UsageProblem
+from app.home.settings import GateSettings, Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("PERENNIAL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_defaults_need_no_file_and_no_environment() -> None:
+    settings = load_settings()
+    assert settings.home == Path("perennial-home")
+    assert (settings.host, settings.port) == ("127.0.0.1", 7860)
+    assert settings.allow_open is False
+
+
+def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "perennial.toml").write_text('port = 1001\nhost = "toml"\ndefault_k = 7\n')
+    monkeypatch.setenv("PERENNIAL_PORT", "1002")
+    monkeypatch.setenv("PERENNIAL_HOST", "environment")
+    settings = load_settings(port=1003)
+    assert (settings.port, settings.host, settings.default_k) == (1003, "environment", 7)
+
+
+def test_an_unsaid_flag_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERENNIAL_HOME", "elsewhere")
+    assert load_settings(home=None).home == Path("elsewhere")
+
+
+def test_gate_settings_from_file_and_environment_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "perennial.toml").write_text("[gate]\nslice_drop = 9.0\nsamples = 300\n")
+    monkeypatch.setenv("PERENNIAL_GATE__SLICE_DROP", "3.5")
+    policy = load_settings().gate.policy()
+    assert (policy.slice_drop, policy.samples, policy.pooled_drop) == (3.5, 300, 2.0)
+
+
+def test_gate_settings_mirror_the_policy() -> None:
+    from model_updates.gate.report import Policy
+
+    assert GateSettings().model_dump() == dataclasses.asdict(Policy())
+
+
+def test_a_policy_the_gate_refuses_is_a_usage_problem() -> None:
+    with pytest.raises(UsageProblem, match="confidence must lie between"):
+        load_settings(gate={"confidence": 1.5}).gate.policy()
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ("prot = 1\n", r"no setting prot; did you mean port\?"),
+        ("[gate]\nslicedrop = 1\n", r"no setting gate\.slicedrop; did you mean gate\.slice_drop\?"),
+        ("zzz = 1\n", "no setting zzz; there are home, host"),
+        ("port = 'many'\n", "setting port cannot be 'many'"),
+        ("port = \n", r"perennial\.toml in this folder cannot be read"),
+    ],
+)
+def test_a_bad_file_is_refused_with_what_to_do(tmp_path: Path, toml: str, sentence: str) -> None:
+    (tmp_path / "perennial.toml").write_text(toml)
+    with pytest.raises(UsageProblem, match=sentence):
+        load_settings()
+
+
+def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERENNIAL_ALLOW_OPNE", "1")
+    with pytest.raises(UsageProblem, match="did you mean PERENNIAL_ALLOW_OPEN"):
+        load_settings()
+
+
+def test_foreign_variables_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERENNIAL_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("PERENNIAL_FAULT", "none")
+    assert load_settings().host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("PERENNIAL_GATE", "not json"), ("PERENNIAL_PORT", "tcp://10.0.0.1:80")]
+)
+def test_an_unreadable_variable_is_a_usage_problem(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageProblem, match="cannot be"):
+        load_settings()
+
+
+def test_origins_may_be_a_comma_separated_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERENNIAL_ORIGINS", "https://a.org, https://b.org")
+    assert load_settings().origins == ["https://a.org", "https://b.org"]
+    assert Settings(origins=["https://c.org"]).origins == ["https://c.org"]
+
+
+def test_reading_settings_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, app.home.settings, app.home.logs; app.home.settings.load_settings();"
+        "print([m for m in ('torch', 'faiss', 'gradio', 'numpy', 'sqlalchemy', 'PIL') if m in sys.modules])"
+    )
+    root = Path(__file__).parents[3]
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
+    assert found.stdout.strip() == "[]"

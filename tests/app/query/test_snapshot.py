@@ -1,0 +1,281 @@
+"""Queries on a snapshot, languages, comparison, and the swap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from app.desk.errors import BadQuery, UnknownRelease
+from app.home.settings import Settings, load_settings
+from app.home.workspace import Workspace
+from app.language.detection import UNDETERMINED, Reading, detect, handicaps, readings
+from app.learning import going_live, update_cycle
+from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, compare, ranked, search_text
+from index.generation import load_generation, write_generation
+from ingest.intake import IntakeOptions
+from ingest.samples import scenes
+from model_updates.encoder import Encoder
+from model_updates.language_profiles import base_profiles, taught_profiles
+from model_updates.towers import resize_token_table, token_table
+from tests.app.small_home import copy_of, sample_chunk, small_home
+
+
+@pytest.fixture
+def settings(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))
+
+
+@pytest.fixture
+def workspace(settings: Settings) -> object:
+    with Workspace.open(settings) as opened:
+        yield opened
+
+
+def test_an_english_caption_finds_its_picture_near_the_top(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+    drawn = list(scenes.all_scenes())[::40][:40]
+
+    found = 0
+    for scene in drawn:
+        answer = search_text(snapshot, scenes.caption(scene, "en"), k=10)
+        captions = {c.text for hit in answer.hits for c in workspace.catalog.captions_of(hit.image_id)}
+        found += any(scenes.caption(scene, "en", variant=n) in captions for n in range(3))
+
+    # A random encoder finds 10 of 40 pictures in a quarter of the cases; 10 expected, 20 has odds below 1 in 1,000.
+    assert found >= 30
+
+
+def test_scores_fall_and_ranks_count_from_one(workspace: Workspace) -> None:
+    answer = search_text(Snapshot.load(workspace), "two red boats", k=7)
+
+    assert [hit.rank for hit in answer.hits] == list(range(1, 8))
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+    assert answer.release == going_live.live_release(workspace)[1].id
+
+
+def test_only_allowed_pictures_come_back(workspace: Workspace) -> None:
+    allowed = set(workspace.catalog.gallery_ids()[:3])
+
+    answer = search_text(Snapshot.load(workspace), "two red boats", k=10, allowed_ids=allowed)
+
+    assert {hit.image_id for hit in answer.hits} == allowed
+
+
+@pytest.mark.parametrize(
+    ("query", "says"), [("", "nothing to look for"), (" \n", "nothing"), ("a" * 501, "501")]
+)
+def test_a_query_that_cannot_be_searched_is_explained(workspace: Workspace, query: str, says: str) -> None:
+    with pytest.raises(BadQuery, match=says):
+        search_text(Snapshot.load(workspace), query)
+
+
+def test_a_language_nobody_taught_is_answered_with_a_note(workspace: Workspace) -> None:
+    answer = search_text(Snapshot.load(workspace), "barca rossa", language="it", k=3)
+
+    assert len(answer.hits) == 3
+    assert "it is not learned yet" in answer.note
+
+
+def test_comparing_a_release_with_itself_moves_nothing(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+
+    answer = compare(snapshot, snapshot, "two red boats", k=5)
+
+    assert answer.overlap == 1.0
+    assert all(move.rank_a == move.rank_b for move in answer.moves)
+
+
+def test_an_unknown_release_is_named(workspace: Workspace) -> None:
+    with pytest.raises(UnknownRelease, match="r77"):
+        Snapshot.load(workspace, "r77")
+
+
+def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    live = LiveSnapshot(workspace)
+    before = live.current
+    assert live.refresh() is False
+
+    update_cycle.add_chunk(
+        workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
+    )
+    old_answer = search_text(before, "two red boats", k=100)
+
+    assert live.refresh() is True
+    assert live.current.commit == before.commit + 1
+    assert len(live.current.generation) == len(before.generation) + 4
+    assert old_answer.release == before.release.id
+
+
+def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: Path) -> None:
+    live = LiveSnapshot(workspace)
+    before = live.current
+    outcome = update_cycle.add_chunk(
+        workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
+    )
+    assert outcome.commit is not None
+    record = workspace.releases.release(outcome.commit.release)
+    damaged = workspace.home.generations / record.generation / "index.faiss"
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.chmod(0o644)
+    damaged.write_bytes(bytes(data))
+
+    assert live.refresh() is False
+    assert live.current is before
+    assert live.problem is not None
+
+    going_live.promote(workspace, before.release.id, why="mend", by="t")
+    assert live.refresh() is True
+    assert live.problem is None
+
+
+def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspace) -> None:
+    live = LiveSnapshot(workspace)
+    commits = workspace.home.commits
+    hidden = commits.rename(commits.with_name("hidden"))
+    assert live.refresh() is False
+    assert live.problem is not None
+    hidden.rename(commits)
+    assert live.refresh() is False
+    assert live.problem is None
+
+
+def test_a_query_in_no_learned_language_is_answered_with_a_note(workspace: Workspace) -> None:
+    answer = search_text(Snapshot.load(workspace), "красная лодка", k=3)
+
+    assert len(answer.hits) == 3
+    assert answer.detected == ((UNDETERMINED, 1.0),)
+    assert "none of the learned languages" in answer.note
+
+
+def test_a_query_that_may_be_in_no_learned_language_is_answered_and_says_so(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+
+    polish = search_text(snapshot, "czarny pies biegnie po mokrej trawie nad brzegiem rzeki", k=3)
+    english = search_text(snapshot, "two red boats", k=3)
+
+    assert len(polish.hits) == 3
+    assert polish.note.startswith("This may be in none of the learned languages (en)")
+    assert english.note == ""
+
+
+def test_two_tags_of_one_language_are_each_read_by_their_own_table(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+    words = {
+        "pt": ["autocarro", "comboio", "telemóvel"],
+        "pt-BR": ["ônibus", "trem", "celular"],
+        "zh": ["红苹果", "笑脸", "猫和鱼"],
+        "zh-Hant": ["紅蘋果", "笑臉", "貓和魚"],
+    }
+    encoder = snapshot.encoder
+    for tag, texts in words.items():
+        encoder = with_own_table(encoder, tag, texts)
+    taught = replace(snapshot, encoder=encoder, languages=("en", *words))
+
+    for tag, texts in words.items():
+        told = search_text(taught, texts[0], language=tag.lower(), k=5)
+        found = search_text(taught, texts[0], k=5)
+        assert told.language == tag
+        assert found.detected[0][0] == tag
+        assert tag in found.language.split(" + ")
+    scores = {tag: search_text(taught, "celular", language=tag, k=1).hits[0].score for tag in ("pt", "pt-BR")}
+    assert scores["pt"] != scores["pt-BR"]
+
+
+def test_what_a_first_query_would_wait_for_is_ready_before_the_swap(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+
+    assert snapshot.encoder.profiles
+    assert all("_compiled" in vars(profile) for profile in snapshot.encoder.profiles.values())
+
+
+def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
+    workspace: Workspace,
+) -> None:
+    snapshot = Snapshot.load(workspace)
+    encoder = with_german_table(snapshot.encoder)
+    unsure = replace(snapshot, encoder=encoder, languages=("en", "de"))
+    text = "taxi"
+    chosen = readings(detect(text, unsure.languages, encoder.profiles), encoder.text_route)
+    assert len(chosen) == 2, "choose a word that both languages may write"
+
+    answer = search_text(unsure, text, k=5)
+
+    ids = unsure.generation.ids
+    vectors = unsure.generation.vectors(ids)
+    lowered = handicaps(chosen, encoder.similarity_scale)
+    cosines = np.stack([vectors @ encoder.encode_texts([text], reading.language)[0] for reading in chosen])
+    tenth = np.sort(cosines, axis=1)[:, -10] / 2
+    chances = np.exp(encoder.similarity_scale * np.asarray(lowered))
+    each = np.exp(encoder.similarity_scale * (cosines - (tenth - tenth[0])[:, None]))
+    scores = np.log(chances @ each / chances.sum()) / encoder.similarity_scale
+    assert [hit.score for hit in answer.hits] == pytest.approx(np.sort(scores)[::-1][:5], abs=1e-5)
+    assert answer.hits[0].image_id == ids[int(scores.argmax())]
+    assert answer.language == " + ".join(reading.language for reading in chosen)
+    assert "both were searched" in answer.note
+
+
+def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Workspace) -> None:
+    snapshot = Snapshot.load(workspace)
+    unsure = replace(snapshot, encoder=with_german_table(snapshot.encoder), languages=("en", "de"))
+    whole = [hit.image_id for hit in search_text(unsure, "taxi", k=500).hits]
+    assert sorted(whole) == sorted(unsure.generation.ids)
+    for k in (1, 3, 10, 11, 24):
+        assert [hit.image_id for hit in search_text(unsure, "taxi", k=k).hits] == whole[:k]
+    assert search_text(unsure, "taxi", k=5, allowed_ids=[]).hits == ()
+    few = whole[-3:]
+    assert [hit.image_id for hit in search_text(unsure, "taxi", k=5, allowed_ids=few).hits] == few
+
+
+def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    # So many pictures lie a little nearer to each of two readings than the one that lies near both.
+    many = SHALLOWEST + 20
+
+    def at(one: float, other: float) -> NDArray[np.float32]:
+        return np.asarray([one, other, np.sqrt(1 - one**2 - other**2)], dtype=np.float32)
+
+    rows = [at(0.6, 0.6), *[at(0.61, 0)] * many, *[at(0, 0.61)] * many]
+    ids = [f"{n:03d}" for n in range(len(rows))]
+    write_generation(tmp_path / "near", fingerprint="f", ids=ids, vectors=np.stack(rows), mode="full")
+    snapshot = Snapshot.load(workspace)
+    near = replace(snapshot, generation=load_generation(tmp_path / "near"), hidden=frozenset())
+    queries = np.eye(2, 3, dtype=np.float32)
+    chosen = (Reading("en", 0.5), Reading("de", 0.5))
+
+    found = ranked(near, queries, chosen, 1)
+
+    assert snapshot.encoder.similarity_scale < 69, (
+        "else half a chance is worth less than a hundredth of cosine"
+    )
+    assert [hit.image_id for hit in found] == ["000"]
+    assert found[0].score == pytest.approx(0.6)
+
+
+def with_german_table(encoder: Encoder) -> Encoder:
+    """Returns a copy in which German has rows of its own, moved so that they say something else."""
+    grown = with_own_table(encoder, "de", ["taxi", "zwei rote boote"])
+    grown.profiles = base_profiles(["en", "de"])
+    return grown
+
+
+def with_own_table(encoder: Encoder, language: str, texts: list[str]) -> Encoder:
+    """Returns a copy in which a language has rows of its own, drawn at random, and a profile of the texts."""
+    grown = encoder.copy()
+    assert grown.vocabulary is not None
+    growth = grown.vocabulary.grow_table(language, [], texts)
+    resize_token_table(grown.model, grown.vocabulary.size)
+    table = token_table(grown.model)
+    assert table is not None
+    torch.manual_seed(len(grown.profiles))
+    table.data[growth.new_rows] = torch.randn(len(growth.new_rows), table.shape[1]) * table.std()
+    grown.profiles = taught_profiles(grown.profiles, {language: texts})
+    return grown
