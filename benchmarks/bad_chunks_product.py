@@ -15,10 +15,11 @@ import numpy as np
 from bad_chunks_worlds import PHOTO, TINY
 from real_input_data import UploadRow, emoji_rows, emoji_splits, photo_rows, write_upload
 
+from app.desk.jobs import UpdateRequest
 from app.home.settings import GateSettings, Settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
-from app.learning.outcomes import UpdateRequest, say_nothing
+from app.learning.outcomes import say_nothing
 from app.learning.yardstick import trusted_chunks
 from ingest.errors import IngestError
 from ingest.findings import Outcome, findings_in

@@ -24,12 +24,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.desk.jobs import UpdateRequest
 from app.home import cores
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import update_cycle
-from app.learning.outcomes import UpdateRequest
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk

@@ -26,9 +26,9 @@ from real_input_runs import (
     teach,
 )
 
+from app.desk.jobs import UpdateRequest
 from app.home.workspace import Workspace
 from app.learning import going_live, lessons, update_cycle
-from app.learning.outcomes import UpdateRequest
 from app.learning.yardstick import held_out
 from index.generation import Generation
 from ingest.images import decode

@@ -20,10 +20,10 @@ import numpy as np
 from protocol_data import drawn_upload
 from protocols import CELLS, say
 
+from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
-from app.learning.outcomes import UpdateRequest
 from app.query.reranking import FIRST, Reranker
 from ingest.intake import IntakeOptions
 from ingest.pair import Split

@@ -33,10 +33,10 @@ from real_input_runs import (
     run_update,
 )
 
+from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live
-from app.learning.outcomes import UpdateRequest
 from app.query.snapshot import Answer, Snapshot, search_text
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.language_profiles import base_profiles

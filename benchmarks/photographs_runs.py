@@ -14,11 +14,11 @@ import numpy as np
 from photographs_data import DOMAIN, KNOWN, NEW, SHOP, photo_rows, shop_rows, test_captions
 from real_input_runs import Bench, add, live_encoder, outcome_values, run_update
 
+from app.desk.jobs import UpdateRequest
 from app.home.settings import GateSettings, Settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.lessons import choose_strategy
-from app.learning.outcomes import UpdateRequest
 from ingest.pair import Split
 from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import caption_ranks

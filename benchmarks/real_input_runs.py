@@ -21,13 +21,14 @@ from real_input_data import (
     write_upload,
 )
 
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import GateSettings, Settings
 from app.home.workspace import Workspace
 from app.language.detection import detect, handicaps, readings
 from app.learning import going_live, update_cycle
 from app.learning.judging import Taught, judge_taught
 from app.learning.lessons import choose_strategy
-from app.learning.outcomes import Stage, UpdateOutcome, UpdateRequest
+from app.learning.outcomes import UpdateOutcome
 from app.learning.yardstick import held_out
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from speed_timing import Measured
 
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import GateSettings, Settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import Stage, UpdateRequest
 from app.query.snapshot import Answer
 from app.server.serving import Serving
 from ingest.intake import IntakeOptions

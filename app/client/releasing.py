@@ -15,8 +15,7 @@ from app.home.package import SUFFIX, signature
 from ingest.records import JobRecord
 
 if TYPE_CHECKING:
-    from app.home.difference import Difference
-    from app.home.lineage import Node
+    from app.desk.releases import Difference, Node
 
 # A release is read whole, and packed, before the first byte of it comes.
 _PACKING = httpx.Timeout(600.0)
@@ -50,7 +49,7 @@ class Releasing(Connection):
 
     def difference(self, a: str, b: str) -> Difference:
         """Returns what release `b` has that `a` has not, and the other way round."""
-        from app.home.difference import Difference
+        from app.desk.releases import Difference
 
         return typed(Difference, self.get(f"/v1/releases/{address_part(a)}/difference/{address_part(b)}"))
 

@@ -11,7 +11,8 @@ from app.client.answers import Compared, FoundHit, SearchAnswer
 from app.client.connection import Connection, given, typed
 from app.client.errors import Refused
 from app.desk.errors import UsageProblem
-from app.query.comparison import MOST_QUERIES, AnswerChange, Asked, ManyCompared, distinct, mean_overlap
+from app.desk.hits import AnswerChange, Asked, ManyCompared
+from app.query.comparison import MOST_QUERIES, distinct, mean_overlap
 
 
 class Searching(Connection):

@@ -12,7 +12,7 @@ from app.client.errors import ServerAway
 from ingest.records import FINAL_STATES, AsidePair, ChunkRecord, JobRecord, QuestionedPair
 
 if TYPE_CHECKING:
-    from app.learning.inventory import HeldRow, PutAside
+    from app.desk.chunks import HeldRow, PutAside
 
 _RECONNECT_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0
@@ -87,14 +87,14 @@ class Teaching(Connection):
 
     def held_rows(self, *, limit: int = 100) -> tuple[int, list[HeldRow]]:
         """Returns how many held rows nobody has decided, and the first of them."""
-        from app.learning.inventory import HeldRow
+        from app.desk.chunks import HeldRow
 
         answer = self.get("/v1/held", limit=limit)
         return int(answer["total"]), [typed(HeldRow, row) for row in answer["rows"]]
 
     def put_aside(self, chunk: str) -> PutAside:
         """Returns what may be decided of a chunk, pair by pair."""
-        from app.learning.inventory import PutAside
+        from app.desk.chunks import PutAside
 
         answer = self.get(f"/v1/chunks/{address_part(chunk)}/aside")
         pairs = tuple(record_of(AsidePair, pair) for pair in answer["pairs"])

@@ -13,7 +13,7 @@ import typer
 from app.commands.terminal import HomeOption, JsonOption, require_place, settings_for, show
 
 if TYPE_CHECKING:
-    from app.doctor.diagnosis import Diagnosis
+    from app.desk.health import Diagnosis
 
 
 class FailOn(StrEnum):
@@ -69,7 +69,7 @@ def show_examination(
         html: where to write it as a page, if anywhere.
         is_json: print JSON and nothing else.
     """
-    from app.doctor.diagnosis import SUMMARY, Level, worst
+    from app.desk.health import SUMMARY, Level, worst
     from app.doctor.page import html_page
     from app.words import messages
 

@@ -23,7 +23,7 @@ from app.commands.terminal import HomeOption, JsonOption, require_place, show, w
 from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.query.comparison import Asked, ManyCompared
+    from app.desk.hits import Asked, ManyCompared
 
 
 def changes(
@@ -38,7 +38,8 @@ def changes(
 ) -> None:
     """Ask two releases many queries and show which answers changed most."""
     with workspace_for(home) as workspace:
-        from app.query.comparison import ManyCompared, ask_all, mean_overlap
+        from app.desk.hits import ManyCompared
+        from app.query.comparison import ask_all, mean_overlap
         from app.query.finder import Finder
         from app.query.grammar import literal
         from app.query.known_queries import known_queries

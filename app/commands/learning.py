@@ -22,8 +22,8 @@ from app.commands.terminal import (
 from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
+    from app.desk.jobs import Forecast
     from app.home.settings import Settings
-    from app.learning.forecast import Forecast
     from ingest.records import JobRecord
 
 EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
@@ -82,11 +82,11 @@ def _queued(
 ) -> JobRecord | None:
     """Queues the update and returns its job; with --dry-run, shows what it would take, and queues nothing."""
     with workspace_for(home) as workspace:
+        from app.desk.jobs import UpdateRequest
         from app.jobs.requests import update_job
         from app.learning.fitting import require_fit
         from app.learning.forecast import forecast
         from app.learning.lessons import choose_strategy
-        from app.learning.outcomes import UpdateRequest
 
         request = UpdateRequest(
             chunk=chunk,

@@ -21,9 +21,8 @@ from app.commands.searching import caption_of
 from app.commands.terminal import HomeOption, JsonOption, settings_for, show, who, workspace_for
 
 if TYPE_CHECKING:
+    from app.desk.releases import Difference, Node
     from app.home.commits import CommitRecord
-    from app.home.difference import Difference
-    from app.home.lineage import Node
     from app.home.workspace import Workspace
 
 

@@ -12,7 +12,7 @@ from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_f
 from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.feedback.shadow_report import ShadowReport
+    from app.desk.opinions import ShadowReport
 
 StopOption = Annotated[bool, typer.Option("--stop", help="End it; what it has shown is kept.")]
 ReportOption = Annotated[bool, typer.Option("--report", help="Only show what it has shown so far.")]

@@ -129,7 +129,7 @@ def _lines(found: _Standing) -> list[str]:
 
 
 def _tables(found: _Standing) -> list[Any]:
-    from app.home.manifest import SliceSummary
+    from app.desk.releases import SliceSummary
     from app.words.messages import slices_table
 
     recall = []

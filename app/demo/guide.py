@@ -14,7 +14,7 @@ from app.demo.findings import Check, Findings
 from app.demo.player import Cast, Learn, Player, learn_as_job
 from app.demo.story import STEPS, Step
 from app.desk.errors import UpdateRunning, UsageProblem
-from app.learning.outcomes import Stage
+from app.desk.jobs import Stage
 from app.server.security import Passwords
 from app.server.serving import OWN_ERRORS, Serving
 

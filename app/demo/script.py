@@ -11,10 +11,11 @@ from app.demo.findings import Findings
 from app.demo.player import Cast, Learn, Player, learn_as_job
 from app.demo.story import STEPS, prepare
 from app.desk.errors import UsageProblem
+from app.desk.jobs import Stage
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
-from app.learning.outcomes import Stage, say_nothing
+from app.learning.outcomes import say_nothing
 
 
 def run_script(settings: Settings) -> int:

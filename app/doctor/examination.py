@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any
 
 from app.desk.errors import AppError
+from app.desk.health import SUMMARY, Diagnosis, Level, worst
+from app.desk.jobs import Stage
 from app.doctor import files, published, stores
-from app.doctor.diagnosis import SUMMARY, Diagnosis, Level, worst
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.store import ReleaseStore
 from app.home.workspace import Workspace
-from app.learning.outcomes import Stage, Tell, say_nothing
+from app.learning.outcomes import Tell, say_nothing
 from index.errors import IndexingError
 from ingest.errors import IngestError
 from model_updates.errors import ModelUpdateError

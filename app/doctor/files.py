@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.doctor.diagnosis import Diagnosis, Level
+from app.desk.health import Diagnosis, Level
 from app.home import durable
 from app.home.folder import Home
 from app.home.store import STAGING_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from app.doctor.diagnosis import SUMMARY, Diagnosis, worst
+from app.desk.health import SUMMARY, Diagnosis, worst
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #17713a; --warn: #8a5a00; --error: #b3261e; }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from app.desk.errors import ReleaseDamaged
-from app.doctor.diagnosis import Diagnosis, Level
+from app.desk.health import Diagnosis, Level
 from app.home.store import ReleaseRecord, ReleaseStore
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live

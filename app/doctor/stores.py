@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.doctor.diagnosis import Diagnosis, Level
+from app.desk.health import Diagnosis, Level
 from app.home.workspace import Workspace
 
 SHOWN = 3

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from app.desk.opinions import AskedLanguage
 from app.language.detection import UNDETERMINED, Guess, Profiles, detect, guessed_of_all, unfamiliar
 from app.query.grammar import Kind
 from app.query.question import QueryAnswer, Question
@@ -39,25 +40,6 @@ class _Query:
     detected: tuple[Guess, ...]
     profiles: Profiles
     unanswered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AskedLanguage:
-    """How often one language was asked for lately.
-
-    Attributes:
-        language: a tag, or `und` where nobody can tell.
-        queries: that were answered.
-        unanswered: of these, where probably nothing of the gallery fitted.
-        share: of all queries, 0 to 1.
-        is_learned: whether the live release knows it.
-    """
-
-    language: str
-    queries: int
-    unanswered: int
-    share: float
-    is_learned: bool
 
 
 class LanguageCounter:

@@ -11,10 +11,10 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.desk.errors import UsageProblem
+from app.desk.opinions import Proposal, ProposedPair
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED
 from app.query.grammar import as_text
@@ -30,48 +30,6 @@ _ID_SHOWN = 24
 
 Read = Callable[[str], str]
 """Which language a query is in, as search reads it; `und` where nobody can tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProposedPair:
-    """A query beside the picture that is right for it.
-
-    Attributes:
-        id: of the pair; the same picture, language and text have the same one.
-        image_id: of the picture.
-        text: the query.
-        language: of it.
-        domain: of the picture.
-        split: that the picture is in for good; a test pair measures and is never trained on.
-        up: how many people found the picture right, or 0 for a canary of a person's choosing.
-        down: how many did not.
-    """
-
-    id: str
-    image_id: str
-    text: str
-    language: str
-    domain: str
-    split: str
-    up: int
-    down: int
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """What could be taught of what people said.
-
-    Attributes:
-        pairs: to look through, those with the most thumbs up first.
-        known: how many more the catalog has already.
-        disputed: how many more have as many thumbs down as up, or more.
-        unusable: how many more are no single text, in no language that can be told, or of a withdrawn picture.
-    """
-
-    pairs: tuple[ProposedPair, ...]
-    known: int
-    disputed: int
-    unusable: int
 
 
 def propose(workspace: Workspace, read: Read) -> Proposal:

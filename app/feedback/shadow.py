@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.desk.errors import UsageProblem
-from app.feedback.shadow_report import FEWEST, ShadowLine, ShadowReport
+from app.desk.opinions import FEWEST, ShadowLine, ShadowReport
 from app.feedback.votes import wilson
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

@@ -6,9 +6,9 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from app.desk.errors import UsageProblem
+from app.desk.opinions import Votes
 from app.home.workspace import Workspace
 from app.query.grammar import as_text
 from ingest.captions import normalise_language
@@ -27,33 +27,6 @@ class UnknownFeedback(UsageProblem):
 
 class UnknownCanary(UsageProblem):
     """No query is pinned in these words and this language."""
-
-
-@dataclass(frozen=True, slots=True)
-class Votes:
-    """What people preferred between two releases.
-
-    Attributes:
-        a: a release's id.
-        b: another's.
-        for_a: votes.
-        for_b: votes.
-        ties: votes.
-        both_bad: votes.
-        share_b: of the votes that preferred one, those for B, in percent; None without any.
-        low: of its 95 % interval.
-        high: of its 95 % interval.
-    """
-
-    a: str
-    b: str
-    for_a: int
-    for_b: int
-    ties: int
-    both_bad: int
-    share_b: float | None
-    low: float | None
-    high: float | None
 
 
 def thumb(

@@ -6,66 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.desk.releases import Node, Period
 from app.home.commits import CommitRecord
 from app.home.store import ReleaseRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """A time in which a release was live.
-
-    Attributes:
-        commit: number of the commit that began it.
-        reason: `init`, `promote`, `rollback` or `ingest`.
-        by: who.
-        why: in that person's words.
-        since: ISO 8601, UTC.
-        until: the same; None while it lasts.
-    """
-
-    commit: int
-    reason: str
-    by: str
-    why: str
-    since: str
-    until: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A release and its place in the drawing.
-
-    Attributes:
-        release: its id.
-        parent: id of the release it was made from; None for the first, and for one that was imported.
-        version: of its encoder.
-        strategy: that trained the version; None for a base encoder.
-        verdict: of the gate; None where nothing was judged.
-        languages: learned.
-        created: ISO 8601, UTC.
-        is_new_version: whether it brought an encoder, and not only pictures.
-        is_live: whether it is live now.
-        periods: in which it was live, oldest first.
-        lane: its column; the live line's is 0.
-        joins: lanes whose lines come down from newer releases and end here.
-        passes: lanes whose lines pass by.
-        goes_on: whether its parent is among the releases.
-    """
-
-    release: str
-    parent: str | None
-    version: str
-    strategy: str | None
-    verdict: str | None
-    languages: tuple[str, ...]
-    created: str
-    is_new_version: bool
-    is_live: bool
-    periods: tuple[Period, ...]
-    lane: int
-    joins: tuple[int, ...]
-    passes: tuple[int, ...]
-    goes_on: bool
 
 
 def lineage(

@@ -10,35 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class SliceSummary:
-    """What was measured on one slice when the release was made.
-
-    Attributes:
-        language: of its captions.
-        domain: of its pictures.
-        images: different things that have a caption.
-        captions: how many looked for their picture.
-        recalls: percent by `t2i_r1` and the like.
-        view: in which gallery, and how, the captions looked (`model_updates.evaluation.View`).
-    """
-
-    language: str
-    domain: str
-    images: int
-    captions: int
-    recalls: Mapping[str, float]
-    view: str = "own"
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SliceSummary:
-        """Reads what `to_json` wrote."""
-        return cls(**{f.name: data[f.name] for f in fields(cls) if f.name in data})
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the summary as plain values."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"recalls": dict(self.recalls)}
+from app.desk.releases import SliceSummary
 
 
 @dataclass(frozen=True)

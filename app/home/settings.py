@@ -11,7 +11,6 @@ import inspect
 import os
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,6 +25,7 @@ from pydantic_settings import (
 )
 
 from app.desk.errors import UsageProblem
+from app.desk.health import Described
 from index.kinds import FACTORIES, is_offered
 
 if TYPE_CHECKING:
@@ -190,16 +190,6 @@ def load_settings(**flags: Any) -> Settings:
         raise UsageProblem(f"{SETTINGS_FILE} in this folder cannot be read: {error}.") from error
     except SettingsError as error:
         raise UsageProblem(f"The environment's {PREFIX}* settings cannot be read: {error}.") from error
-
-
-@dataclass(frozen=True)
-class Described:
-    """One setting: its value here and without a word, as text, and what it means."""
-
-    name: str
-    value: str
-    default: str
-    says: str
 
 
 def described(settings: Settings) -> list[Described]:

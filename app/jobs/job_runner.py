@@ -31,8 +31,9 @@ from ingest.records import FINAL_STATES, JobRecord
 from model_updates.errors import StrategyMisfit
 
 if TYPE_CHECKING:
+    from app.desk.jobs import Stage
     from app.home.workspace import Workspace
-    from app.learning.outcomes import Stage, Tell
+    from app.learning.outcomes import Tell
 
 logger = logging.getLogger(__name__)
 
@@ -153,8 +154,8 @@ def _work(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
 
 
 def _update(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
+    from app.desk.jobs import UpdateRequest
     from app.learning import update_cycle
-    from app.learning.outcomes import UpdateRequest
 
     done = _committed_before_death(workspace, job)
     if done is not None:
@@ -226,8 +227,8 @@ def _in_short(report: dict[str, Any]) -> dict[str, Any]:
 
 def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> dict[str, Any]:
     """Queues the update that was asked for together with an upload; whoever follows the upload starts it."""
+    from app.desk.jobs import UpdateRequest
     from app.learning.fitting import require_fit
-    from app.learning.outcomes import UpdateRequest
 
     request = UpdateRequest.from_json(asked | {"chunk": chunk})
     try:
@@ -238,8 +239,8 @@ def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> di
 
 
 def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
+    from app.desk.jobs import Stage
     from app.learning import chunk_checks, update_cycle
-    from app.learning.outcomes import Stage
 
     asked = dict(job.arguments)
     changed = asked.pop("check", None)  # a chunk whose pairs a person changed

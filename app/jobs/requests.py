@@ -9,7 +9,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from app.desk.chunks import Decided, Withdrawn
 from app.desk.errors import AppError
+from app.desk.jobs import UpdateRequest
 from app.home.commits import CommitRecord
 from app.home.folder import Home
 from app.home.settings import Settings
@@ -17,9 +19,6 @@ from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import going_live, removal, standing
 from app.learning.forecast import forecast
-from app.learning.held_pairs import Decided
-from app.learning.outcomes import UpdateRequest
-from app.learning.standing import Withdrawn
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.learning.outcomes import Stage
+from app.desk.jobs import Stage
 
 MOST_POINTS = 160
 """Of a curve; a screen shows no more. When there are more, every second one goes."""

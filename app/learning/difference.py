@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.home.difference import Change, Difference, SliceChange
-from app.home.manifest import SliceSummary
+from app.desk.releases import Change, Difference, SliceChange, SliceSummary
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from model_updates.encoder import Encoder

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from app.desk.errors import UsageProblem
+from app.desk.verdicts import ReleaseDrift
 from app.home.workspace import Workspace
 from app.learning.yardstick import held_out, trusted_chunks
 from model_updates.batches import sampled
-from model_updates.drift import Drift, drift, embedded
+from model_updates.drift import drift, embedded
 from model_updates.pairs import TrainingPair
-
-
-@dataclass(frozen=True)
-class ReleaseDrift:
-    """What has moved from one release to another.
-
-    Attributes:
-        before: id of the earlier release.
-        after: id of the later one.
-        languages: of the texts: those that both have learned.
-        pairs: held-out pairs that were compared.
-        drift: the angles.
-    """
-
-    before: str
-    after: str
-    languages: tuple[str, ...]
-    pairs: int
-    drift: Drift
 
 
 def drift_between(workspace: Workspace, before: str, after: str, *, most: int) -> ReleaseDrift:

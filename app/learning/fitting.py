@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from app.desk.jobs import UpdateRequest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
-from app.learning.outcomes import UpdateRequest
 from app.learning.standing import require_teachable
 from ingest.records import ChunkRecord
 from model_updates.errors import StrategyMisfit

@@ -10,16 +10,16 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.desk.jobs import Forecast, UpdateRequest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.domains import known_domains
 from app.learning.lessons import choose_strategy
-from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs, earlier_pairs, known_pairs
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey, Split
@@ -55,43 +55,6 @@ class Work:
     train: int
     measure: int
     embed: int
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What an update will take.
-
-    Attributes:
-        strategy: that would train.
-        pairs: to learn from.
-        epochs: over them.
-        seconds: by stage.
-        peak_bytes: of memory.
-        disk_bytes: written and kept.
-        based_on: what the rates come from, as a sentence.
-    """
-
-    strategy: str
-    pairs: int
-    epochs: int
-    seconds: Mapping[str, float]
-    peak_bytes: int
-    disk_bytes: int
-    based_on: str
-
-    @property
-    def total_seconds(self) -> float:
-        """Of all stages."""
-        return sum(self.seconds.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the forecast as plain values, the total among them."""
-        return asdict(self) | {"seconds": dict(self.seconds), "total_seconds": round(self.total_seconds, 1)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Forecast:
-        """Reads what `to_json` wrote."""
-        return cls(**{field.name: data[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.desk.errors import ReleaseDamaged
+from app.desk.jobs import Stage
 from app.home.workspace import Workspace
-from app.learning.outcomes import Stage, Tell, say_nothing
+from app.learning.outcomes import Tell, say_nothing
 from app.learning.routes import picture_routes
 from index.agreement import agreement
 from index.generation import Generation, write_generation

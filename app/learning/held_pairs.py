@@ -6,8 +6,8 @@ That is possible until something was taught from the chunk: from then on it is w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from app.desk.chunks import Decided
 from app.desk.errors import UsageProblem
 from app.home.workspace import Workspace
 from app.learning.probes import is_probes
@@ -16,25 +16,6 @@ from ingest.records import AsidePair, ChunkRecord
 from ingest.standing import WITHDRAWN
 
 MOST_AT_ONCE = 500
-
-
-@dataclass(frozen=True)
-class Decided:
-    """What a decision did.
-
-    Attributes:
-        chunk: as it is now.
-        pairs: that were decided, as they stand now.
-        new_pictures: that joined the gallery's chunk and that search does not know yet.
-        has_changed: pairs joined the chunk or left it, so that its checks say something else of it.
-        sentence: all of it, for people.
-    """
-
-    chunk: ChunkRecord
-    pairs: tuple[AsidePair, ...]
-    new_pictures: int
-    has_changed: bool
-    sentence: str
 
 
 def decide(

@@ -4,60 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.desk.chunks import HeldRow, OneThing, PutAside
 from ingest.findings import Outcome, findings_in
-from ingest.records import AsidePair, ChunkRecord, QuestionedPair
+from ingest.records import ChunkRecord, QuestionedPair
 
 if TYPE_CHECKING:  # a client that only needs the records loads no encoder
     from app.home.workspace import Workspace
-
-
-@dataclass(frozen=True, slots=True)
-class HeldRow:
-    """A row of an upload that intake did not take, because a person has to decide; where it stood, and why.
-
-    `pair` is what was kept of it, None where nothing was: there was no room, or an earlier Perennial held it.
-    """
-
-    chunk: str
-    name: str
-    where: str
-    code: str
-    sentence: str
-    pair: AsidePair | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PutAside:
-    """What a person may decide, pair by pair, of a chunk, and what was decided.
-
-    Attributes:
-        chunk: its id.
-        counts: as `AsideTable.counts` has them.
-        pairs: of its upload that were held or rejected.
-        questioned: of it that its checks name.
-    """
-
-    chunk: str
-    counts: dict[str, int]
-    pairs: tuple[AsidePair, ...]
-    questioned: tuple[QuestionedPair, ...] = ()
-
-    def of(self, which: str) -> list[AsidePair]:
-        """Returns those that are `waiting`, `decided` or `rejected`."""
-        if which == "rejected":
-            return [pair for pair in self.pairs if pair.outcome == "rejected"]
-        return [p for p in self.pairs if p.outcome == "held" and bool(p.decided) is (which == "decided")]
-
-
-@dataclass(frozen=True, slots=True)
-class OneThing:
-    """Pictures of one thing: near-copies of one another, or stated to be so by an upload. They count once."""
-
-    id: str
-    images: tuple[str, ...]
 
 
 def waiting(workspace: Workspace) -> list[ChunkRecord]:

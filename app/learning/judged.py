@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
+from app.desk.verdicts import Judged
 from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
-from model_updates.gate.report import GateReport
 
 _JOB = re.compile(r"j[0-9]+")
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the gate said, and of what.
-
-    Attributes:
-        asked: the job or release that was asked for, by its whole id.
-        sentence: whose report it is, or why there is none.
-        release: whose version was judged; None when there is no such release (a rejected update).
-        job: the update's, when a job was asked for.
-        chunk: that was taught, where known.
-        gate: the report as plain values; None when nothing was judged.
-    """
-
-    asked: str
-    sentence: str
-    release: str | None = None
-    job: str | None = None
-    chunk: str | None = None
-    gate: Mapping[str, Any] | None = None
-
-    @property
-    def report(self) -> GateReport | None:
-        """The gate's report."""
-        return GateReport.from_json(self.gate) if self.gate else None
 
 
 def is_job(name: str) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from app.desk.jobs import Stage
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.canaries import canaries
 from app.learning.examples import with_examples
 from app.learning.lessons import Lesson
-from app.learning.outcomes import Stage, Tell, say_nothing
+from app.learning.outcomes import Tell, say_nothing
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.desk.errors import UsageProblem
+from app.desk.jobs import UpdateRequest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.domains import known_domains
 from app.learning.fitting import misfit
-from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import chunk_pairs
 from app.learning.standing import require_teachable
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from app.desk.errors import UsageProblem
+from app.desk.verdicts import SliceMoves
 from app.home.workspace import Workspace
 from app.learning.examples import Change, changes, described, first_each
 from app.learning.past import side_of
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
 from model_updates.evaluation import SliceResult, View
-from model_updates.gate.report import QueryChange
 from model_updates.measurement import measure_views
-
-
-@dataclass(frozen=True)
-class SliceMoves:
-    """How the captions of a slice fare under two versions.
-
-    Attributes:
-        slice: language and domain, `de/photo`.
-        view: in which they looked.
-        before: id of the earlier release.
-        after: id of the later one.
-        captions: that looked.
-        found_before: of these, found among the first ten by the earlier one.
-        found_after: the same, by the later one.
-        lost: those that fell furthest.
-        won: those that rose furthest.
-    """
-
-    slice: str
-    view: str
-    before: str
-    after: str
-    captions: int
-    found_before: int
-    found_after: int
-    lost: tuple[QueryChange, ...]
-    won: tuple[QueryChange, ...]
-
 
 _DEPTH = 10
 

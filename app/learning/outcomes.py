@@ -6,68 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from app.desk.jobs import Stage
 from app.home.commits import CommitRecord
 from ingest.report import IntakeReport
-
-
-@dataclass(frozen=True)
-class UpdateRequest:
-    """What to learn, and how.
-
-    Attributes:
-        chunk: id or unique beginning of an ingested chunk.
-        strategy: a registered name; None lets `choose_strategy` decide.
-        options: the strategy's options by name.
-        seed: of every random choice.
-        promote: make the candidate live when it passes; otherwise it waits as a release.
-        why: a sentence for the commit.
-        by: who asks.
-    """
-
-    chunk: str
-    strategy: str | None = None
-    options: Mapping[str, str | float | int | bool] = field(default_factory=dict)
-    seed: int = 0
-    promote: bool = True
-    why: str = ""
-    by: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the request as plain values."""
-        return asdict(self) | {"options": dict(self.options)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> UpdateRequest:
-        """Reads what `to_json` wrote; unknown names are ignored, as a newer version may add some."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{k: v for k, v in data.items() if k in known})
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Where an update is.
-
-    Attributes:
-        name: features, train, measure, gate, embed, index, release or commit.
-        message: a sentence.
-        fraction: done of this stage, 0 to 1, when known.
-        details: figures of the stage, such as losses, rate and seconds left.
-    """
-
-    name: str
-    message: str
-    fraction: float | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the stage as plain values."""
-        return asdict(self) | {"details": dict(self.details)}
-
-    @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Stage:
-        """Returns the stage that a job's row tells of; what the row says beside it, such as a curve, is left."""
-        return cls(**{key: said[key] for key in ("name", "message", "fraction", "details") if key in said})
-
 
 Tell = Callable[[Stage], None]
 """Who is told how far something is."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from app.desk.jobs import Stage
 from app.home.commits import CommitRecord
 from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseRecord
@@ -16,7 +17,7 @@ from app.home.workspace import Workspace
 from app.learning import gallery
 from app.learning.gallery import Embedded
 from app.learning.lessons import Lesson
-from app.learning.outcomes import Stage, Tell, UpdateOutcome
+from app.learning.outcomes import Tell, UpdateOutcome
 from app.learning.slices import summaries
 from app.learning.training import training_json
 from index.generation import Generation

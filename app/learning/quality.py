@@ -7,112 +7,16 @@ go between two measurements; where their number differs, a change is also that o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from app.desk.errors import UsageProblem
-from app.home.manifest import SliceSummary
+from app.desk.releases import SliceSummary
+from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from ingest.pair import SliceKey, Split
 from model_updates.evaluation import View
 from model_updates.recalls import MEAN, QUERY_METRICS, TEXT_RECALLS
-
-
-@dataclass(frozen=True, slots=True)
-class VersionColumn:
-    """A version, as its newest release that was measured says.
-
-    Attributes:
-        version: its id.
-        release: id of that release.
-        created: when its first release was made.
-        strategy: that trained it; "" for the base encoder.
-        languages: learned.
-        was_live: whether it ever answered.
-        is_live: whether it answers now.
-    """
-
-    version: str
-    release: str
-    created: str
-    strategy: str
-    languages: tuple[str, ...]
-    was_live: bool
-    is_live: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One slice under one version.
-
-    Attributes:
-        recall: percent, by the table's metric.
-        images: different things that were looked for.
-        captions: that looked.
-        change: points against the best version before that was ever live; None when there was none.
-        best: the release whose version was that best; "" when there was none.
-    """
-
-    recall: float
-    images: int
-    captions: int
-    change: float | None = None
-    best: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SliceLine:
-    """One slice under all versions; None where it was not measured."""
-
-    language: str
-    domain: str
-    measures: tuple[Measure | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class QualityTable:
-    """Slices by versions.
-
-    Attributes:
-        metric: one of `QUERY_METRICS`.
-        view: in which the slices were measured.
-        columns: versions, oldest first.
-        lines: slices, sorted.
-        forgetting: mean of what the live version lies below the best before it, points; None without such slices.
-        transfer: mean of what the live version gained (or lost, below 0) on each slice since it was first measured.
-    """
-
-    metric: str
-    view: str
-    columns: tuple[VersionColumn, ...]
-    lines: tuple[SliceLine, ...]
-    forgetting: float | None
-    transfer: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What there is of one slice.
-
-    Attributes:
-        language: of the captions.
-        domain: of the pictures.
-        train: pairs to learn from.
-        validation: pairs to choose by.
-        held_out: pairs to measure by.
-        images: different things that the live release was measured on; None when it was not.
-        is_learned: whether the live release knows the language.
-        is_enough: whether the gate may decide without a person.
-    """
-
-    language: str
-    domain: str
-    train: int
-    validation: int
-    held_out: int
-    images: int | None
-    is_learned: bool
-    is_enough: bool
 
 
 def quality_table(workspace: Workspace, *, metric: str = "t2i_r10", view: str = "own") -> QualityTable:

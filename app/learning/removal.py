@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from app.desk.errors import UsageProblem
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import Stage, Tell, UpdateRequest
+from app.learning.outcomes import Tell
 from ingest.standing import WITHDRAWN
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.home.manifest import SliceSummary
+from app.desk.releases import SliceSummary
 from model_updates.evaluation import SliceResult
 from model_updates.measurement import Measured
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from app.desk.chunks import Withdrawn
 from app.desk.errors import ChunkHeld, UsageProblem
 from app.home.workspace import Workspace
 from app.learning import going_live
@@ -11,25 +10,6 @@ from app.learning.probes import is_probes
 from ingest.findings import Outcome, findings_in
 from ingest.records import ChunkRecord
 from ingest.standing import WITHDRAWN
-
-
-@dataclass(frozen=True)
-class Withdrawn:
-    """What became of a chunk that was withdrawn.
-
-    Attributes:
-        chunk: as it stands now.
-        pictures: that leave the gallery, because no other chunk has them.
-        learned: releases that learned from it, oldest first.
-        back_to: the newest release that was live and had not learned from it; None when what is live has not.
-        sentence: all of it, and what can be done, for people.
-    """
-
-    chunk: ChunkRecord
-    pictures: int
-    learned: tuple[str, ...]
-    back_to: str | None
-    sentence: str
 
 
 def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdrawn:

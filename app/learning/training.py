@@ -6,9 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.desk.jobs import Stage
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
-from app.learning.outcomes import Stage, Tell
+from app.learning.outcomes import Tell
 from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
 from model_updates.batches import gather
 from model_updates.encoder import Encoder

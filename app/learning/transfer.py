@@ -11,12 +11,13 @@ import hashlib
 import json
 import shutil
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from app.desk.errors import PackageDamaged, ReleaseDamaged, UsageProblem
+from app.desk.jobs import Stage
+from app.desk.releases import Exported, Imported
 from app.home.durable import require_space
 from app.home.manifest import ReleaseManifest
 from app.home.package import SUFFIX, read_package, write_package
@@ -24,7 +25,7 @@ from app.home.published import MANIFEST
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
-from app.learning.outcomes import Stage, Tell, say_nothing
+from app.learning.outcomes import Tell, say_nothing
 from app.learning.slices import summaries
 from app.learning.yardstick import held_out, usable_chunks
 from model_updates.encoder import Encoder
@@ -34,35 +35,6 @@ from model_updates.open_clip_folder import WEIGHTS, require_plain, write_open_cl
 from model_updates.versions import load_version
 
 REPORT, ORIGIN = "report.md", "origin.json"
-
-
-@dataclass(frozen=True)
-class Exported:
-    """A package that was written: where, how large, of which release, and the hash that signs it."""
-
-    release: str
-    path: Path
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A release that was taken in.
-
-    Attributes:
-        release: its id here.
-        version: of its encoder here.
-        origin: its id in the home that it comes from.
-        languages: that it knows.
-        images_embedded: pictures of this home that its encoder embedded.
-    """
-
-    release: str
-    version: str
-    origin: str
-    languages: tuple[str, ...]
-    images_embedded: int
 
 
 def export_release(workspace: Workspace, release: str, target: Path) -> Exported:

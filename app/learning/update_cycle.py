@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.desk.errors import ParentMoved, UsageProblem
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.commits import CommitRecord
 from app.home.durable import require_space
 from app.home.settings import Settings
@@ -23,7 +24,7 @@ from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons
 from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.judging import judge_candidate
-from app.learning.outcomes import AddOutcome, Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
+from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
 from app.learning.probes import write_probes
 from app.learning.publishing import (
     Judged,

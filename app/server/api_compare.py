@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from app.desk.hits import Asked, ManyCompared
 from app.feedback import votes as feedback
-from app.query.comparison import MOST_QUERIES, Asked, ManyCompared
+from app.query.comparison import MOST_QUERIES
 from app.query.known_queries import MOST_KNOWN
 from app.server.api_context import Anyone, State
 from app.server.api_errors import trouble_of

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Response, UploadFile
 
 from app.desk.errors import UsageProblem
+from app.desk.jobs import UpdateRequest
 from app.jobs import worker
 from app.learning.judged import judged_job
-from app.learning.outcomes import UpdateRequest
 from app.server import deciding
 from app.server.api_context import Admin, Anyone, Contributor, State
 from app.server.api_models import Accept, StartUpdate, Withdraw

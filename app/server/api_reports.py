@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.learning.judged import Judged
+from app.desk.verdicts import Judged
 from app.words.chunk import findings_of
 from ingest.findings import Finding
 from ingest.records import ChunkRecord

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.query.comparison import ManyCompared, ask_all, mean_overlap, most_changed
+from app.desk.hits import ManyCompared
+from app.query.comparison import ask_all, mean_overlap, most_changed
 from app.query.grammar import literal
 from app.query.known_queries import known_queries
 from app.server.serving import Serving

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from app.desk.chunks import Decided, Withdrawn
 from app.jobs import requests
 from app.learning import held_pairs, pictures, standing
-from app.learning.held_pairs import Decided
-from app.learning.standing import Withdrawn
 from app.server.places import PATIENCE_SECONDS, TooBusy
 from app.server.serving import Serving
 from ingest.pair import ImageId

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.desk.errors import UsageProblem
+from app.desk.releases import Exported
 from app.home.package import SUFFIX, signature
 from app.home.workspace import Workspace
-from app.learning.transfer import Exported, export_release
+from app.learning.transfer import export_release
 
 _SHA256_LETTERS = 64
 

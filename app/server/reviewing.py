@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.desk.errors import UsageProblem
+from app.desk.opinions import Proposal, ProposedPair
 from app.feedback import votes as feedback
 from app.feedback.asked import language_of
-from app.feedback.proposal import Proposal, ProposedPair, chosen_pairs, propose, write_proposal
+from app.feedback.proposal import chosen_pairs, propose, write_proposal
 from app.language.detection import UNDETERMINED
 from app.query.snapshot import AUTO
 from app.server.serving import Serving

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.desk.errors import AppError, NoRelease, UpdateRunning
+from app.desk.jobs import Forecast, UpdateRequest
+from app.desk.releases import Node, SliceSummary
 from app.feedback.asked import LanguageCounter
 from app.home.commits import CommitRecord
-from app.home.lineage import Node, lineage
-from app.home.manifest import SliceSummary
+from app.home.lineage import lineage
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning import fitting, going_live, lessons, release_words
-from app.learning.forecast import Forecast, forecast
-from app.learning.outcomes import UpdateRequest
+from app.learning.forecast import forecast
 from app.query.filters import Filters
 from app.query.finder import Finder
 from app.query.pages import snapshot_of

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from app.desk.errors import AppError
+from app.desk.opinions import DEPTH, ShadowReport
 from app.feedback import shadow
 from app.feedback.asked import language_asked
-from app.feedback.shadow_report import DEPTH, ShadowReport
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.question import QueryAnswer, Question

@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.desk.errors import AppError, UsageProblem
+from app.desk.jobs import UpdateRequest
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning.fitting import require_fit
-from app.learning.outcomes import UpdateRequest
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions, check_upload
 from ingest.records import JobRecord

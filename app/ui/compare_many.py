@@ -7,7 +7,8 @@ from typing import Any
 
 import gradio as gr
 
-from app.query.comparison import MOST_QUERIES, ManyCompared
+from app.desk.hits import ManyCompared
+from app.query.comparison import MOST_QUERIES
 from app.server.comparing import changed_most, compare_all
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.feedback.votes import Votes
-from app.query.comparison import ManyCompared
+from app.desk.hits import ManyCompared
+from app.desk.opinions import Votes
 from app.query.snapshot import Answer, CompareAnswer
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from app.learning.inventory import HeldRow, OneThing
+from app.desk.chunks import HeldRow, OneThing
 from app.ui.report_words import standing_view
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words

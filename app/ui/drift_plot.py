@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from app.learning.drift import ReleaseDrift
+from app.desk.verdicts import ReleaseDrift
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import named
 from app.ui.words import ENGLISH, Words

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.feedback.proposal import Proposal, ProposedPair
-from app.feedback.votes import Votes
+from app.desk.opinions import Proposal, ProposedPair, Votes
 from app.ui.compare_words import votes_view as one_votes_view
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture

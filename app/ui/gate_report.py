@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.learning.judged import Judged
+from app.desk.verdicts import Judged
 from app.ui import report_words
 from app.ui.forest import forest_view
 from app.ui.words import ENGLISH, Words

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from app.desk.chunks import PutAside
 from app.learning import inventory
 from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
@@ -136,7 +137,7 @@ class HeldPairs:
 
         return turn
 
-    def _page(self, found: inventory.PutAside, which: str, first: int, base: str, say: Words) -> Outputs:
+    def _page(self, found: PutAside, which: str, first: int, base: str, say: Words) -> Outputs:
         total = _count(found, which)
         if which == "questioned":
             named = found.questioned[first : first + _SHOWN]
@@ -216,7 +217,7 @@ class HeldPairs:
         return *shown, *self._shown_around(decided.chunk, request)
 
 
-def _count(found: inventory.PutAside, which: str) -> int:
+def _count(found: PutAside, which: str) -> int:
     return len(found.questioned) if which == "questioned" else len(found.of(which))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.home.lineage import Node, Period
+from app.desk.releases import Node, Period
 from app.ui.drawn import Markup
 from app.ui.plot import circle, in_both_widths, path, short, text
 from app.ui.wording import REASONS, moment

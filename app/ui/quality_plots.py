@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.feedback.asked import WINDOW_DAYS, AskedLanguage
+from app.desk.opinions import AskedLanguage
+from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, VersionColumn
+from app.feedback.asked import WINDOW_DAYS
 from app.language.detection import UNDETERMINED
-from app.learning.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import BETWEEN, named
 from app.ui.words import ENGLISH, Words

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.feedback.asked import AskedLanguage, advice
+from app.desk.opinions import AskedLanguage
+from app.desk.verdicts import QualityTable, SliceMoves
+from app.feedback.asked import advice
 from app.language.detection import UNDETERMINED
-from app.learning.lost import SliceMoves
-from app.learning.quality import QualityTable
 from app.ui.language_names import name_in
 from app.ui.wording import escaped, thumbnail_url
 from app.ui.words import ENGLISH, Words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.learning.judged import Judged
+from app.desk.verdicts import Judged
 from app.ui.wording import escaped, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from app.words import chunk as chunk_words

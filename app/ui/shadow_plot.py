@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.feedback.shadow_report import ShadowLine, ShadowReport
+from app.desk.opinions import ShadowLine, ShadowReport
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.language_names import name_in
 from app.ui.words import ENGLISH, Words

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.home.settings import Described
+from app.desk.health import Described
 from app.ui.drawn import Markup, tag
 from app.ui.wording import escaped, moment
 from app.ui.words import ENGLISH, Words

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.learning.outcomes import UpdateRequest
+from app.desk.jobs import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.tables import filled

@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.home.difference import Difference
+from app.desk.releases import Difference
 from app.learning.difference import difference_between
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from app.desk.releases import SliceSummary
 from app.home.commits import CommitRecord
-from app.home.manifest import SliceSummary
 from app.home.store import ReleaseRecord
 from app.query.snapshot import AUTO, Answer, CompareAnswer
 from app.ui.grid import Picture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.home.difference import Difference
+from app.desk.releases import Difference
 from model_updates.gate.report import points
 from model_updates.prospect import listed
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.learning.forecast import Forecast, Taken
+from app.desk.jobs import Forecast
+from app.learning.forecast import Taken
 from app.words.messages import size
 
 _STAGES = {"features": "reading", "train": "learning", "measure": "measuring", "embed": "embedding"}

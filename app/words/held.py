@@ -9,7 +9,7 @@ from app.words.messages import plain, table
 from ingest.records import AsidePair
 
 if TYPE_CHECKING:
-    from app.learning.inventory import HeldRow, PutAside
+    from app.desk.chunks import HeldRow, PutAside
 
 _STATES = {"": "waits", "accepted": "accepted", "left_out": "left out"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.home.lineage import Node
+from app.desk.releases import Node
 from app.words.gate import MARKS
 from app.words.messages import plain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.feedback.shadow_report import DEPTH, FEWEST, ShadowLine, ShadowReport
+from app.desk.opinions import DEPTH, FEWEST, ShadowLine, ShadowReport
 from app.language.detection import UNDETERMINED
 
 HEADERS = (

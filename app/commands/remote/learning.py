@@ -68,7 +68,7 @@ def update(context: typer.Context, asked: UpdateOptions, is_json: JsonOption = F
 
 
 def _forecast(client: Client, asked: UpdateOptions, options: dict[str, str], *, is_json: bool) -> None:
-    from app.learning.forecast import Forecast
+    from app.desk.jobs import Forecast
 
     found = client.forecast(str(asked.chunk), strategy=asked.strategy, options=options)
     show_forecast(Forecast.from_json(found), found["recommended"], found["why"], is_json=is_json)

@@ -28,6 +28,6 @@ def shadow(
             told = client.shadow(release)
         else:
             told = client.start_shadow(release, share=share)
-    from app.feedback.shadow_report import ShadowReport
+    from app.desk.opinions import ShadowReport
 
     show_shadow(ShadowReport.from_json(told), is_json=is_json)

@@ -31,7 +31,7 @@ def doctor(
         address = client.url
     if done.state != "succeeded":
         raise JobFailed(done.error or f"Job {done.id} is {done.state}.", done.result)
-    from app.doctor.diagnosis import Diagnosis
+    from app.desk.health import Diagnosis
 
     found = [Diagnosis.from_json(one) for one in done.result["found"]]
     show_examination(address, found, fail_on=fail_on, html=html, is_json=is_json)

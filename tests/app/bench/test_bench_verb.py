@@ -15,10 +15,10 @@ from app.bench.material import material_of
 from app.bench.results import cell_path, read_cell
 from app.bench.sequence import read_sequence
 from app.desk.errors import UsageProblem
+from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import UpdateRequest
 from tests.app import small_home
 
 SEQUENCE = """

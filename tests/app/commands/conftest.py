@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
-from app.learning.outcomes import UpdateRequest
 from tests.app import small_home
 
 

@@ -18,10 +18,11 @@ from app.demo.guide import Guide, guide_for
 from app.demo.player import HEADLINE, THINGS, Cast, Learn, Player
 from app.demo.story import STEPS
 from app.desk.errors import UpdateRunning, UsageProblem
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import Stage, Tell, UpdateOutcome, UpdateRequest, say_nothing
+from app.learning.outcomes import Tell, UpdateOutcome, say_nothing
 from app.server.serving import Serving
 from ingest.samples.emoji import colour_emoji_font
 from tests.app.small_home import copy_of, small_home

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.doctor.diagnosis import Diagnosis, Level, worst
+from app.desk.health import Diagnosis, Level, worst
 from app.doctor.examination import examine
 from app.doctor.page import html_page
 from app.home.settings import Settings, load_settings

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.feedback.asked import AskedLanguage, LanguageCounter, advice, asked_languages
+from app.desk.opinions import AskedLanguage
+from app.feedback.asked import LanguageCounter, advice, asked_languages
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.parts import no_file, query_terms, read_pictures

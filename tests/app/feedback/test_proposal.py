@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UsageProblem
+from app.desk.opinions import Proposal
 from app.feedback import votes as feedback
-from app.feedback.proposal import Proposal, chosen_pairs, propose, write_proposal
+from app.feedback.proposal import chosen_pairs, propose, write_proposal
 from app.home.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from tests.app.server.served import make_home

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UnknownRelease, UsageProblem
+from app.desk.opinions import FEWEST, ShadowReport
 from app.feedback import shadow
-from app.feedback.shadow_report import FEWEST, ShadowReport
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.release_words import judge_release

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.desk.releases import Node
 from app.home.commits import CommitRecord
-from app.home.lineage import Node, lineage
+from app.home.lineage import lineage
 from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseRecord
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.desk.jobs import Stage
 from app.jobs.track import MOST_POINTS, Track
-from app.learning.outcomes import Stage
 
 
 def trained(epoch: int, step: int, loss: float, *, steps: int = 10) -> Stage:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import NoHome, UpdateRunning, UsageProblem
+from app.desk.jobs import UpdateRequest
 from app.home import durable, lock
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.jobs import job_runner, requests, worker
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import UpdateRequest
 from ingest.catalog import Catalog
 from ingest.errors import UnknownJob
 from ingest.intake import IntakeOptions, ingest_source

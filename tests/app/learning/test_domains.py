@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.domains import known_domains
 from app.learning.lessons import plan
-from app.learning.outcomes import Stage, UpdateRequest
 from app.learning.pairs import chunk_pairs
 from ingest.intake import IntakeOptions
 from ingest.pair import Split

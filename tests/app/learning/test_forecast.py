@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from app.desk.jobs import Forecast, UpdateRequest
 from app.home.workspace import Workspace
-from app.learning.forecast import Forecast, Taken, forecast, forecast_of, seconds_left, taken
+from app.learning.forecast import Taken, forecast, forecast_of, seconds_left, taken
 from app.learning.lessons import plan
-from app.learning.outcomes import UpdateRequest
 from app.learning.training import update_context
 from app.words.forecast import compared_sentence, duration, forecast_sentences
 from ingest.errors import UnknownChunk

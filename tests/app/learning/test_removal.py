@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UpdateRunning, UsageProblem
+from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning import going_live, removal, standing, update_cycle
-from app.learning.outcomes import UpdateOutcome, UpdateRequest, say_nothing
+from app.learning.outcomes import UpdateOutcome, say_nothing
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes

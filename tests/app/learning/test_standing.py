@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import ChunkHeld, UsageProblem
+from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, standing, update_cycle
 from app.learning.fitting import require_fit
-from app.learning.outcomes import UpdateRequest
 from app.learning.yardstick import trusted_chunks
 from app.query.snapshot import Snapshot, compare, search_text
 from ingest.intake import IntakeOptions

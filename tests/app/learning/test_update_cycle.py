@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import NoSpace, UpdateRunning, UsageProblem
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import GateSettings, Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
-from app.learning.outcomes import Stage, UpdateRequest
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.reading import Reader
 from app.learning import going_live, publishing, update_cycle
 from app.learning.judging import Taught, attempts, judge_taught
-from app.learning.outcomes import UpdateRequest
 from app.learning.pairs import earlier_pairs, known_pairs
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick, held_out, trusted_chunks, usable_chunks

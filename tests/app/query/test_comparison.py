@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import BadQuery
+from app.desk.hits import Asked
 from app.home.workspace import Workspace
-from app.query.comparison import Asked, ask_all, change_of, mean_overlap, most_changed
+from app.query.comparison import ask_all, change_of, mean_overlap, most_changed
 from app.query.known_queries import known_queries
 from app.query.snapshot import Answer, CompareAnswer, Hit, Move
 from ingest.pair import Split

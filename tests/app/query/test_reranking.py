@@ -12,10 +12,10 @@ import torch
 from PIL import Image
 
 from app.desk.errors import BadQuery
+from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.learning.outcomes import UpdateRequest
 from app.query import reranking
 from app.query.reranking import FIRST, Reranker
 from app.query.snapshot import Snapshot, search_text

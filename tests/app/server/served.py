@@ -19,7 +19,8 @@ import numpy as np
 import torch
 import uvicorn
 
-from app.home.manifest import ReleaseManifest, SliceSummary
+from app.desk.releases import SliceSummary
+from app.home.manifest import ReleaseManifest
 from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

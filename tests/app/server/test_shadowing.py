@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.desk.opinions import ShadowReport
 from app.feedback import shadow
-from app.feedback.shadow_report import ShadowReport
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from app.desk.releases import Change, Difference, SliceChange
 from app.home.commits import REASONS, CommitRecord
-from app.home.difference import Change, Difference, SliceChange
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning.difference import difference_between

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.feedback.votes import Votes
+from app.desk.opinions import Votes
 from app.ui import compare_words
 from tests.app.server.served import Served
 from tests.app.ui.browsing import IN_A_BROWSER, does_not_overflow, is_drawn, open_page, settle

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.home.lineage import Node, Period
-from app.learning.drift import ReleaseDrift
+from app.desk.releases import Node, Period
+from app.desk.verdicts import ReleaseDrift
 from app.ui.curves import curves_view
 from app.ui.drift_plot import drift_view
 from app.ui.forest import MOST_ROWS, forest_view

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.learning.quality import Measure, QualityTable, SliceLine, VersionColumn
+from app.desk.verdicts import Measure, QualityTable, SliceLine, VersionColumn
 from app.ui import quality_plots
 from tests.app.server.served import Served
 from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, is_drawn, open_page, settle

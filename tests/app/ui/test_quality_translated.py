@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from app.feedback.asked import AskedLanguage
-from app.learning.lost import SliceMoves
-from app.learning.quality import Coverage, Measure, QualityTable, SliceLine, VersionColumn
+from app.desk.opinions import AskedLanguage
+from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, SliceMoves, VersionColumn
 from app.ui import quality_plots, quality_words
 from app.ui.wording import escaped
 from app.ui.words import Words

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 
-from app.learning.judged import Judged
+from app.desk.verdicts import Judged
 from app.ui import report_words, update_words
 from app.words import gate as gate_words
 from ingest.findings import Example, Outcome

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from app.desk.errors import AppError
-from app.feedback.votes import Votes
-from app.learning.forecast import Forecast
+from app.desk.jobs import Forecast
+from app.desk.opinions import Votes
 from app.query.filters import Filters
 from app.query.parts import query_terms
 from app.ui import compare_words, update_words

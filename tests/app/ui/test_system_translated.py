@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from app.desk.health import SUMMARY
+from app.desk.jobs import UpdateRequest
 from app.doctor import examination, files, published, stores
-from app.doctor.diagnosis import SUMMARY
 from app.home.settings import Settings, described
-from app.learning.outcomes import UpdateRequest
 from app.ui import system_words
 from app.ui.words import Words
 from ingest.records import JOB_STATES, JobRecord

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UsageProblem
+from app.desk.opinions import ShadowReport
 from app.feedback import shadow
-from app.feedback.shadow_report import ShadowReport
 from app.home.workspace import Workspace
 from app.learning import going_live, release_words, standing
 from app.learning.held_pairs import decide

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.home.manifest import ReleaseManifest, SliceSummary
+from app.desk.releases import SliceSummary
+from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseRecord
 from app.query.question import QueryAnswer
 from app.query.snapshot import CompareAnswer, Hit

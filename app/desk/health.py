@@ -1,4 +1,4 @@
-"""What looking at one thing found: how bad it is, a sentence, what to do, and figures."""
+"""Whether a home is sound: diagnoses and settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,6 @@ class Level(IntEnum):
 
     def __str__(self) -> str:
         return self.name.lower()
-
-
-SUMMARY = {
-    Level.OK: "Nothing is wrong.",
-    Level.WARN: "Nothing is broken; something deserves a look.",
-    Level.ERROR: "Something is broken.",
-}
 
 
 @dataclass(frozen=True)
@@ -59,6 +52,23 @@ class Diagnosis:
         """Reads what `to_json` wrote."""
         level = Level[str(said["level"]).upper()]
         return cls(said["check"], level, said["sentence"], said["advice"], said["figures"])
+
+
+@dataclass(frozen=True)
+class Described:
+    """One setting: its value here and without a word, as text, and what it means."""
+
+    name: str
+    value: str
+    default: str
+    says: str
+
+
+SUMMARY = {
+    Level.OK: "Nothing is wrong.",
+    Level.WARN: "Nothing is broken; something deserves a look.",
+    Level.ERROR: "Something is broken.",
+}
 
 
 def worst(found: Iterable[Diagnosis]) -> Level:

@@ -1,4 +1,4 @@
-"""What the shadow of a release has shown, as it is told; loads nothing heavy, so that a client may read it."""
+"""What people say of answers, what they ask for, and what a candidate shows beside the live release."""
 
 from __future__ import annotations
 
@@ -10,6 +10,75 @@ DEPTH = 10
 """Hits that are compared."""
 FEWEST = 30
 """Queries below which a mean says little: one odd query would move it by three points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What people preferred between two releases.
+
+    Attributes:
+        a: a release's id.
+        b: another's.
+        for_a: votes.
+        for_b: votes.
+        ties: votes.
+        both_bad: votes.
+        share_b: of the votes that preferred one, those for B, in percent; None without any.
+        low: of its 95 % interval.
+        high: of its 95 % interval.
+    """
+
+    a: str
+    b: str
+    for_a: int
+    for_b: int
+    ties: int
+    both_bad: int
+    share_b: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPair:
+    """A query beside the picture that is right for it.
+
+    Attributes:
+        id: of the pair; the same picture, language and text have the same one.
+        image_id: of the picture.
+        text: the query.
+        language: of it.
+        domain: of the picture.
+        split: that the picture is in for good; a test pair measures and is never trained on.
+        up: how many people found the picture right, or 0 for a canary of a person's choosing.
+        down: how many did not.
+    """
+
+    id: str
+    image_id: str
+    text: str
+    language: str
+    domain: str
+    split: str
+    up: int
+    down: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What could be taught of what people said.
+
+    Attributes:
+        pairs: to look through, those with the most thumbs up first.
+        known: how many more the catalog has already.
+        disputed: how many more have as many thumbs down as up, or more.
+        unusable: how many more are no single text, in no language that can be told, or of a withdrawn picture.
+    """
+
+    pairs: tuple[ProposedPair, ...]
+    known: int
+    disputed: int
+    unusable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +159,22 @@ class ShadowReport:
         lines = tuple(ShadowLine(**one) for one in document["languages"])
         read = {"total": ShadowLine(**total) if total else None, "languages": lines}
         return cls(**{**document, **read})
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLanguage:
+    """How often one language was asked for lately.
+
+    Attributes:
+        language: a tag, or `und` where nobody can tell.
+        queries: that were answered.
+        unanswered: of these, where probably nothing of the gallery fitted.
+        share: of all queries, 0 to 1.
+        is_learned: whether the live release knows it.
+    """
+
+    language: str
+    queries: int
+    unanswered: int
+    share: float
+    is_learned: bool

@@ -1,0 +1,179 @@
+"""Releases: where they come from, what two differ in, how they travel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time in which a release was live.
+
+    Attributes:
+        commit: number of the commit that began it.
+        reason: `init`, `promote`, `rollback` or `ingest`.
+        by: who.
+        why: in that person's words.
+        since: ISO 8601, UTC.
+        until: the same; None while it lasts.
+    """
+
+    commit: int
+    reason: str
+    by: str
+    why: str
+    since: str
+    until: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A release and its place in the drawing.
+
+    Attributes:
+        release: its id.
+        parent: id of the release it was made from; None for the first, and for one that was imported.
+        version: of its encoder.
+        strategy: that trained the version; None for a base encoder.
+        verdict: of the gate; None where nothing was judged.
+        languages: learned.
+        created: ISO 8601, UTC.
+        is_new_version: whether it brought an encoder, and not only pictures.
+        is_live: whether it is live now.
+        periods: in which it was live, oldest first.
+        lane: its column; the live line's is 0.
+        joins: lanes whose lines come down from newer releases and end here.
+        passes: lanes whose lines pass by.
+        goes_on: whether its parent is among the releases.
+    """
+
+    release: str
+    parent: str | None
+    version: str
+    strategy: str | None
+    verdict: str | None
+    languages: tuple[str, ...]
+    created: str
+    is_new_version: bool
+    is_live: bool
+    periods: tuple[Period, ...]
+    lane: int
+    joins: tuple[int, ...]
+    passes: tuple[int, ...]
+    goes_on: bool
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the second of two has and the first has not, and the other way round."""
+
+    added: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    @classmethod
+    def between(cls, a: Collection[str], b: Collection[str]) -> Change:
+        """Compares two collections, each in its order."""
+        return cls(tuple(one for one in b if one not in a), tuple(one for one in a if one not in b))
+
+
+@dataclass(frozen=True)
+class SliceChange:
+    """Recall on a slice in percent: the mean of R@1, R@5 and R@10 by text, measured when each release was made."""
+
+    slice: str
+    view: str
+    a: float | None
+    b: float | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What two releases differ in.
+
+    Attributes:
+        a: id of the first.
+        b: id of the second.
+        same_version: whether they share the encoder.
+        languages: learned.
+        chunks: taught.
+        texts_changed: languages of both that are read differently; what is not here is read the same to the bit.
+        texts_same: languages of both that are read the same.
+        pictures_changed: domains that are seen differently; "" stands for all that have no adapter of their own.
+        pictures: counts: in a, in b, in both.
+        strategies: that trained them last.
+        slices: recall on every slice that either measured.
+    """
+
+    a: str
+    b: str
+    same_version: bool
+    languages: Change
+    chunks: Change
+    texts_changed: tuple[str, ...]
+    texts_same: tuple[str, ...]
+    pictures_changed: tuple[str, ...]
+    pictures: tuple[int, int, int]
+    strategies: tuple[str, str]
+    slices: tuple[SliceChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceSummary:
+    """What was measured on one slice when the release was made.
+
+    Attributes:
+        language: of its captions.
+        domain: of its pictures.
+        images: different things that have a caption.
+        captions: how many looked for their picture.
+        recalls: percent by `t2i_r1` and the like.
+        view: in which gallery, and how, the captions looked (`model_updates.evaluation.View`).
+    """
+
+    language: str
+    domain: str
+    images: int
+    captions: int
+    recalls: Mapping[str, float]
+    view: str = "own"
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SliceSummary:
+        """Reads what `to_json` wrote."""
+        return cls(**{f.name: data[f.name] for f in fields(cls) if f.name in data})
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the summary as plain values."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"recalls": dict(self.recalls)}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A package that was written: where, how large, of which release, and the hash that signs it."""
+
+    release: str
+    path: Path
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A release that was taken in.
+
+    Attributes:
+        release: its id here.
+        version: of its encoder here.
+        origin: its id in the home that it comes from.
+        languages: that it knows.
+        images_embedded: pictures of this home that its encoder embedded.
+    """
+
+    release: str
+    version: str
+    origin: str
+    languages: tuple[str, ...]
+    images_embedded: int

@@ -1,0 +1,179 @@
+"""Verdicts: what the gate said, how good releases are, how far two lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from model_updates.drift import Drift
+from model_updates.gate.report import GateReport, QueryChange
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the gate said, and of what.
+
+    Attributes:
+        asked: the job or release that was asked for, by its whole id.
+        sentence: whose report it is, or why there is none.
+        release: whose version was judged; None when there is no such release (a rejected update).
+        job: the update's, when a job was asked for.
+        chunk: that was taught, where known.
+        gate: the report as plain values; None when nothing was judged.
+    """
+
+    asked: str
+    sentence: str
+    release: str | None = None
+    job: str | None = None
+    chunk: str | None = None
+    gate: Mapping[str, Any] | None = None
+
+    @property
+    def report(self) -> GateReport | None:
+        """The gate's report."""
+        return GateReport.from_json(self.gate) if self.gate else None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionColumn:
+    """A version, as its newest release that was measured says.
+
+    Attributes:
+        version: its id.
+        release: id of that release.
+        created: when its first release was made.
+        strategy: that trained it; "" for the base encoder.
+        languages: learned.
+        was_live: whether it ever answered.
+        is_live: whether it answers now.
+    """
+
+    version: str
+    release: str
+    created: str
+    strategy: str
+    languages: tuple[str, ...]
+    was_live: bool
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One slice under one version.
+
+    Attributes:
+        recall: percent, by the table's metric.
+        images: different things that were looked for.
+        captions: that looked.
+        change: points against the best version before that was ever live; None when there was none.
+        best: the release whose version was that best; "" when there was none.
+    """
+
+    recall: float
+    images: int
+    captions: int
+    change: float | None = None
+    best: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLine:
+    """One slice under all versions; None where it was not measured."""
+
+    language: str
+    domain: str
+    measures: tuple[Measure | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QualityTable:
+    """Slices by versions.
+
+    Attributes:
+        metric: one of `QUERY_METRICS`.
+        view: in which the slices were measured.
+        columns: versions, oldest first.
+        lines: slices, sorted.
+        forgetting: mean of what the live version lies below the best before it, points; None without such slices.
+        transfer: mean of what the live version gained (or lost, below 0) on each slice since it was first measured.
+    """
+
+    metric: str
+    view: str
+    columns: tuple[VersionColumn, ...]
+    lines: tuple[SliceLine, ...]
+    forgetting: float | None
+    transfer: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What there is of one slice.
+
+    Attributes:
+        language: of the captions.
+        domain: of the pictures.
+        train: pairs to learn from.
+        validation: pairs to choose by.
+        held_out: pairs to measure by.
+        images: different things that the live release was measured on; None when it was not.
+        is_learned: whether the live release knows the language.
+        is_enough: whether the gate may decide without a person.
+    """
+
+    language: str
+    domain: str
+    train: int
+    validation: int
+    held_out: int
+    images: int | None
+    is_learned: bool
+    is_enough: bool
+
+
+@dataclass(frozen=True)
+class SliceMoves:
+    """How the captions of a slice fare under two versions.
+
+    Attributes:
+        slice: language and domain, `de/photo`.
+        view: in which they looked.
+        before: id of the earlier release.
+        after: id of the later one.
+        captions: that looked.
+        found_before: of these, found among the first ten by the earlier one.
+        found_after: the same, by the later one.
+        lost: those that fell furthest.
+        won: those that rose furthest.
+    """
+
+    slice: str
+    view: str
+    before: str
+    after: str
+    captions: int
+    found_before: int
+    found_after: int
+    lost: tuple[QueryChange, ...]
+    won: tuple[QueryChange, ...]
+
+
+@dataclass(frozen=True)
+class ReleaseDrift:
+    """What has moved from one release to another.
+
+    Attributes:
+        before: id of the earlier release.
+        after: id of the later one.
+        languages: of the texts: those that both have learned.
+        pairs: held-out pairs that were compared.
+        drift: the angles.
+    """
+
+    before: str
+    after: str
+    languages: tuple[str, ...]
+    pairs: int
+    drift: Drift
