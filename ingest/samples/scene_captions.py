@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ingest.samples import scene_words as words
 from ingest.samples.scene_grammar import Things, ja_counted, name, seen
-from ingest.samples.scene_grid import ATTRIBUTES, PLACES, TIMES, Scene
+from ingest.samples.scene_grid import ATTRIBUTES, Scene
+from ingest.samples.scene_words import WORDS
 
-LANGUAGES: tuple[str, ...] = ("en", "de", "fr", "ru", "hi", "ja", "ar", "zh")
+LANGUAGES: tuple[str, ...] = tuple(WORDS)
 VARIANTS = 3
-# Per language: noun phrase first; time first; a whole sentence. T = time, P = place, N = things, V = verb.
-# A capital letter starts the variants that read as sentences.
-_TEMPLATES: dict[str, tuple[str, str, str]] = {
-    "en": ("{N} {P} {T}", "{T}, {N} {P}", "there {V} {N} {P} {T}."),
-    "de": ("{N} {P} {T}", "{T} {P}: {N}", "{P} {V} {T} {N} zu sehen."),
-    "fr": ("{N} {P}, {T}", "{T}, {N} {P}", "{P}, {T}, on voit {N}."),
-    "ru": ("{N} {P} {T}", "{T} {P} — {N}", "{P} {T} {V} {N}."),
-    "hi": ("{T} {P} {N}", "{P} {N}, {T}", "{P} {T} {N} {V}।"),
-    "ja": ("{T}の{P}に{C}", "{T}の{P}にいる{N}", "{T}の{P}に{C}{V}。"),
-    "ar": ("{N} {P} {T}", "{T}، {N} {P}", "هناك {N} {P} {T}."),
-    "zh": ("{T}的{P}有{N}", "{T}，{N}在{P}", "{T}，{P}可以看到{N}。"),
-}
 
 
 def caption(scene: Scene, language: str, *, variant: int = 0) -> str:
@@ -38,19 +26,18 @@ def caption(scene: Scene, language: str, *, variant: int = 0) -> str:
     _require_language(language)
     if not 0 <= variant < VARIANTS:
         raise ValueError(f"captions have variants 0 to {VARIANTS - 1}; {variant} was asked for")
-    things = Things(scene.subject, scene.count, scene.colour)
+    words, things = WORDS[language], Things(scene.subject, scene.count, scene.colour)
     parts = {
         "N": name(things, language),
-        "P": words.PLACE_WORDS[language][PLACES.index(scene.place)],
-        "T": words.TIME_WORDS[language][TIMES.index(scene.time)],
+        "P": words.places[scene.place],
+        "T": words.times[scene.time],
         "V": _verb(things, language),
         "C": ja_counted(things),
     }
-    template = _TEMPLATES[language][variant]
+    sentence = words.sentences[variant]
     if language == "ja":
-        being = words.JA_NOUNS[scene.subject][2]
-        template = template.replace("いる", being)
-    text = template.format(**parts)
+        sentence = sentence.replace("いる", words.nouns[scene.subject][2])
+    text = sentence.format(**parts)
     return text[0].upper() + text[1:] if variant else text
 
 
@@ -72,12 +59,12 @@ def partial_caption(scene: Scene, language: str, keep: Collection[str]) -> str:
         raise ValueError(f"keep some of {', '.join(ATTRIBUTES)}; got {', '.join(unknown) or 'nothing'}")
     if "subject" not in keep and {"colour", "count"} & set(keep):
         raise ValueError("a colour or a count cannot be named without its subject; keep the subject as well")
-    named = ""
+    words, named = WORDS[language], ""
     if "subject" in keep:
         colour = scene.colour if "colour" in keep else None
         named = name(Things(scene.subject, scene.count, colour, "count" in keep), language)
-    place = words.PLACE_WORDS[language][PLACES.index(scene.place)] if "place" in keep else ""
-    time = words.TIME_WORDS[language][TIMES.index(scene.time)] if "time" in keep else ""
+    place = words.places[scene.place] if "place" in keep else ""
+    time = words.times[scene.time] if "time" in keep else ""
     if language == "ja":
         return "の".join(part for part in (time, place, named) if part)
     if language == "zh":
@@ -91,7 +78,7 @@ def _verb(things: Things, language: str) -> str:
     if language == "en":
         return "are" if things.plural else "is"
     if language == "ja":
-        return "います" if words.JA_NOUNS[things.subject][2] == "いる" else "あります"
+        return "います" if WORDS["ja"].nouns[things.subject][2] == "いる" else "あります"
     return seen(things, language) if language in {"de", "ru", "hi"} else ""
 
 

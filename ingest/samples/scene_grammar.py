@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingest.samples import scene_words as words
+from ingest.samples.scene_words import WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def _spaced(*parts: str) -> str:
 
 
 def _en(things: Things) -> str:
-    noun = words.EN_NOUNS[things.subject][things.plural]
+    noun = WORDS["en"].nouns[things.subject][things.plural]
     named = _spaced(things.colour or "", noun)
     if things.plural:
         return _spaced(("", "two", "three")[things.count - 1] if things.counted else "", named)
@@ -42,26 +42,26 @@ def _en(things: Things) -> str:
 
 
 def _de(things: Things) -> str:
-    gender, singular, plural = words.DE_NOUNS[things.subject]
+    gender, singular, plural = WORDS["de"].nouns[things.subject]
     form = 3 if things.plural else "mfn".index(gender)
-    colour = words.DE_COLOURS[things.colour][form] if things.colour else ""
+    colour = WORDS["de"].colours[things.colour][form] if things.colour else ""
     if things.plural:
         return _spaced(("", "zwei", "drei")[things.count - 1] if things.counted else "", colour, plural)
     return _spaced("eine" if gender == "f" else "ein", colour, singular)
 
 
 def _fr(things: Things) -> str:
-    gender, singular, plural = words.FR_NOUNS[things.subject]
+    gender, singular, plural = WORDS["fr"].nouns[things.subject]
     form = "mf".index(gender) + 2 * things.plural
-    colour = words.FR_COLOURS[things.colour][form] if things.colour else ""
+    colour = WORDS["fr"].colours[things.colour][form] if things.colour else ""
     if things.plural:
         return _spaced(("", "deux", "trois")[things.count - 1] if things.counted else "des", plural, colour)
     return _spaced("une" if gender == "f" else "un", singular, colour)
 
 
 def _ru(things: Things) -> str:
-    gender, singular, genitive, plural = words.RU_NOUNS[things.subject]
-    forms = words.RU_COLOURS[things.colour] if things.colour else ("",) * 5
+    gender, singular, genitive, plural = WORDS["ru"].nouns[things.subject]
+    forms = WORDS["ru"].colours[things.colour] if things.colour else [""] * 5
     place = "mfn".index(gender)
     if not things.plural:
         return _spaced(("один", "одна", "одно")[place] if things.counted else "", forms[place], singular)
@@ -72,17 +72,17 @@ def _ru(things: Things) -> str:
 
 
 def _hi(things: Things) -> str:
-    gender, singular, plural = words.HI_NOUNS[things.subject]
+    gender, singular, plural = WORDS["hi"].nouns[things.subject]
     form = 2 if gender == "f" else int(things.plural)
-    colour = words.HI_COLOURS[things.colour][form] if things.colour else ""
+    colour = WORDS["hi"].colours[things.colour][form] if things.colour else ""
     number = ("एक", "दो", "तीन")[things.count - 1] if things.counted else ""
     return _spaced(number, colour, plural if things.plural else singular)
 
 
 def _ar(things: Things) -> str:
-    gender, singular, dual, plural = words.AR_NOUNS[things.subject]
+    gender, singular, dual, plural = WORDS["ar"].nouns[things.subject]
     feminine = gender == "f"
-    forms = words.AR_COLOURS[things.colour] if things.colour else ("",) * 4
+    forms = WORDS["ar"].colours[things.colour] if things.colour else [""] * 4
     if not things.plural:
         return _spaced(singular, forms[feminine])
     if things.count == 2:  # the dual is a form of its own: two things are never a plural
@@ -94,15 +94,15 @@ def _ar(things: Things) -> str:
 
 
 def _ja(things: Things) -> str:
-    noun, counter, _ = words.JA_NOUNS[things.subject]
+    noun, counter, _ = WORDS["ja"].nouns[things.subject]
     number = f"{'一二三'[things.count - 1]}{counter}の" if things.counted else ""
-    return number + (words.JA_COLOURS[things.colour][0] if things.colour else "") + noun
+    return number + (WORDS["ja"].colours[things.colour][0] if things.colour else "") + noun
 
 
 def _zh(things: Things) -> str:
-    noun, measure = words.ZH_NOUNS[things.subject]
+    noun, measure = WORDS["zh"].nouns[things.subject]
     number = f"{'一两三'[things.count - 1]}{measure}" if things.counted else ""
-    return number + (words.ZH_COLOURS[things.colour][0] if things.colour else "") + noun
+    return number + (WORDS["zh"].colours[things.colour][0] if things.colour else "") + noun
 
 
 _NAMERS = {"en": _en, "de": _de, "fr": _fr, "ru": _ru, "hi": _hi, "ja": _ja, "ar": _ar, "zh": _zh}
@@ -115,8 +115,8 @@ def name(things: Things, language: str) -> str:
 
 def ja_counted(things: Things) -> str:
     """Japanese with the counter behind, as in an existential sentence: 赤い船が三隻."""
-    noun, counter, _ = words.JA_NOUNS[things.subject]
-    colour = words.JA_COLOURS[things.colour][0] if things.colour else ""
+    noun, counter, _ = WORDS["ja"].nouns[things.subject]
+    colour = WORDS["ja"].colours[things.colour][0] if things.colour else ""
     return f"{colour}{noun}が{'一二三'[things.count - 1]}{counter}"
 
 
@@ -125,8 +125,8 @@ def seen(things: Things, language: str) -> str:
     if language == "de":
         return "sind" if things.plural else "ist"
     if language == "ru":
-        gender = words.RU_NOUNS[things.subject][0]
+        gender = WORDS["ru"].nouns[things.subject][0]
         return "видны" if things.plural else {"m": "виден", "f": "видна", "n": "видно"}[gender]
-    gender = words.HI_NOUNS[things.subject][0]
+    gender = WORDS["hi"].nouns[things.subject][0]
     verb = "रही" if gender == "f" else "रहे" if things.plural else "रहा"
     return f"दिख {verb} {'हैं' if things.plural else 'है'}"

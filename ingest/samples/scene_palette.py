@@ -2,84 +2,31 @@
 
 from __future__ import annotations
 
-RGB = tuple[int, int, int]
+import json
+from pathlib import Path
+from typing import Any
 
-SUBJECT_COLOURS: dict[str, RGB] = {
-    "red": (218, 36, 40),
-    "orange": (252, 126, 14),
-    "yellow": (255, 216, 28),
-    "green": (22, 142, 62),
-    "blue": (34, 88, 212),
-    "purple": (124, 54, 172),
-    "pink": (255, 130, 186),
-    "white": (252, 251, 246),
+RGB = tuple[int, int, int]
+Light = tuple[float, float, float]
+_PALETTE: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("scene_palette.json").read_text(encoding="utf-8")
+)
+
+
+def _colours(table: str) -> dict[str, RGB]:
+    return {name: (red, green, blue) for name, (red, green, blue) in _PALETTE[table].items()}
+
+
+SUBJECT_COLOURS: dict[str, RGB] = _colours("subjects")
+TONES: dict[str, RGB] = _colours("tones")
+"""Day colours of everything that does not follow the subject."""
+SKIES: dict[str, list[RGB]] = {
+    time: [(red, green, blue) for red, green, blue in stops] for time, stops in _PALETTE["skies"].items()
 }
-# Day colours of everything that does not follow the subject.
-TONES: dict[str, RGB] = {
-    "wood": (124, 82, 52),
-    "glass": (196, 226, 238),
-    "lamp": (255, 240, 180),
-    "cream": (250, 246, 232),
-    "ink": (46, 42, 50),
-    "beak": (238, 168, 52),
-    "nose": (214, 120, 128),
-    "leaf": (78, 134, 62),
-    "core": (196, 128, 44),
-    "coffee": (110, 70, 46),
-    "steam": (244, 244, 244),
-    "string": (90, 84, 88),
-    "sun": (255, 236, 150),
-    "moon": (250, 244, 214),
-    "star": (250, 246, 226),
-    "cloud": (252, 253, 255),
-    "dusk cloud": (250, 190, 168),
-    "far hill": (150, 190, 140),
-    "near hill": (140, 186, 108),
-    "bush": (98, 150, 88),
-    "grass": (164, 202, 104),
-    "blade": (128, 174, 80),
-    "daisy": (254, 250, 230),
-    "sea": (92, 182, 196),
-    "foam": (236, 248, 246),
-    "sand": (242, 222, 178),
-    "pebble": (206, 184, 146),
-    "palm": (88, 142, 84),
-    "mountain": (164, 182, 208),
-    "peak": (244, 248, 254),
-    "snow shade": (204, 218, 238),
-    "snow": (228, 236, 247),
-    "flake": (255, 255, 255),
-    "pine": (84, 122, 116),
-    "mesa": (178, 112, 92),
-    "far dune": (216, 168, 122),
-    "dune": (212, 172, 124),
-    "ripple": (188, 146, 102),
-    "cactus": (104, 138, 96),
-    "far block": (176, 186, 204),
-    "block": (130, 138, 160),
-    "window": (222, 230, 236),
-    "dark window": (104, 112, 134),
-    "kerb": (196, 196, 200),
-    "street": (152, 156, 166),
-    "lane": (224, 222, 212),
-}
-# From the top of the picture to the horizon.
-SKIES: dict[str, tuple[RGB, RGB, RGB]] = {
-    "day": ((118, 186, 234), (172, 216, 244), (228, 243, 248)),
-    "sunset": ((126, 98, 162), (238, 146, 124), (255, 214, 152)),
-    "night": ((16, 22, 58), (30, 42, 92), (62, 78, 134)),
-}
-PLACE_LIGHT: dict[str, tuple[float, float, float]] = {
-    "day": (1.0, 1.0, 1.0),
-    "sunset": (0.98, 0.78, 0.74),
-    "night": (0.36, 0.43, 0.64),
-}
+"""By time of day, from the top of the picture to the horizon."""
+PLACE_LIGHT: dict[str, Light] = _PALETTE["place light"]
 # Subjects keep far more of their colour than the place does: a red boat at night is still a red boat.
-SUBJECT_LIGHT: dict[str, tuple[float, float, float]] = {
-    "day": (1.0, 1.0, 1.0),
-    "sunset": (1.0, 0.93, 0.90),
-    "night": (0.90, 0.91, 0.98),
-}
+SUBJECT_LIGHT: dict[str, Light] = _PALETTE["subject light"]
 # These shine by themselves, or are lit from within at night.
 _SHINING = frozenset({"sun", "moon", "star", "dusk cloud"})
 
@@ -90,7 +37,7 @@ def mix(first: RGB, second: RGB, share: float) -> RGB:
     return red, green, blue
 
 
-def tint(colour: RGB, light: tuple[float, float, float]) -> RGB:
+def tint(colour: RGB, light: Light) -> RGB:
     """The colour under a light (multiplied channel by channel)."""
     red, green, blue = (round(a * b) for a, b in zip(colour, light, strict=True))
     return red, green, blue

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from ingest.samples import scene_words as words
+from ingest.samples.scene_words import WORDS
 from ingest.samples.scenes import (
     COLOURS,
     COUNTS,
@@ -50,16 +50,15 @@ def test_variants_of_one_scene_differ(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_word_table_is_complete_and_has_even_rows(language: str) -> None:
-    nouns = getattr(words, f"{language.upper()}_NOUNS")
-    assert tuple(nouns) == SUBJECTS
-    assert len({len(forms) for forms in nouns.values()}) == 1
-    assert len(words.PLACE_WORDS[language]) == len(PLACES)
-    assert len(words.TIME_WORDS[language]) == len(TIMES)
+    words = WORDS[language]
+    assert tuple(words.nouns) == SUBJECTS
+    assert len({len(forms) for forms in words.nouns.values()}) == 1
+    assert (tuple(words.places), tuple(words.times)) == (PLACES, TIMES)
+    assert len(words.sentences) == VARIANTS
     if language != "en":
-        colours = getattr(words, f"{language.upper()}_COLOURS")
-        assert tuple(colours) == COLOURS
-        assert len({len(forms) for forms in colours.values()}) == 1
-        assert all(form for forms in [*nouns.values(), *colours.values()] for form in forms)
+        assert tuple(words.colours) == COLOURS
+        assert len({len(forms) for forms in words.colours.values()}) == 1
+    assert all(form for forms in [*words.nouns.values(), *words.colours.values()] for form in forms)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +146,7 @@ def test_noun_phrase_agrees(language: str, subject: str, colour: str, count: int
 @pytest.mark.parametrize("count", COUNTS)
 def test_german_articles_and_endings_follow_the_gender(count: int) -> None:
     for subject in SUBJECTS:
-        gender, singular, plural = words.DE_NOUNS[subject]
+        gender, singular, plural = WORDS["de"].nouns[subject]
         phrase = partial_caption(
             Scene(subject, "red", count, "city", "day"), "de", ["subject", "colour", "count"]
         )
