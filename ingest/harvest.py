@@ -16,7 +16,8 @@ from ingest.images import decode, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, SliceKey, Split, image_id_of
 from ingest.plan import Plan
-from ingest.readers.container import Pictures, Problem, Row, shown
+from ingest.readers.container import PictureSource, Problem, Row
+from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, top_reasons
 from ingest.sketch import sketch_of
@@ -51,7 +52,7 @@ class Harvest:
         self.rows.extend(ReportRow(shown(where), "rejected", code, sentence) for where in places)
 
     def gather(
-        self, container: Pictures, plan: Plan, progress: Progress | None
+        self, container: PictureSource, plan: Plan, progress: Progress | None
     ) -> Iterator[tuple[ImageId, bytes, bytes]]:
         """Judges each picture and yields `(id, original, thumbnail)` of those that have to be stored."""
         unread = dict(plan.rows)

@@ -24,8 +24,8 @@ from ingest.held_out import held_out, too_few_note
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from ingest.plan import make_plan
-from ingest.readers.container import shown
-from ingest.readers.dispatch import open_container
+from ingest.readers.formats import open_container
+from ingest.readers.names import shown
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
 from ingest.report import IntakeReport, copies_note, withheld_note

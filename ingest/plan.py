@@ -7,20 +7,11 @@ from dataclasses import dataclass, field
 
 from ingest.errors import BadRow, BadUpload
 from ingest.limits import Limits
-from ingest.readers.arrow_file import ArrowTables, spooled
-from ingest.readers.container import (
-    ARROW_SUFFIXES,
-    Container,
-    Listing,
-    Problem,
-    Row,
-    Table,
-    shown,
-    stem_of,
-    suffix_of,
-)
-from ingest.readers.table import decode_text, read_rows, sidecar_rows
-from ingest.readers.table_file import TableFile
+from ingest.readers.container import Container, Format, Note, Problem, Row, Text
+from ingest.readers.formats import BY_SUFFIX
+from ingest.readers.listing import Listing
+from ingest.readers.names import shown, stem_of
+from ingest.readers.table import read_rows
 
 _NOT_CAPTIONS = frozenset(("readme", "license", "licence", "notice", "classes", "labels", "requirements"))
 
@@ -39,10 +30,17 @@ class Plan:
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, row: Row) -> None:
-        """Ties one more row to its picture."""
-        self.rows.setdefault(row.image, []).append(row)
-        self.places.setdefault(shown(row.where), len(self.places))
+    def add(self, entry: Row | Problem | Note) -> None:
+        """Ties one more row to its picture, or keeps what a reader has to say."""
+        if isinstance(entry, Problem):
+            self.problems.append(entry)
+        elif isinstance(entry, Note):
+            self.notes.append(entry)
+        elif entry.caption is None:
+            self.rows.setdefault(entry.image, [])
+        else:
+            self.rows.setdefault(entry.image, []).append(entry)
+            self.places.setdefault(shown(entry.where), len(self.places))
 
 
 def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limits) -> Plan:
@@ -51,46 +49,69 @@ def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limit
     Raises:
         BadUpload: the container is refused, or it is a table that names no pictures.
     """
-    listing = container.scan()
+    listing = container.scan(BY_SUFFIX)
     plan = Plan(rows={name: [] for name in listing.pictures}, problems=listing.problems, notes=listing.notes)
-    beside = _Beside(listing.pictures)
-    ignored: list[str] = []
-    for name in sorted({*listing.texts, *listing.tables}):
-        table = listing.tables.get(name)
-        data = listing.texts.pop(name, b"")  # freed as soon as it is parsed
-        if table is not None:
-            _add_table(name, table, container, mapping, limits, plan)
-        elif isinstance(container, TableFile):
-            _add_table(name, data, container, mapping, limits, plan)
-        elif suffix_of(name) == ".json":
-            _add_json(name, data, beside, limits, plan, ignored)
-        elif suffix_of(name) == ".txt":
-            _add_sidecar(name, data, beside, plan, ignored)
-        elif suffix_of(name) in ARROW_SUFFIXES:
-            _add_packed_table(name, data, container, mapping, limits, plan)
-        else:
-            _add_table(name, data, container, mapping, limits, plan)
-    _note_ignored(plan, listing, ignored)
+    beside = _Beside(listing.pictures, limits)
+    for name in sorted(listing.texts):
+        text = listing.texts.pop(name)  # freed as soon as it is parsed
+        if text.format.captions is not None:
+            beside.add(name, text, plan)
+            continue
+        try:
+            rows = read_rows(name, text, mapping=mapping, limits=limits, locate=container.locate)
+            for row in rows:
+                plan.add(row)
+        except (BadRow, BadUpload) as error:
+            # A table by itself, or one the user mapped columns for, was meant to be read.
+            if text.is_upload or (mapping and isinstance(error, BadRow)):
+                raise BadUpload(error.code, error.sentence) from None
+            plan.add(Problem(name, error.code, error.sentence))
+    _note_ignored(plan, listing, beside.ignored)
     return plan
 
 
 class _Beside:
-    """Finds the picture that a text lies beside: of the same name but for the ending.
+    """Ties texts to the picture that they lie beside: of the same name but for the ending.
 
     Where there is none, the name up to its first dot counts, as in webdataset: `17.caption.txt` is of `17.jpg`.
     """
 
-    def __init__(self, pictures: Sequence[str]) -> None:
+    def __init__(self, pictures: Sequence[str], limits: Limits) -> None:
+        self.ignored: list[str] = []
+        self._limits = limits
         self._by_stem = {stem_of(name): name for name in reversed(pictures)}
         self._by_key: dict[str, set[str]] = {}
+        self._told: dict[tuple[str, str], Format] = {}
         for name in pictures:
             self._by_key.setdefault(_key_of(name), set()).add(name)
 
-    def picture(self, name: str) -> str | None:
+    def add(self, name: str, text: Text, plan: Plan) -> None:
+        """Adds what a text says of its picture."""
+        picture = self._picture(name)
+        if picture is not None and text.format.captions is not None:
+            for row in text.format.captions(name, text.read(), picture, self._limits):
+                if isinstance(row, Problem) or not self._is_told(row, text.format):
+                    plan.add(row)
+        elif text.format.may_be_other or stem_of(name).rsplit("/", 1)[-1].lower() in _NOT_CAPTIONS:
+            self.ignored.append(name)
+        else:
+            plan.add(Problem(name, "image_missing", "No picture of the same name lies beside this text."))
+
+    def _picture(self, name: str) -> str | None:
         if stem_of(name) in self._by_stem:
             return self._by_stem[stem_of(name)]
         same = self._by_key.get(_key_of(name), set())
         return next(iter(same)) if len(same) == 1 else None
+
+    def _is_told(self, row: Row, format: Format) -> bool:
+        """Returns whether a file of another format has this caption already, and this one states nothing more.
+
+        img2dataset writes a caption into both files beside a picture, and the .json may also tell its language.
+        """
+        caption = (row.caption or "").strip()
+        first = self._told.setdefault((row.image, caption), format)
+        states_more = any((row.language, row.domain, row.split, row.group))
+        return bool(caption) and first is not format and not states_more
 
 
 def _key_of(name: str) -> str:
@@ -98,83 +119,8 @@ def _key_of(name: str) -> str:
     return folder + slash + last.split(".", 1)[0]
 
 
-def _add_json(
-    name: str, data: bytes, beside: _Beside, limits: Limits, plan: Plan, ignored: list[str]
-) -> None:
-    picture = beside.picture(name)
-    if picture is None:
-        ignored.append(name)
-        return
-    for row in sidecar_rows(name, data, picture, limits):
-        if isinstance(row, Problem):
-            plan.problems.append(row)
-        else:
-            plan.add(row)
-
-
-def _add_sidecar(name: str, data: bytes, beside: _Beside, plan: Plan, ignored: list[str]) -> None:
-    picture = beside.picture(name)
-    if picture is None:
-        if stem_of(name).rsplit("/", 1)[-1].lower() in _NOT_CAPTIONS:
-            ignored.append(name)
-        else:
-            plan.problems.append(
-                Problem(name, "image_missing", "No picture of the same name lies beside this text.")
-            )
-        return
-    # img2dataset writes a caption into both files beside a picture, and the .json may also tell its language.
-    told = {(row.caption or "").strip() for row in plan.rows[picture] if suffix_of(row.where) == ".json"}
-    lines = decode_text(data).splitlines()
-    captions = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    for number, line in captions or [(1, "")]:
-        if line.strip() not in told or not line.strip():
-            plan.add(Row(f"{name} line {number}", picture, line))
-
-
-def _add_packed_table(
-    name: str, data: bytes, container: Container, mapping: Mapping[str, str], limits: Limits, plan: Plan
-) -> None:
-    """Adds a Parquet file that lay in an archive."""
-    with spooled(name, data, limits) as file:
-        try:
-            if file.embedded:
-                sentence = "It holds the pictures themselves: upload it by itself, or unpack the archive."
-                plan.problems.append(Problem(name, "nested_archive", sentence))
-                return
-            table = file.table()
-        except BadUpload as error:
-            plan.problems.append(Problem(name, error.code, error.sentence))
-            return
-        _add_table(name, table, container, mapping, limits, plan)
-
-
-def _add_table(
-    name: str,
-    data: bytes | Table,
-    container: Container,
-    mapping: Mapping[str, str],
-    limits: Limits,
-    plan: Plan,
-) -> None:
-    try:
-        for row in read_rows(
-            name, data, mapping=mapping, limits=limits, locate=container.locate, notes=plan.notes
-        ):
-            if isinstance(row, Problem):
-                plan.problems.append(row)
-            elif row.caption is None and isinstance(data, Table) and data.embedded:
-                plan.rows.setdefault(row.image, [])
-            else:
-                plan.add(row)
-    except (BadRow, BadUpload) as error:
-        # A table by itself, or one the user mapped columns for, was meant to be read.
-        if isinstance(container, TableFile | ArrowTables) or (mapping and isinstance(error, BadRow)):
-            raise BadUpload(error.code, error.sentence) from None
-        plan.problems.append(Problem(name, error.code, error.sentence))
-
-
-def _note_ignored(plan: Plan, listing: Listing, ignored: list[str]) -> None:
-    ignored += [name for name in listing.others if name not in plan.rows]
-    if ignored:
-        more = " and others" if len(ignored) > 3 else ""
-        plan.notes.append(f"{len(ignored)} other files were ignored ({', '.join(ignored[:3])}{more})")
+def _note_ignored(plan: Plan, listing: Listing, ignored: Sequence[str]) -> None:
+    names = [*ignored, *(name for name in listing.others if name not in plan.rows)]
+    if names:
+        more = " and others" if len(names) > 3 else ""
+        plan.notes.append(f"{len(names)} other files were ignored ({', '.join(names[:3])}{more})")

@@ -18,7 +18,8 @@ from ingest.errors import BadImage, UnknownLanguage
 from ingest.images import DecodedImage, decode, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, image_id_of
-from ingest.readers.container import Row, shown
+from ingest.readers.container import Row
+from ingest.readers.names import shown
 from ingest.records import AsidePair, NewAside
 from ingest.report import ReportRow
 

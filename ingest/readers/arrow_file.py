@@ -18,10 +18,14 @@ from urllib.parse import quote, unquote
 from ingest.errors import BadRow, BadUpload
 from ingest.limits import Limits
 from ingest.pair import Split
-from ingest.readers.container import Embedded, Listing, Problem, Table, shown
-from ingest.readers.table_file import read_file, too_large
+from ingest.readers.container import Columns, Embedded, Format, Formats, Line, Problem, Text
+from ingest.readers.listing import Listing
+from ingest.readers.names import shown
+from ingest.readers.table import DOWNLOADED
+from ingest.readers.table_file import is_file, read_file, too_large
 from ingest.splits import parse_split
 
+_MAGIC = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow's file and stream formats
 _CHILD = Path(__file__).with_name("arrow_child.py")
 _FRAME = struct.Struct("<qq")
 _ROW_BYTES = 64
@@ -57,9 +61,11 @@ class ArrowFile:
         """
         return self._schema["embedded"]
 
-    def table(self, split: str | None = None) -> Table:
-        """Returns the file as a table; pictures that it holds are named by `row/column` below its own name."""
-        return Table(self._schema["columns"], frozenset(self.embedded), self._lines, split)
+    @property
+    def columns(self) -> Columns:
+        """Its columns; pictures that it holds are named by `row/column` below its own name."""
+        names = self._schema["columns"]
+        return Columns(names, frozenset(self.embedded), downloads=set(names) >= DOWNLOADED)
 
     def pictures(self, column: str) -> Iterator[tuple[int, int, IO[bytes]]]:
         """Yields of each row its number, the size of its picture (-1: none) and where to read that many bytes."""
@@ -68,7 +74,9 @@ class ArrowFile:
                 row, size = _FRAME.unpack(head)
                 yield row, size, answer
 
-    def _lines(self) -> Iterator[Mapping[str, Any]]:
+    def lines(self) -> Iterator[Line]:
+        """Yields its columns, then its rows."""
+        yield self.columns
         with self._asked("rows") as answer:
             said = 0
             for number, line in enumerate(answer):
@@ -80,10 +88,11 @@ class ArrowFile:
                         f"{shown(self.name)} has more than {self.text_bytes >> 20} MB of text. Split it.",
                     )
                 record = json.loads(line)
-                yield record | {column: self._label(number, column) for column in self.embedded}
-
-    def _label(self, row: int, column: str) -> Embedded:
-        return Embedded(f"{self.name}/{row}/{quote(column, safe='')}")
+                pictures = {
+                    column: Embedded(f"{self.name}/{number}/{quote(column, safe='')}")
+                    for column in self.embedded
+                }
+                yield f"{shown(self.name)} row {number + 1}", record | pictures
 
     @contextmanager
     def _asked(self, *what: str) -> Iterator[IO[bytes]]:
@@ -123,6 +132,7 @@ class ArrowTables:
         limits: bounds of pictures.
         splits: by name of file, the split that its rows are in unless they state one.
         folder: where pictures that rows name lie; None when there may be none.
+        is_upload: whether they are all that is read, and not a part of a folder.
     """
 
     def __init__(
@@ -133,33 +143,31 @@ class ArrowTables:
         *,
         splits: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        is_upload: bool = True,
     ) -> None:
         self.name = name
+        self._is_upload = is_upload
         self._files = {key: ArrowFile(path, key, limits.text_bytes) for key, path in files.items()}
         self._splits = splits or {}
         self._folder = folder
         self._limits = limits
 
-    def scan(self) -> Listing:
-        """Reads the columns; rows come when the plan asks for them."""
-        listing = Listing()
+    def scan(self, formats: Formats) -> Listing:
+        """Lists the files; their rows come when they are asked for."""
+        listing = Listing(self._limits, formats)
         for name, file in self._files.items():
             if self._folder is None and not file.embedded:
                 raise BadUpload(
                     "table_alone",
                     "A table alone has no pictures: upload a zip with the table and its pictures.",
                 )
-            listing.tables[name] = file.table(self._splits.get(name))
+            listing.add_text(name, Text(ARROW, file.path, self._splits.get(name), is_upload=self._is_upload))
         return listing
 
     def locate(self, name: str) -> str | None:
         """Returns the name of a picture in one of the files, or of a file beside them."""
-        if name.rsplit("/", 2)[0] in self._files:
-            return name
-        try:
-            return name if self._folder is not None and (self._folder / name).is_file() else None
-        except (OSError, ValueError):
-            return None
+        is_inside = name.rsplit("/", 2)[0] in self._files
+        return name if is_inside or (self._folder is not None and is_file(self._folder, name)) else None
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
         """Yields the pictures in the files in the order of their rows, then those beside them."""
@@ -247,15 +255,6 @@ def _json_of(path: Path) -> dict[str, Any]:
     return found
 
 
-@contextmanager
-def spooled(name: str, data: bytes, limits: Limits) -> Iterator[ArrowFile]:
-    """Gives a Parquet file that lay in an archive a place on the disk while it is read."""
-    with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
-        file.write(data)
-        file.flush()
-        yield ArrowFile(Path(file.name), name, limits.text_bytes)
-
-
 def _address(name: str) -> tuple[str, str, str]:
     table, _, rest = name.rpartition("/")
     table, _, row = table.rpartition("/")
@@ -268,3 +267,38 @@ def _skip(source: IO[bytes], size: int) -> None:
         if not block:
             return
         size -= len(block)
+
+
+def _open(path: Path, limits: Limits, *, folder: Path | None, within: str | None) -> ArrowTables:
+    name = within or path.name
+    return ArrowTables(name, {name: path}, limits, folder=folder, is_upload=within is None)
+
+
+def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
+    if isinstance(text.data, Path):
+        yield from ArrowFile(text.data, name, limits.text_bytes).lines()
+        return
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as spooled:  # it lay in an archive
+        spooled.write(text.data)
+        spooled.flush()
+        file = ArrowFile(Path(spooled.name), name, limits.text_bytes)
+        if file.embedded:
+            sentence = "It holds the pictures themselves: upload it by itself, or unpack the archive."
+            yield Problem(name, "nested_archive", sentence)
+        else:
+            yield from file.lines()
+
+
+def _is_arrow(path: Path, head: bytes) -> bool:
+    return head.startswith(_MAGIC)
+
+
+ARROW = Format(
+    names=("Parquet", "Arrow"),
+    suffixes=(".parquet", ".arrow"),
+    recognises=_is_arrow,
+    opens=_open,
+    is_shard=True,
+    lines=_lines,
+)
+FORMATS = (ARROW,)

@@ -2,58 +2,27 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
-import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ingest.errors import BadRow
+from ingest.limits import Limits
 
-PICTURE_SUFFIXES = frozenset(
-    # The last ones cannot be read, but leaving them out without a word would look like a loss.
-    [
-        ".jpg",
-        ".jpeg",
-        ".jpe",
-        ".jfif",
-        ".png",
-        ".apng",
-        ".webp",
-        ".gif",
-        ".bmp",
-        ".dib",
-        ".tif",
-        ".tiff",
-        ".svg",
-        ".heic",
-        ".heif",
-        ".avif",
-        ".pdf",
-        ".eps",
-        ".psd",
-        ".jp2",
-        ".jxl",
-        ".ico",
-        ".raw",
-        ".dng",
-        ".cr2",
-        ".nef",
-    ]
-)
-TABLE_SUFFIXES = frozenset((".csv", ".tsv", ".jsonl", ".ndjson"))
-ARROW_SUFFIXES = frozenset((".parquet", ".arrow"))
-SIDECAR_SUFFIXES = frozenset((".txt", ".json"))
-TEXT_SUFFIXES = TABLE_SUFFIXES | ARROW_SUFFIXES | SIDECAR_SUFFIXES
-ARCHIVE_SUFFIXES = frozenset([".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar"])
-_SYSTEM_NAMES = frozenset(("__macosx", ".ds_store", "thumbs.db", "desktop.ini"))
-_NAME_SHOWN = 120
+if TYPE_CHECKING:
+    from ingest.readers.listing import Listing
+
+SPECIAL_FILE = "Links and special files are not accepted; put the picture itself in."
+NESTED_ARCHIVE = "Archives inside archives are not opened; upload it by itself."
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One caption or table line. `image` names a picture of the same container; None means not stated."""
+    """One caption or table line.
+
+    `image` names a picture of the same container. A `caption` of None leaves the picture to the gallery, an empty
+    one is rejected; any other None means not stated.
+    """
 
     where: str
     image: str
@@ -73,44 +42,109 @@ class Problem:
     sentence: str
 
 
+class Note(str):
+    """A remark on a whole file, for the report."""
+
+    __slots__ = ()
+
+
 class Embedded(str):
-    """A name of a picture that lies in the table itself; it is nobody's path."""
+    """The name of a picture that lies in the table itself; no path leads to it."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table whose lines need no parsing, because its file has types.
+class Columns:
+    """The columns of a table, which come before its lines.
 
-    `lines` reads it from its beginning. Columns in `embedded` hold picture files; a line has an `Embedded` for each.
-    `split` is stated for the whole table.
+    Attributes:
+        names: as the file writes them.
+        embedded: those that hold picture files; a line has an `Embedded` for each.
+        downloads: whether it is img2dataset's record of what it could download.
     """
 
-    columns: Sequence[str]
-    embedded: frozenset[str]
-    lines: Callable[[], Iterator[Mapping[str, Any]]]
+    names: Sequence[str]
+    embedded: frozenset[str] = frozenset()
+    downloads: bool = False
+
+
+Line = Columns | Problem | Note | tuple[str, Mapping[str, Any]]
+"""What a table yields: its columns once, then each line as its place and its fields by column."""
+
+
+class Opens(Protocol):
+    """Opens a file as a container."""
+
+    def __call__(self, path: Path, limits: Limits, *, folder: Path | None, within: str | None) -> Container:
+        """Returns the file as a container; nothing but its beginning is read yet.
+
+        Args:
+            path: of the file.
+            limits: that the container keeps.
+            folder: where pictures that it names may lie; None when there may be none.
+            within: the file's name in the folder that is read, None when it is given by itself. The names of all that
+                it holds begin with it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A file format and what reads it; `ingest.readers.formats` lists them all.
+
+    A format has lines (a table), or captions (a text beside a picture), or only opens (an archive).
+
+    Attributes:
+        names: of the format, as an error lists them.
+        suffixes: in lower case, with their dots.
+        recognises: whether a file given by itself is of this format, by its path and its first 4,096 bytes; None when
+            such a file is no upload.
+        opens: the file as a container; None for a table whose pictures lie in its folder.
+        is_shard: whether a folder opens such a file that lies in it.
+        lines: yields the lines of a table, given its name, the file and the limits. Raises `BadRow` or `BadUpload` when
+            it cannot be read.
+        captions: yields what a text says of the picture beside it, given its name, bytes, the picture and the limits.
+        may_be_other: whether files of these suffixes are often something else: one that is too large, or beside no
+            picture, is then ignored.
+    """
+
+    names: tuple[str, ...]
+    suffixes: tuple[str, ...]
+    recognises: Callable[[Path, bytes], bool] | None = None
+    opens: Opens | None = None
+    is_shard: bool = False
+    lines: Callable[[str, Text, Limits], Iterator[Line]] | None = None
+    captions: Callable[[str, bytes, str, Limits], Iterator[Row | Problem]] | None = None
+    may_be_other: bool = False
+
+
+Formats = Mapping[str, Format]
+"""Formats by suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A table or caption file of a container.
+
+    Attributes:
+        format: that reads it.
+        data: its bytes, or where they lie.
+        split: of all its lines that state none.
+        is_upload: whether the upload consists of such tables, and is refused when one cannot be read.
+    """
+
+    format: Format
+    data: bytes | Path
     split: str | None = None
+    is_upload: bool = False
+
+    def read(self) -> bytes:
+        """Returns the bytes."""
+        return self.data if isinstance(self.data, bytes) else self.data.read_bytes()
 
 
-@dataclass(slots=True)
-class Listing:
-    """What a scan found.
-
-    `pictures` are names in container order (a name may repeat), `texts` the bytes of tables and caption
-    files, `tables` those that need no parsing, `others` names of files that are neither; a table may still
-    name one of them as its picture.
-    """
-
-    pictures: list[str] = field(default_factory=list)
-    texts: dict[str, bytes] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
-    others: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-class Pictures(Protocol):
+class PictureSource(Protocol):
     """What yields the files of pictures by their names."""
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
@@ -122,12 +156,12 @@ class Pictures(Protocol):
         ...
 
 
-class Container(Pictures, Protocol):
+class Container(PictureSource, Protocol):
     """A folder, archive or table that holds or names pictures."""
 
     name: str
 
-    def scan(self) -> Listing:
+    def scan(self, formats: Formats) -> Listing:
         """Reads names and texts, no picture.
 
         Raises:
@@ -138,89 +172,3 @@ class Container(Pictures, Protocol):
     def locate(self, name: str) -> str | None:
         """Returns the container's own spelling of a normalised relative name, or None for no such file."""
         ...
-
-
-class NameIndex:
-    """Finds files by the names people write: composed or decomposed letters, with or without folders."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._by_name: dict[str, str] = {}
-        self._by_last: dict[str, set[str]] = {}
-        for name in names:
-            composed = unicodedata.normalize("NFC", name)
-            self._by_name[composed] = name
-            self._by_last.setdefault(posixpath.basename(composed), set()).add(name)
-
-    def find(self, name: str) -> str | None:
-        """Returns the file of this name, or the only file of this last name component."""
-        composed = unicodedata.normalize("NFC", name)
-        if composed in self._by_name:
-            return self._by_name[composed]
-        same_last = self._by_last.get(posixpath.basename(composed), set())
-        return next(iter(same_last)) if len(same_last) == 1 else None
-
-
-def label_of(raw_name: str) -> tuple[str, bool]:
-    """Returns a member's name as a harmless relative label, and whether it had to be changed.
-
-    Nothing is ever written under this name; it only ties captions to pictures and appears in reports.
-    """
-    name = raw_name.split("\0")[0].replace("\\", "/")
-    name = re.sub(r"^[A-Za-z]:", "", name)
-    parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-    label = "/".join(parts)[-255:]
-    return label, label != raw_name.removeprefix("./").rstrip("/")
-
-
-def inside_name(cell: str, table_name: str) -> list[str]:
-    """Returns the names a table cell may mean: relative to the table's folder, then to the top.
-
-    Raises:
-        BadRow: an absolute path, a URL, or a path that leaves the upload.
-    """
-    written = cell.strip().replace("\\", "/")
-    outside = BadRow(
-        "image_outside", f"{shown(cell)!r} must name a file inside the upload; URLs are not fetched."
-    )
-    if "\0" in written or written.startswith(("/", "~")) or re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", written):
-        raise outside
-    beside = posixpath.normpath(posixpath.join(posixpath.dirname(table_name), written))
-    top = posixpath.normpath(written)
-    names = [
-        name
-        for name in dict.fromkeys((beside, top))
-        if not name.startswith("../") and name not in ("..", ".")
-    ]
-    if not names:
-        raise outside
-    return names
-
-
-def shown(name: str) -> str:
-    """Returns a name fit for a report: printable and of bounded length."""
-    printable = (
-        name
-        if name.isprintable()
-        else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
-    )
-    return printable if len(printable) <= _NAME_SHOWN else "…" + printable[1 - _NAME_SHOWN :]
-
-
-def suffix_of(name: str) -> str:
-    """Returns the last suffix in lower case, with its dot."""
-    return posixpath.splitext(name)[1].lower()
-
-
-def stem_of(name: str) -> str:
-    """Returns the name without its last suffix, folders included."""
-    return posixpath.splitext(name)[0]
-
-
-def is_system_file(name: str) -> bool:
-    """Returns whether a file was left by an operating system and is nobody's picture."""
-    parts = name.lower().split("/")
-    return any(part in _SYSTEM_NAMES for part in parts) or parts[-1].startswith("._")
-
-
-SPECIAL_FILE = "Links and special files are not accepted; put the picture itself in."
-NESTED_ARCHIVE = "Archives inside archives are not opened; upload it by itself."

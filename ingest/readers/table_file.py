@@ -7,39 +7,48 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Listing, Problem
+from ingest.readers.container import SPECIAL_FILE, Format, Formats, Problem, Text
+from ingest.readers.listing import Listing
 
 
 class TableFile:
     """A table given by itself; its pictures lie in its own folder."""
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: Limits, format: Format) -> None:
         self.name = path.name
         self._path = path
         self._folder = path.resolve().parent
         self._limits = limits
+        self._format = format
 
-    def scan(self) -> Listing:
-        """Reads the table; pictures that it does not name are none of its business."""
+    def scan(self, formats: Formats) -> Listing:
+        """Lists the table; pictures that it does not name are none of its business."""
         size = self._path.stat().st_size
         if size > self._limits.text_bytes:
             raise BadUpload(
                 "table_too_large",
                 f"The table has {size >> 20} MB; the limit is {self._limits.text_bytes >> 20} MB. Split it.",
             )
-        return Listing(texts={self.name: self._path.read_bytes()})
+        listing = Listing(self._limits, formats)
+        listing.add_text(self.name, Text(self._format, self._path, is_upload=True))
+        return listing
 
     def locate(self, name: str) -> str | None:
         """Returns the name if it is a file in the table's folder or below."""
-        try:
-            return name if (self._folder / name).is_file() else None
-        except (OSError, ValueError):
-            return None
+        return name if is_file(self._folder, name) else None
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
         """Yields the bytes of the wanted files in alphabetical order."""
         for name in sorted(wanted):
             yield name, read_file(self._folder, name, self._limits)
+
+
+def is_file(folder: Path, name: str) -> bool:
+    """Returns whether there is such a file; a name that no file can have is none."""
+    try:
+        return (folder / name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def read_file(folder: Path, name: str, limits: Limits) -> bytes | Problem:

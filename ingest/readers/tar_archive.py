@@ -1,4 +1,4 @@
-"""tar archives, plain or gzip: streamed member by member, never extracted (see `ingest.readers.members`)."""
+"""tar archives, plain or gzip: streamed member by member, never extracted (see `ingest.readers.listing`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Listing, Problem, label_of
-from ingest.readers.members import MEGABYTE, Archive, Sorter, bomb, damaged, too_much
+from ingest.readers.container import SPECIAL_FILE, Format, Formats, Problem, Text
+from ingest.readers.listing import MEGABYTE, Archive, Listing, bomb, damaged, too_much
+from ingest.readers.names import label_of
 from ingest.readers.table_file import too_large
 
 _TAR_DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, struct.error, ValueError)
@@ -50,20 +51,39 @@ class _Counted(io.RawIOBase):
 class TarArchive(Archive):
     """A tar file, plain or gzip, read from front to back in two passes."""
 
-    def scan(self) -> Listing:
+    def scan(self, formats: Formats) -> Listing:
         """First pass: lists the pictures and reads the texts."""
-        sorter = Sorter(self._limits)
-        early = self._walk(sorter)
-        if early:
-            sorter.listing.notes.append(early)
-        listing, self._index = sorter.finish()
+        listing = Listing(self._limits, formats, within=self._within)
+        found = 0
+        with self._opened() as (archive, counted):
+            for member in _members(archive):
+                if member.isdir():
+                    continue
+                listing.count(member.size if _is_plain(member) else 0)
+                found += 1
+                name = listing.label(member.name)
+                if not _is_plain(member):
+                    listing.problem(name, "special_file", SPECIAL_FILE)
+                elif format := listing.text_format(name, member.size):
+                    data = _tar_bytes(archive, member)
+                    if data is None:
+                        break
+                    listing.add_text(name, Text(format, data))
+            is_complete = counted.tail == bytes(512)
+        if not found:
+            raise damaged("tar")
+        if not is_complete:
+            listing.notes.append(
+                f"the archive ended early: {found} members were found before its end; upload it again"
+            )
+        self._index = listing.index()
         return listing
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
         """Second pass: yields the bytes of the wanted members in archive order."""
         with self._opened() as (archive, _):
             for member in _members(archive):
-                name, _ = label_of(member.name)
+                name, _ = label_of(member.name, self._within)
                 if not _is_plain(member) or name not in wanted:
                     continue
                 if member.size > self._limits.image_bytes:
@@ -75,31 +95,6 @@ class TarArchive(Archive):
                     yield name, Problem(name, "member_damaged", sentence)
                     return
                 yield name, data
-
-    def _walk(self, sorter: Sorter) -> str | None:
-        found = 0
-        with self._opened() as (archive, counted):
-            for member in _members(archive):
-                if member.isdir():
-                    continue
-                sorter.count(member.size if _is_plain(member) else 0)
-                found += 1
-                name = sorter.label(member.name)
-                if not _is_plain(member):
-                    sorter.problem(name, "special_file", SPECIAL_FILE)
-                elif sorter.wants_text(name, member.size):
-                    data = _tar_bytes(archive, member)
-                    if data is None:
-                        break
-                    sorter.text(name, data)
-            complete = counted.tail == bytes(512)
-        if not found:
-            raise damaged("tar")
-        return (
-            None
-            if complete
-            else f"the archive ended early: {found} members were found before its end; upload it again"
-        )
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[tarfile.TarFile, _Counted]]:
@@ -118,10 +113,9 @@ class TarArchive(Archive):
                 yield archive, counted
 
 
-def is_tar_file(path: Path) -> bool:
+def _is_tar(path: Path, head: bytes) -> bool:
     """Returns whether a file begins as a tar does, plain or gzip, whatever it is called."""
-    with path.open("rb") as file:
-        head = file.read(512)
+    head = head[:512]
     if head.startswith(b"\x1f\x8b"):
         try:
             with gzip.open(path) as unpacked:
@@ -160,3 +154,14 @@ def _tar_bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | Non
     except _TAR_DAMAGE:
         return None
     return data if len(data) == member.size else None
+
+
+FORMATS = (
+    Format(
+        names=("tar",),
+        suffixes=(".tar", ".gz", ".tgz"),
+        recognises=_is_tar,
+        opens=TarArchive,
+        is_shard=True,
+    ),
+)

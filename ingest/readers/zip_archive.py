@@ -1,4 +1,4 @@
-"""zip archives: streamed member by member, never extracted (see `ingest.readers.members`)."""
+"""zip archives: streamed member by member, never extracted (see `ingest.readers.listing`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Listing, Problem, label_of
-from ingest.readers.members import MEGABYTE, Archive, Sorter, bomb, damaged, too_many_items
+from ingest.readers.container import SPECIAL_FILE, Format, Formats, Problem, Text
+from ingest.readers.listing import MEGABYTE, Archive, Listing, bomb, damaged, too_many_items
+from ingest.readers.names import label_of
 from ingest.readers.table_file import too_large
 
 _DIRECTORY_ENTRY_BYTES = 512  # more than a central directory entry with a sensible name needs
@@ -23,29 +24,29 @@ _DIRECTORY_ENTRY_BYTES = 512  # more than a central directory entry with a sensi
 class ZipArchive(Archive):
     """A zip file: stored and deflated members."""
 
-    def scan(self) -> Listing:
+    def scan(self, formats: Formats) -> Listing:
         """Checks the directory for bombs, lists the pictures and reads the texts."""
-        sorter = Sorter(self._limits)
+        listing = Listing(self._limits, formats)
         _check_directory(self._path, self._limits)
         with self._opened() as archive:
             members = archive.infolist()
             files = [member for member in members if not member.is_dir()]
             for member in files:
-                sorter.count(member.file_size)
+                listing.count(member.file_size)
             _check_ratio(files, self._limits)
             _check_overlap(members, archive.start_dir)
             for member in files:
-                name = sorter.label(member.filename)
+                name = listing.label(member.filename)
                 problem = _zip_problem(name, member)
                 if problem is not None:
-                    sorter.listing.problems.append(problem)
-                elif sorter.wants_text(name, member.file_size):
+                    listing.problems.append(problem)
+                elif format := listing.text_format(name, member.file_size):
                     data = _zip_bytes(archive, member, name)
                     if isinstance(data, Problem):
-                        sorter.listing.problems.append(data)
+                        listing.problems.append(data)
                     else:
-                        sorter.text(name, data)
-        listing, self._index = sorter.finish()
+                        listing.add_text(name, Text(format, data))
+        self._index = listing.index()
         return listing
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
@@ -126,3 +127,10 @@ def _check_overlap(members: list[zipfile.ZipInfo], directory_start: int) -> None
             raise BadUpload(
                 "archive_overlap", "The zip's entries overlap: it is damaged or built to mislead."
             )
+
+
+def _is_zip(path: Path, head: bytes) -> bool:
+    return head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"))
+
+
+FORMATS = (Format(names=("zip",), suffixes=(".zip",), recognises=_is_zip, opens=ZipArchive),)

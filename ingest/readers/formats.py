@@ -1,4 +1,7 @@
-"""Chooses the reader by what a file holds, whatever it is called."""
+"""All formats of files that an upload may have, and what opens one by what it holds, whatever it is called.
+
+A new format is a module here that has `FORMATS`, and its name in the import and in the list below.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,27 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.arrow_file import ArrowTables, saved_dataset
-from ingest.readers.container import TABLE_SUFFIXES, Container, shown
+from ingest.readers import arrow_file, delimited, json_files, plain_text, tar_archive, zip_archive
+from ingest.readers.arrow_file import saved_dataset
+from ingest.readers.container import Container, Formats
 from ingest.readers.folder import Folder
+from ingest.readers.names import shown
+from ingest.readers.plain_text import is_text
 from ingest.readers.table_file import TableFile
-from ingest.readers.tar_archive import TarArchive, is_tar_file
-from ingest.readers.zip_archive import ZipArchive
 
-_EXPECTED = "Not a folder, zip, tar, csv, tsv, JSONL, Parquet or Arrow file"
-_ARROW = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow's file and stream formats
+# A file given by itself is of the first format that recognises it.
+FORMATS = (
+    *zip_archive.FORMATS,
+    *tar_archive.FORMATS,
+    *arrow_file.FORMATS,
+    *delimited.FORMATS,
+    *json_files.FORMATS,
+    *plain_text.FORMATS,
+)
+BY_SUFFIX: Formats = {suffix: format for format in FORMATS for suffix in format.suffixes}
+_UPLOADED = [format for format in FORMATS if format.recognises is not None]
+_NAMES = [name for format in _UPLOADED for name in format.names]
+_EXPECTED = f"Not a folder, {', '.join(_NAMES[:-1])} or {_NAMES[-1]} file"
 _OTHERS = (
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive; make it a zip"),
     (b"Rar!", "a RAR archive; make it a zip"),
@@ -48,38 +63,17 @@ def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True
         head = file.read(4096)
     if not head:
         raise BadUpload("file_empty", "The file is empty.")
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")):
-        return ZipArchive(source, limits)
-    if is_tar_file(source):
-        return TarArchive(source, limits)
-    if head.startswith(_ARROW):
+    format = next((one for one in _UPLOADED if one.recognises and one.recognises(source, head)), None)
+    if format is None:
+        raise BadUpload("not_supported", f"{_EXPECTED} ({_looks_like(head)}).")
+    if format.opens is not None:
         folder = source.resolve().parent if pictures_beside else None
-        return ArrowTables(source.name, {source.name: source}, limits, folder=folder)
-    if _is_table(source, head):
-        if not pictures_beside:
-            raise BadUpload(
-                "table_alone", "A table alone has no pictures: upload a zip with the table and its pictures."
-            )
-        return TableFile(source, limits)
-    raise BadUpload("not_supported", f"{_EXPECTED} ({_looks_like(head)}).")
-
-
-def _is_table(source: Path, head: bytes) -> bool:
-    if not _is_text(head):
-        return False
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if source.suffix.lower() in TABLE_SUFFIXES or start.startswith(b"{"):
-        return True
-    header = start.split(b"\n", 1)[0].lower()
-    named = header.replace(b'"', b"").replace(b"\t", b",").replace(b";", b",").replace(b"|", b",").split(b",")
-    return len(named) > 1 and any(cell.strip() in (b"image", b"file_name") for cell in named)
-
-
-def _is_text(head: bytes) -> bool:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return True
-    control = sum(byte < 32 and byte not in (9, 10, 12, 13) for byte in head)
-    return control <= len(head) // 100
+        return format.opens(source, limits, folder=folder, within=None)
+    if not pictures_beside:
+        raise BadUpload(
+            "table_alone", "A table alone has no pictures: upload a zip with the table and its pictures."
+        )
+    return TableFile(source, limits, format)
 
 
 def _looks_like(head: bytes) -> str:
@@ -90,4 +84,4 @@ def _looks_like(head: bytes) -> str:
         return "looks like a single picture; give the folder it is in"
     if head.startswith(b"\x1f\x8b"):
         return "gzip, but no tar inside; unpack it first"
-    return "looks like text" if _is_text(head) else "its content is not recognised"
+    return "looks like text" if is_text(head) else "its content is not recognised"

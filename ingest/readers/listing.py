@@ -1,0 +1,169 @@
+"""What a scan finds in a container, within what budgets, and how an archive is refused.
+
+No member's name ever becomes a path on this machine, so traversal, links and long-path tricks have nothing to
+act on (`tarfile`'s own filter does not stop all of them). Sizes are checked as declared before reading, and
+counted as read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ingest.errors import BadUpload
+from ingest.limits import Limits
+from ingest.readers.container import NESTED_ARCHIVE, Format, Formats, Problem, Text
+from ingest.readers.names import (
+    FOREIGN_ARCHIVES,
+    PICTURE_SUFFIXES,
+    NameIndex,
+    is_system_file,
+    label_of,
+    suffix_of,
+)
+
+MEGABYTE = 1024**2
+
+
+class Listing:
+    """Sorts the files of a container, and keeps the budgets of an archive.
+
+    Attributes:
+        pictures: names in container order; a name may repeat.
+        texts: tables and caption files by name.
+        others: names of files that are neither; a table may still name one of them as its picture.
+        problems: what is skipped, and why.
+        notes: remarks for the report.
+    """
+
+    def __init__(self, limits: Limits, formats: Formats, *, within: str | None = None) -> None:
+        self.pictures: list[str] = []
+        self.texts: dict[str, Text] = {}
+        self.others: list[str] = []
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self._limits = limits
+        self._formats = formats
+        self._within = within
+        self._members = 0
+        self._declared = 0
+        self._text_bytes = 0
+        self._renamed = 0
+
+    def count(self, size: int) -> None:
+        """Counts a member of a declared size, in bytes; refuses one too many or too much."""
+        self._members += 1
+        self._declared += size
+        if self._members > self._limits.items:
+            raise too_many_items(self._members, self._limits)
+        if self._declared > self._limits.unpacked_bytes:
+            raise too_much(self._limits)
+
+    def label(self, raw_name: str) -> str:
+        """Returns the name by which a member is known, whatever folders it names."""
+        name, changed = label_of(raw_name, self._within)
+        self._renamed += changed
+        return name
+
+    def text_format(self, name: str, size: int) -> Format | None:
+        """Sorts a regular file in; returns its format when it is a text to be read, which `add_text` then takes."""
+        suffix = suffix_of(name)
+        format = self._formats.get(suffix)
+        if is_system_file(name):
+            return None
+        if suffix in PICTURE_SUFFIXES:
+            self.pictures.append(name)
+        elif format is None and suffix not in FOREIGN_ARCHIVES:
+            self.others.append(name)
+        elif format is None or not (format.lines or format.captions):
+            self.problem(name, "nested_archive", NESTED_ARCHIVE)
+        else:
+            limit = self._limits.sidecar_bytes if format.captions else self._limits.text_bytes
+            if size <= limit:
+                return format
+            if format.may_be_other:
+                self.others.append(name)
+            else:
+                self.problem(name, "text_too_large", f"The text has more than {limit / 1024:,.0f} KB.")
+        return None
+
+    def add_text(self, name: str, text: Text) -> None:
+        """Keeps a table or caption file; refuses too many bytes of them, unless they stay on the disk."""
+        self._text_bytes += len(text.data) if isinstance(text.data, bytes) else 0
+        if self._text_bytes > self._limits.text_bytes:
+            raise BadUpload(
+                "text_too_large",
+                f"Tables and captions have more than {self._limits.text_bytes >> 20} MB. Split the upload.",
+            )
+        if name in self.texts:
+            self.notes.append(f"{name!r} is in the archive more than once; the last one counts")
+        self.texts[name] = text
+
+    def problem(self, name: str, code: str, sentence: str) -> None:
+        """Notes why a file is not taken."""
+        self.problems.append(Problem(name, code, sentence))
+
+    def index(self) -> NameIndex:
+        """Returns where each name is found; notes names that are odd."""
+        repeated = len(self.pictures) - len(set(self.pictures))
+        if repeated:
+            self.notes.append(
+                f"{repeated} picture names stand twice in the archive; each picture was judged by itself"
+            )
+        if self._renamed:
+            self.notes.append(
+                f"the folders in {self._renamed} unusual member names (.., drive or root) were ignored"
+            )
+        return NameIndex((*self.pictures, *self.others))
+
+    def add_shard(self, name: str, shard: Listing) -> None:
+        """Adds what a container in this one holds."""
+        self.pictures += shard.pictures
+        self.texts |= shard.texts
+        self.others += shard.others
+        self.problems += shard.problems
+        self.notes += [f"{name}: {note}" for note in shard.notes]
+
+
+class Archive:
+    """An archive and its name; a scan fills in where its members are found."""
+
+    def __init__(
+        self, path: Path, limits: Limits, *, folder: Path | None = None, within: str | None = None
+    ) -> None:
+        self.name = path.name
+        self._path = path
+        self._limits = limits
+        self._within = within
+        self._index = NameIndex()
+
+    def locate(self, name: str) -> str | None:
+        """Finds a member by its relative name."""
+        return self._index.find(name)
+
+
+def too_many_items(found: int, limits: Limits) -> BadUpload:
+    """Refuses an archive with too many members."""
+    return BadUpload(
+        "too_many_items",
+        f"The archive has {found:,} items or more; the limit is {limits.items:,}. "
+        "Split it, or unpack it and ingest the folder.",
+    )
+
+
+def too_much(limits: Limits) -> BadUpload:
+    """Refuses an archive that is too large once unpacked."""
+    return BadUpload(
+        "too_large_unpacked",
+        f"Unpacked, the archive has more than {limits.unpacked_bytes / 1024**3:.0f} GB. "
+        "Split it, or unpack it and ingest the folder.",
+    )
+
+
+def bomb(limits: Limits) -> BadUpload:
+    """Refuses an archive that expands as no pictures do."""
+    return BadUpload("archive_bomb", f"The archive expands more than {limits.ratio}:1; pictures never do.")
+
+
+def damaged(kind: str) -> BadUpload:
+    """Refuses an archive that cannot be read."""
+    return BadUpload("archive_damaged", f"The {kind} is damaged or incomplete; make or upload it again.")

@@ -1,0 +1,105 @@
+"""Names of files in an upload: which are pictures, how a table may write them, how a report shows them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from ingest.errors import BadRow
+
+PICTURE_SUFFIXES = frozenset(
+    (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff")
+    # These cannot be read, but to leave them out without a word would look like a loss.
+    + (".svg", ".heic", ".heif", ".avif", ".pdf", ".eps", ".psd", ".jp2", ".jxl", ".ico")
+    + (".raw", ".dng", ".cr2", ".nef")
+)
+# Archives that no reader opens.
+FOREIGN_ARCHIVES = frozenset((".bz2", ".xz", ".zst", ".7z", ".rar"))
+_SYSTEM_NAMES = frozenset(("__macosx", ".ds_store", "thumbs.db", "desktop.ini"))
+_NAME_SHOWN = 120
+
+
+class NameIndex:
+    """Finds files by the names people write: composed or decomposed letters, with or without folders."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._by_name: dict[str, str] = {}
+        self._by_last: dict[str, set[str]] = {}
+        for name in names:
+            composed = unicodedata.normalize("NFC", name)
+            self._by_name[composed] = name
+            self._by_last.setdefault(posixpath.basename(composed), set()).add(name)
+
+    def find(self, name: str) -> str | None:
+        """Returns the file of this name, or the only file of this last name component."""
+        composed = unicodedata.normalize("NFC", name)
+        if composed in self._by_name:
+            return self._by_name[composed]
+        same_last = self._by_last.get(posixpath.basename(composed), set())
+        return next(iter(same_last)) if len(same_last) == 1 else None
+
+
+def label_of(raw_name: str, within: str | None = None) -> tuple[str, bool]:
+    """Returns a member's name as a harmless relative label, and whether it had to be changed.
+
+    Nothing is ever written under this name; it only ties captions to pictures and appears in reports. `within` is the
+    name of the shard that holds the member, with which the label then begins.
+    """
+    name = raw_name.split("\0")[0].replace("\\", "/")
+    name = re.sub(r"^[A-Za-z]:", "", name)
+    parts = [part for part in name.split("/") if part not in ("", ".", "..")]
+    label = "/".join(parts)[-255:]
+    is_changed = label != raw_name.removeprefix("./").rstrip("/")
+    return (label if within is None else f"{within}/{label}"), is_changed
+
+
+def inside_name(cell: str, table_name: str) -> list[str]:
+    """Returns the names a table cell may mean: relative to the table's folder, then to the top.
+
+    Raises:
+        BadRow: an absolute path, a URL, or a path that leaves the upload.
+    """
+    written = cell.strip().replace("\\", "/")
+    outside = BadRow(
+        "image_outside", f"{shown(cell)!r} must name a file inside the upload; URLs are not fetched."
+    )
+    if "\0" in written or written.startswith(("/", "~")) or re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", written):
+        raise outside
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(table_name), written))
+    top = posixpath.normpath(written)
+    names = [
+        name
+        for name in dict.fromkeys((beside, top))
+        if not name.startswith("../") and name not in ("..", ".")
+    ]
+    if not names:
+        raise outside
+    return names
+
+
+def shown(name: str) -> str:
+    """Returns a name fit for a report: printable and of bounded length."""
+    printable = (
+        name
+        if name.isprintable()
+        else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    )
+    return printable if len(printable) <= _NAME_SHOWN else "…" + printable[1 - _NAME_SHOWN :]
+
+
+def suffix_of(name: str) -> str:
+    """Returns the last suffix in lower case, with its dot."""
+    return posixpath.splitext(name)[1].lower()
+
+
+def stem_of(name: str) -> str:
+    """Returns the name without its last suffix, folders included."""
+    return posixpath.splitext(name)[0]
+
+
+def is_system_file(name: str) -> bool:
+    """Returns whether a file was left by an operating system and is nobody's picture."""
+    parts = name.lower().split("/")
+    return any(part in _SYSTEM_NAMES for part in parts) or parts[-1].startswith("._")
