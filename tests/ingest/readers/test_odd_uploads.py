@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.ingest.bad_files import GOOD, Maker, changed, in_folder, record, table, tarred, zipped
 from tests.ingest.conftest import Place, rows_of
 from tests.ingest.material import encoded, picture, tar_of, zip_of, zip_of_pairs
+from tests.ingest.readers.bad_files import GOOD, Maker, changed, in_folder, record, table, tarred, zipped
 
 ACCEPTED: list[tuple[str, Maker, int, str]] = [
     (

@@ -18,7 +18,9 @@ from ingest.limits import Limits
 from ingest.readers.container import Row, Text
 from ingest.readers.formats import BY_SUFFIX
 from ingest.readers.table import read_rows
-from tests.ingest.bad_files import (
+from tests.ingest.conftest import Place, rows_of
+from tests.ingest.material import encoded, folder_of, picture
+from tests.ingest.readers.bad_files import (
     GOOD,
     Maker,
     encrypted,
@@ -31,8 +33,6 @@ from tests.ingest.bad_files import (
     with_special,
     zipped,
 )
-from tests.ingest.conftest import Place, rows_of
-from tests.ingest.material import encoded, folder_of, picture
 
 _BOTH = ("good.png", "accepted", "ok")
 SKIPPED: list[tuple[str, Maker, str, str]] = [

@@ -17,7 +17,9 @@ from PIL import Image
 
 from ingest.errors import BadUpload
 from ingest.intake import ingest_source
-from tests.ingest.bad_files import (
+from tests.ingest.conftest import Place
+from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of
+from tests.ingest.readers.bad_files import (
     GOOD,
     SMALL,
     Maker,
@@ -30,8 +32,6 @@ from tests.ingest.bad_files import (
     tarred,
     zipped,
 )
-from tests.ingest.conftest import Place
-from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of
 
 REFUSED: list[tuple[str, Maker, str, str]] = [
     ("1 empty file", one_file("upload.zip", b""), "file_empty", "The file is empty."),
