@@ -17,9 +17,9 @@ from app.ui import update_words, wording
 from app.ui.access import Access
 from app.ui.words import Words, words_of
 from ingest.intake import IntakeOptions
+from ingest.readers.formats import UPLOAD_SUFFIXES
 from ingest.records import FINAL_STATES, JobRecord
 
-_KINDS = [".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".csv", ".tsv", ".jsonl"]
 _POLL_SECONDS = 1.0
 _INTRO = (
     "A chunk is a zip or tar of pictures with a table beside them (`image`, `caption`, `language`, `domain` …) or with "
@@ -43,7 +43,11 @@ class UploadStep:
         with gr.Row():
             with gr.Column(scale=3, min_width=300):
                 self.file = gr.File(
-                    label="Chunk", file_types=_KINDS, file_count="single", height=190, elem_id="file"
+                    label="Chunk",
+                    file_types=list(UPLOAD_SUFFIXES),
+                    file_count="single",
+                    height=190,
+                    elem_id="file",
                 )
             with gr.Column(scale=2, min_width=260):
                 self.language = gr.Textbox(
