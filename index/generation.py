@@ -50,29 +50,19 @@ TIE_MARGIN = 8
 
 @dataclass(frozen=True)
 class Generation:
-    """A loaded index that search can use from many threads.
+    """A loaded index that search can use from many threads."""
 
-    Attributes:
-        id: The folder's name, for a published generation its id.
-        fingerprint: Of what made the vectors of the base route.
-        fingerprints: Of what made the vectors of each route, by route; "" is the base route.
-        routes: The route of each content that did not take the base route.
-        dim: Number of columns.
-        ids: Content ids by position.
-        index: The CPU index.
-        gpu_index: Its copy on a GPU, if there is one.
-        manifest: What the folder says about itself.
-    """
-
-    id: str
-    fingerprint: str
-    dim: int
-    ids: list[str]
-    index: faiss_index.FaissIndex
-    gpu_index: faiss_index.FaissIndex | None = None
+    id: str  # The folder's name, for a published generation its id
+    fingerprint: str  # Of what made the vectors of the base route
+    dim: int  # Number of columns
+    ids: list[str]  # Content ids by position
+    index: faiss_index.FaissIndex  # The CPU index
+    gpu_index: faiss_index.FaissIndex | None = None  # Its copy on a GPU, if there is one
+    # Of what made the vectors of each route, by route; "" is the base route
     fingerprints: dict[str, str] = field(default_factory=dict)
+    # The route of each content that did not take the base route
     routes: dict[str, str] = field(default_factory=dict)
-    manifest: Manifest = field(default_factory=dict)
+    manifest: Manifest = field(default_factory=dict)  # What the folder says about itself
     _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __len__(self) -> int:

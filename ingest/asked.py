@@ -14,17 +14,11 @@ from ingest.schema import asked, writing
 
 @dataclass(frozen=True, slots=True)
 class AskedRecord:
-    """How often a language was asked for.
+    """How often a language was asked for."""
 
-    Attributes:
-        language: a tag, or `und` where nobody can tell.
-        queries: that were answered.
-        unanswered: of these, where probably nothing of the gallery fitted.
-    """
-
-    language: str
-    queries: int
-    unanswered: int
+    language: str  # a tag, or `und` where nobody can tell
+    queries: int  # that were answered
+    unanswered: int  # of these, where probably nothing of the gallery fitted
 
 
 class AskedTable:

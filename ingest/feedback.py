@@ -18,29 +18,17 @@ CHOICES = ("a", "b", "tie", "both_bad")
 
 @dataclass(frozen=True, slots=True)
 class FeedbackRecord:
-    """One judgement of an answer: a thumb on a picture, or a vote between two releases.
+    """One judgement of an answer: a thumb on a picture, or a vote between two releases."""
 
-    Attributes:
-        id: stable.
-        created: ISO 8601 in UTC, of the newest word.
-        by: who said so.
-        query: that was asked.
-        language: it was asked in, or "auto".
-        release: that answered; of a vote, release A.
-        other: of a vote, release B; empty for a thumb.
-        image_id: of a thumb; empty for a vote.
-        verdict: one of `THUMBS` or of `CHOICES`.
-    """
-
-    id: int
-    created: str
-    by: str
-    query: str
-    language: str
-    release: str
-    other: str
-    image_id: str
-    verdict: str
+    id: int  # stable
+    created: str  # ISO 8601 in UTC, of the newest word
+    by: str  # who said so
+    query: str  # that was asked
+    language: str  # it was asked in, or "auto"
+    release: str  # that answered; of a vote, release A
+    other: str  # of a vote, release B; empty for a thumb
+    image_id: str  # of a thumb; empty for a vote
+    verdict: str  # one of `THUMBS` or of `CHOICES`
 
 
 class FeedbackTable:

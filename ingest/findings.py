@@ -33,21 +33,13 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check of one chunk.
+    """The result of one check of one chunk."""
 
-    Attributes:
-        check: the check's name, such as "row_shift"; a chunk keeps one finding of each check.
-        outcome: whether the chunk may teach, as far as this check can see.
-        sentence: what was found and what to do, for a person.
-        figures: the numbers behind it, by name; JSON values.
-        examples: pairs that show it.
-    """
-
-    check: str
-    outcome: Outcome
-    sentence: str
-    figures: Mapping[str, Figure] = field(default_factory=dict)
-    examples: tuple[Example, ...] = ()
+    check: str  # the check's name, such as "row_shift"; a chunk keeps one finding of each check
+    outcome: Outcome  # whether the chunk may teach, as far as this check can see
+    sentence: str  # what was found and what to do, for a person
+    figures: Mapping[str, Figure] = field(default_factory=dict)  # the numbers behind it, by name; JSON values
+    examples: tuple[Example, ...] = ()  # pairs that show it
 
     def to_json(self) -> dict[str, Any]:
         """Returns the finding as JSON values."""

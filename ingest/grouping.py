@@ -32,44 +32,26 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an upload and the catalog say of one picture.
+    """What an upload and the catalog say of one picture."""
 
-    Attributes:
-        image_id: the picture.
-        known: what the catalog has of it, None for a new one.
-        stated: the split that the upload states first, if any.
-        group: the group that the upload states first, if any.
-        copies: the known pictures that a new one is a near-copy of.
-    """
-
-    image_id: ImageId
-    known: Anchor | None = None
-    stated: Split | None = None
-    group: str | None = None
-    copies: tuple[Anchor, ...] = ()
+    image_id: ImageId  # the picture
+    known: Anchor | None = None  # what the catalog has of it, None for a new one
+    stated: Split | None = None  # the split that the upload states first, if any
+    group: str | None = None  # the group that the upload states first, if any
+    copies: tuple[Anchor, ...] = ()  # the known pictures that a new one is a near-copy of
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Where a picture belongs.
+    """Where a picture belongs."""
 
-    Attributes:
-        split: its split.
-        group: the stated group it is in.
-        cluster: one name for the pictures of one thing; None for one that is alone.
-        because: what holds it in its split, as it goes on from "The upload says train, but".
-        copied: it is a new picture, and a near-copy of a known one or of another one of the upload.
-        copy_of: the known pictures it is a near-copy of.
-        hashed: what was hashed, when nothing else decided its split.
-    """
-
-    split: Split
-    group: str | None
-    cluster: str | None
-    because: str
-    copied: bool = False
-    copy_of: tuple[Anchor, ...] = ()
-    hashed: str | None = None
+    split: Split  # its split
+    group: str | None  # the stated group it is in
+    cluster: str | None  # one name for the pictures of one thing; None for one that is alone
+    because: str  # what holds it in its split, as it goes on from "The upload says train, but"
+    copied: bool = False  # it is new, and a near-copy of a known picture or of another one of the upload
+    copy_of: tuple[Anchor, ...] = ()  # the known pictures it is a near-copy of
+    hashed: str | None = None  # what was hashed, when nothing else decided its split
 
 
 def cluster_of(group: str) -> str:

@@ -36,24 +36,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class IntakeOptions:
-    """How to take an upload in.
+    """How to take an upload in."""
 
-    Attributes:
-        language: BCP-47 tag for captions whose language the upload does not state; None: it is detected.
-        domain: domain for pictures whose domain the upload does not state.
-        mapping: a table's column name to ours, such as {"text": "caption"}.
-        name: what to call the chunk; the file's or folder's name otherwise.
-        in_gallery: whether its pictures are found by search.
-        limits: bounds on what is read.
-        pictures_beside: whether a bare table may name pictures in its own folder; False for browser uploads.
-    """
-
+    # BCP-47 tag for captions whose language the upload does not state; None: it is detected
     language: str | None = None
-    domain: str | None = None
+    domain: str | None = None  # domain for pictures whose domain the upload does not state
+    # a table's column name to ours, such as {"text": "caption"}
     mapping: Mapping[str, str] = field(default_factory=dict)
-    name: str | None = None
-    in_gallery: bool = True
-    limits: Limits = DEFAULT_LIMITS
+    name: str | None = None  # what to call the chunk; the file's or folder's name otherwise
+    in_gallery: bool = True  # whether its pictures are found by search
+    limits: Limits = DEFAULT_LIMITS  # bounds on what is read
+    # whether a bare table may name pictures in its own folder; False for browser uploads
     pictures_beside: bool = True
 
 

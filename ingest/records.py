@@ -116,64 +116,36 @@ class NewImage:
 
 @dataclass(frozen=True, slots=True)
 class AsidePair:
-    """A pair that was put aside.
+    """A pair that was put aside."""
 
-    Attributes:
-        id: a number; stable.
-        chunk: id of the chunk that its upload became.
-        place: where it stood in the upload.
-        outcome: "held" or "rejected".
-        code: stable name of the reason.
-        sentence: the reason.
-        image_id: of its picture.
-        language: as stated; empty where it was not.
-        text: its caption; of a rejected one no more than its beginning.
-        domain: as stated, for the pair or the whole upload; empty where it was not.
-        split: as stated.
-        group: as stated.
-        decided: one of `ingest.aside.DECISIONS`; empty while nobody has.
-        decided_by: who has.
-        decided_why: that person's note.
-        decided_at: ISO 8601 in UTC.
-    """
-
-    id: int
-    chunk: str
-    place: str
-    outcome: str
-    code: str
-    sentence: str
-    image_id: ImageId
-    language: str
-    text: str
-    domain: str
-    split: str
-    group: str
-    decided: str = ""
-    decided_by: str = ""
-    decided_why: str = ""
-    decided_at: str = ""
+    id: int  # a number; stable
+    chunk: str  # id of the chunk that its upload became
+    place: str  # where it stood in the upload
+    outcome: str  # "held" or "rejected"
+    code: str  # stable name of the reason
+    sentence: str  # the reason
+    image_id: ImageId  # of its picture
+    language: str  # as stated; empty where it was not
+    text: str  # its caption; of a rejected one no more than its beginning
+    domain: str  # as stated, for the pair or the whole upload; empty where it was not
+    split: str  # as stated
+    group: str  # as stated
+    decided: str = ""  # one of `ingest.aside.DECISIONS`; empty while nobody has
+    decided_by: str = ""  # who has
+    decided_why: str = ""  # that person's note
+    decided_at: str = ""  # ISO 8601 in UTC
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionedPair:
-    """A pair of a chunk that one of its checks names.
+    """A pair of a chunk that one of its checks names."""
 
-    Attributes:
-        number: of its caption; stable.
-        image_id: of its picture.
-        language: of its caption.
-        text: its caption.
-        check: that names it.
-        why: what the check says of it.
-    """
-
-    number: int
-    image_id: ImageId
-    language: str
-    text: str
-    check: str
-    why: str
+    number: int  # of its caption; stable
+    image_id: ImageId  # of its picture
+    language: str  # of its caption
+    text: str  # its caption
+    check: str  # that names it
+    why: str  # what the check says of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +182,10 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What recording a chunk changed.
+    """What recording a chunk changed."""
 
-    Attributes:
-        new_images: pictures that the home did not show before.
-        new_pairs: captions that it did not have before.
-        known_chunk: the chunk was there already.
-        returned: it was withdrawn, and is taken in again as new.
-        withheld: pictures of it that a person took out, and that stay out.
-    """
-
-    new_images: int
-    new_pairs: int
-    known_chunk: bool
-    returned: bool = False
-    withheld: int = 0
+    new_images: int  # pictures that the home did not show before
+    new_pairs: int  # captions that it did not have before
+    known_chunk: bool  # the chunk was there already
+    returned: bool = False  # it was withdrawn, and is taken in again as new
+    withheld: int = 0  # pictures of it that a person took out, and that stay out

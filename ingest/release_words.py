@@ -16,23 +16,14 @@ PINS = ("pinned", "unpinned")
 
 @dataclass(frozen=True, slots=True)
 class ReleaseWord:
-    """One person's word on a release.
+    """One person's word on a release."""
 
-    Attributes:
-        id: grows with time.
-        created: ISO 8601 in UTC.
-        release: its id.
-        said: one of `JUDGEMENTS` or of `PINS`.
-        by: who said so.
-        why: in that person's words.
-    """
-
-    id: int
-    created: str
-    release: str
-    said: str
-    by: str
-    why: str
+    id: int  # grows with time
+    created: str  # ISO 8601 in UTC
+    release: str  # its id
+    said: str  # one of `JUDGEMENTS` or of `PINS`
+    by: str  # who said so
+    why: str  # in that person's words
 
 
 class ReleaseWordTable:

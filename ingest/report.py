@@ -27,41 +27,29 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class IntakeReport:
-    """The result of one intake.
+    """The result of one intake."""
 
-    Attributes:
-        chunk_id: 12 hexadecimal characters; the same content gives the same id.
-        name: what the upload is called.
-        new_pairs: pairs that no earlier chunk had.
-        known_pairs: pairs of this chunk that were known already.
-        new_images: pictures that no earlier chunk had.
-        held: how many rows wait for a person.
-        rejected: how many rows cannot be used.
-        per_slice: by "language/domain", how many of the chunk's pairs are train, validation and test.
-        english_share: of the pairs in other languages, the share whose picture has an English caption; None
-            when there are no such pairs.
-        notes: remarks on the whole upload.
-        rows: every row.
-        held_out: by "language/domain", how many distinct things of the chunk are held out: pictures of one
-            group, or near-copies of one another, count once.
-        copies: how many new pictures are near-copies: `in_upload` of an earlier one of the upload, `of_known`
-            of one in the catalog, `of_held_out` of one there that is held out.
-        detected: of captions that state no language, how many look like which.
-    """
-
-    chunk_id: str
-    name: str
-    new_pairs: int
-    known_pairs: int
-    new_images: int
-    held: int
-    rejected: int
+    chunk_id: str  # 12 hexadecimal characters; the same content gives the same id
+    name: str  # what the upload is called
+    new_pairs: int  # pairs that no earlier chunk had
+    known_pairs: int  # pairs of this chunk that were known already
+    new_images: int  # pictures that no earlier chunk had
+    held: int  # how many rows wait for a person
+    rejected: int  # how many rows cannot be used
+    # by "language/domain", how many of the chunk's pairs are train, validation and test
     per_slice: Mapping[str, Mapping[str, int]]
+    # of the pairs in other languages, the share whose picture has an English caption; None when there are no such
+    # pairs
     english_share: float | None
-    notes: Sequence[str]
-    rows: Sequence[ReportRow]
+    notes: Sequence[str]  # remarks on the whole upload
+    rows: Sequence[ReportRow]  # every row
+    # by "language/domain", how many distinct things of the chunk are held out: pictures of one group, or near-copies
+    # of one another, count once
     held_out: Mapping[str, int] = field(default_factory=dict)
+    # how many new pictures are near-copies: `in_upload` of an earlier one of the upload, `of_known` of one in the
+    # catalog, `of_held_out` of one there that is held out
     copies: Mapping[str, int] = field(default_factory=dict)
+    # of captions that state no language, how many look like which
     detected: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

@@ -16,62 +16,35 @@ _KEYS = ("release", "against", "language")
 
 @dataclass(frozen=True, slots=True)
 class ShadowRecord:
-    """A release that was, or is, asked a share of the live queries.
+    """A release that was, or is, asked a share of the live queries."""
 
-    Attributes:
-        id: grows with time.
-        release: its id.
-        share: of the live queries, above 0 and up to 1.
-        started: ISO 8601 in UTC.
-        by: who put it there.
-        stopped: ISO 8601 in UTC; empty while it goes on.
-        stopped_by: who ended it.
-        why: it ended.
-        dropped: queries of the share that it was not asked, because the server had no time for them.
-    """
-
-    id: int
-    release: str
-    share: float
-    started: str
-    by: str
-    stopped: str = ""
-    stopped_by: str = ""
-    why: str = ""
-    dropped: int = 0
+    id: int  # grows with time
+    release: str  # its id
+    share: float  # of the live queries, above 0 and up to 1
+    started: str  # ISO 8601 in UTC
+    by: str  # who put it there
+    stopped: str = ""  # ISO 8601 in UTC; empty while it goes on
+    stopped_by: str = ""  # who ended it
+    why: str = ""  # it ended
+    dropped: int = 0  # queries of the share that it was not asked, because the server had no time for them
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowCount:
-    """Sums over the queries in one language that a release and a live version both got.
+    """Sums over the queries in one language that a release and a live version both got."""
 
-    Attributes:
-        release: in the shadow.
-        against: the version that was live.
-        language: of the queries; `und` where nobody can tell, empty of those without words.
-        queries: both answered.
-        refused: the release in the shadow could not answer.
-        overlap: sum of the shares of hits in common.
-        same_first: how often both showed the same picture first.
-        moved: sum of the places that pictures stood apart, of each query the mean.
-        stronger: how often its best hit was worth more than the live one.
-        weaker: how often it was worth less.
-        seconds: sum of what it took.
-        seconds_live: sum of what the live release took.
-    """
-
-    release: str
-    against: str
-    language: str
-    queries: int = 0
-    refused: int = 0
-    overlap: float = 0.0
-    same_first: int = 0
-    moved: float = 0.0
-    stronger: int = 0
-    weaker: int = 0
-    seconds: float = 0.0
-    seconds_live: float = 0.0
+    release: str  # in the shadow
+    against: str  # the version that was live
+    language: str  # of the queries; `und` where nobody can tell, empty of those without words
+    queries: int = 0  # both answered
+    refused: int = 0  # the release in the shadow could not answer
+    overlap: float = 0.0  # sum of the shares of hits in common
+    same_first: int = 0  # how often both showed the same picture first
+    moved: float = 0.0  # sum of the places that pictures stood apart, of each query the mean
+    stronger: int = 0  # how often its best hit was worth more than the live one
+    weaker: int = 0  # how often it was worth less
+    seconds: float = 0.0  # sum of what it took
+    seconds_live: float = 0.0  # sum of what the live release took
 
 
 SUMS = tuple(field.name for field in fields(ShadowCount) if field.name not in _KEYS)

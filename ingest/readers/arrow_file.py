@@ -34,17 +34,11 @@ _DATASET, _DATASETS = "dataset_info.json", "dataset_dict.json"
 
 @dataclass(frozen=True)
 class ArrowFile:
-    """One Parquet or Arrow file, read by a child process with bounded memory (see `arrow_child`).
+    """One Parquet or Arrow file, read by a child process with bounded memory (see `arrow_child`)."""
 
-    Attributes:
-        path: of the file.
-        name: what reports call it.
-        text_bytes: how much its rows may say.
-    """
-
-    path: Path
-    name: str
-    text_bytes: int
+    path: Path  # of the file
+    name: str  # what reports call it
+    text_bytes: int  # how much its rows may say
 
     @cached_property
     def _schema(self) -> Mapping[str, list[str]]:

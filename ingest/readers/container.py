@@ -56,17 +56,11 @@ class Embedded(str):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a table, which come before its lines.
+    """The columns of a table, which come before its lines."""
 
-    Attributes:
-        names: as the file writes them.
-        embedded: those that hold picture files; a line has an `Embedded` for each.
-        downloads: whether it is img2dataset's record of what it could download.
-    """
-
-    names: Sequence[str]
-    embedded: frozenset[str] = frozenset()
-    downloads: bool = False
+    names: Sequence[str]  # as the file writes them
+    embedded: frozenset[str] = frozenset()  # those that hold picture files; a line has an `Embedded` for each
+    downloads: bool = False  # whether it is img2dataset's record of what it could download
 
 
 Line = Columns | Problem | Note | tuple[str, Mapping[str, Any]]
@@ -94,28 +88,22 @@ class Format:
     """A file format and what reads it; `ingest.readers.formats` lists them all.
 
     A format has lines (a table), or captions (a text beside a picture), or only opens (an archive).
-
-    Attributes:
-        names: of the format, as an error lists them.
-        suffixes: in lower case, with their dots.
-        recognises: whether a file given by itself is of this format, by its path and its first 4,096 bytes; None when
-            such a file is no upload.
-        opens: the file as a container; None for a table whose pictures lie in its folder.
-        is_shard: whether a folder opens such a file that lies in it.
-        lines: yields the lines of a table, given its name, the file and the limits. Raises `BadRow` or `BadUpload` when
-            it cannot be read.
-        captions: yields what a text says of the picture beside it, given its name, bytes, the picture and the limits.
-        may_be_other: whether files of these suffixes are often something else: one that is too large, or beside no
-            picture, is then ignored.
     """
 
-    names: tuple[str, ...]
-    suffixes: tuple[str, ...]
+    names: tuple[str, ...]  # of the format, as an error lists them
+    suffixes: tuple[str, ...]  # in lower case, with their dots
+    # whether a file given by itself is of this format, by its path and its first 4,096 bytes; None when such a file
+    # is no upload
     recognises: Callable[[Path, bytes], bool] | None = None
-    opens: Opens | None = None
-    is_shard: bool = False
+    opens: Opens | None = None  # the file as a container; None for a table whose pictures lie in its folder
+    is_shard: bool = False  # whether a folder opens such a file that lies in it
+    # yields the lines of a table, given its name, the file and the limits. Raises `BadRow` or `BadUpload` when it
+    # cannot be read
     lines: Callable[[str, Text, Limits], Iterator[Line]] | None = None
+    # yields what a text says of the picture beside it, given its name, bytes, the picture and the limits
     captions: Callable[[str, bytes, str, Limits], Iterator[Row | Problem]] | None = None
+    # whether files of these suffixes are often something else: one that is too large, or beside no picture, is then
+    # ignored
     may_be_other: bool = False
 
 
@@ -125,18 +113,12 @@ Formats = Mapping[str, Format]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A table or caption file of a container.
+    """A table or caption file of a container."""
 
-    Attributes:
-        format: that reads it.
-        data: its bytes, or where they lie.
-        split: of all its lines that state none.
-        is_upload: whether the upload consists of such tables, and is refused when one cannot be read.
-    """
-
-    format: Format
-    data: bytes | Path
-    split: str | None = None
+    format: Format  # that reads it
+    data: bytes | Path  # its bytes, or where they lie
+    split: str | None = None  # of all its lines that state none
+    # whether the upload consists of such tables, and is refused when one cannot be read
     is_upload: bool = False
 
     def read(self) -> bytes:

@@ -20,36 +20,23 @@ WIDTHS = {1: 0.50, 2: 0.39, 3: 0.31}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """One subject in the picture: its shapes, its box and where its shadow falls.
+    """One subject in the picture: its shapes, the square box that holds it, and where its shadow falls."""
 
-    Attributes:
-        shapes: back to front, in picture coordinates.
-        left, top, width: the square box that holds it.
-        ground: y of the ground under it (below its feet when it floats).
-    """
-
-    shapes: tuple[Shape, ...]
+    shapes: tuple[Shape, ...]  # back to front, in picture coordinates
     left: float
     top: float
     width: float
-    ground: float
+    ground: float  # y of the ground under it (below its feet when it floats)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
-    """A whole picture before any style: backdrop shapes back to front, then the subjects.
+    """A whole picture before any style: backdrop shapes back to front, then the subjects."""
 
-    Attributes:
-        horizon: y of the horizon.
-        sun: centre of the sun or moon.
-        backdrop: shapes behind the subjects.
-        subjects: far to near.
-    """
-
-    horizon: float
-    sun: XY
-    backdrop: tuple[Shape, ...]
-    subjects: tuple[Placed, ...]
+    horizon: float  # y of the horizon
+    sun: XY  # centre of the sun or moon
+    backdrop: tuple[Shape, ...]  # shapes behind the subjects
+    subjects: tuple[Placed, ...]  # far to near
 
 
 def compose(scene: Scene, rng: Generator) -> Composition:

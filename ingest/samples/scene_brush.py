@@ -21,17 +21,11 @@ from ingest.samples.scene_shapes import Points, Shape
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What a brush needs to know about the picture.
+    """What a brush needs to know about the picture."""
 
-    Attributes:
-        px: side of the supersampled canvas in pixels.
-        colour: the subject's colour.
-        time: the time of day.
-    """
-
-    px: int
-    colour: str
-    time: str
+    px: int  # side of the supersampled canvas in pixels
+    colour: str  # the subject's colour
+    time: str  # the time of day
 
 
 class Brush(ABC):

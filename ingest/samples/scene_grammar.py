@@ -9,19 +9,12 @@ from ingest.samples.scene_words import WORDS
 
 @dataclass(frozen=True, slots=True)
 class Things:
-    """What is to be named: a subject, with or without its colour and its number.
+    """What is to be named: a subject, with or without its colour and its number."""
 
-    Attributes:
-        subject: one of `SUBJECTS`.
-        count: how many there are, for agreement.
-        colour: one of `COLOURS`, or None when the caption leaves it out.
-        counted: whether the caption says the number.
-    """
-
-    subject: str
-    count: int
-    colour: str | None = None
-    counted: bool = True
+    subject: str  # one of `SUBJECTS`
+    count: int  # how many there are, for agreement
+    colour: str | None = None  # one of `COLOURS`, or None when the caption leaves it out
+    counted: bool = True  # whether the caption says the number
 
     @property
     def plural(self) -> bool:

@@ -37,21 +37,13 @@ HELD_OUT_PERCENT = 15
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scene:
-    """What one drawn picture shows.
+    """What one drawn picture shows."""
 
-    Attributes:
-        subject: one of `SUBJECTS`.
-        colour: one of `COLOURS`; the colour of the subject.
-        count: one of `COUNTS`; how many of the subject.
-        place: one of `PLACES`.
-        time: one of `TIMES`.
-    """
-
-    subject: str
-    colour: str
-    count: int
-    place: str
-    time: str
+    subject: str  # one of `SUBJECTS`
+    colour: str  # one of `COLOURS`; the colour of the subject
+    count: int  # one of `COUNTS`; how many of the subject
+    place: str  # one of `PLACES`
+    time: str  # one of `TIMES`
 
     @property
     def identity(self) -> str:

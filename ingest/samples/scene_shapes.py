@@ -16,19 +16,12 @@ _CIRCLE: Points = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """One outline.
+    """One outline."""
 
-    Attributes:
-        points: (n, 2) float64, in the unit box of the subject or of the picture.
-        tone: name of its colour: ``main``, ``light`` and ``dark`` follow the subject, others are fixed.
-        line: stroke width as a share of the box; 0 means a closed, filled outline.
-        plain: never outlined or hatched (small details, far things).
-    """
-
-    points: Points
-    tone: str
-    line: float = 0.0
-    plain: bool = False
+    points: Points  # (n, 2) float64, in the unit box of the subject or of the picture
+    tone: str  # name of its colour: ``main``, ``light`` and ``dark`` follow the subject, others are fixed
+    line: float = 0.0  # stroke width as a share of the box; 0 means a closed, filled outline
+    plain: bool = False  # never outlined or hatched (small details, far things)
 
 
 def poly(points: Sequence[XY], tone: str, *, plain: bool = False) -> Shape:
