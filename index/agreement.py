@@ -28,12 +28,8 @@ def agreement(
 ) -> float:
     """Measures which share of an index's answers is as good as exact search's.
 
-    Args:
-        index: Built over `vectors`, in their order.
-        vectors: (n, dim) float32, unit rows.
-        queries: (q, dim) float32, unit rows; q at least 1.
-        k: Neighbours per query; clipped to n.
-        tolerance: How much worse than the exact k-th score still counts as a tie.
+    `index` is built over `vectors`, in their order; both they, (n, dim), and `queries`, (q, dim), are float32 rows of
+    unit length. A score that is worse than the exact k-th one by no more than `tolerance` counts as a tie.
 
     Returns:
         Between 0 and 1; 1 for an empty gallery. A repeated or missing answer counts as wrong.

@@ -34,9 +34,7 @@ _read_limit = threading.Lock()
 def build(vectors: NDArray[np.float32], factory: str = "Flat") -> FaissIndex:
     """Builds an inner-product index.
 
-    Args:
-        vectors: (n, dim) float32, unit rows; row i becomes position i.
-        factory: A FAISS factory string; `"Flat"` is exact.
+    Row i of `vectors`, (n, dim) float32 and of unit length, becomes position i; `"Flat"` is exact.
 
     Returns:
         A trained and filled CPU index.
@@ -76,11 +74,8 @@ def search(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Finds the positions with the largest inner products.
 
-    Args:
-        index: An index from `build`, `read` or `clone_to_gpu`.
-        queries: (q, dim) float32, unit rows.
-        k: How many, between 1 and the number of vectors (or of allowed positions).
-        allowed: Positions that may be returned, without repeats; all when None.
+    `queries` are (q, dim) float32, of unit length. `k` is between 1 and the number of vectors, or of the `allowed`
+    positions, which do not repeat; None allows all.
 
     Returns:
         Scores (q, k) float32, descending, and positions (q, k) int64; -1 where an approximate index
@@ -119,10 +114,6 @@ def _search_rows(
 
 def reconstruct(index: FaissIndex, positions: NDArray[np.int64]) -> NDArray[np.float32]:
     """Gives stored vectors back; exactly for Flat and HNSW, rounded for scalar-quantised kinds.
-
-    Args:
-        index: A CPU index from `build` or `read`.
-        positions: (m,) int64, each below the number of vectors.
 
     Returns:
         (m, dim) float32.

@@ -27,11 +27,7 @@ class FeatureStore:
     """Caches encoder outputs, not normalised, across versions and releases."""
 
     def __init__(self, store: Store) -> None:
-        """Wraps an open store; the caller closes it.
-
-        Args:
-            store: An open `ingest.storage.Store` that holds nothing but features.
-        """
+        """Wraps an open store; the caller closes it."""
         self._store = store
 
     def get(
@@ -39,11 +35,7 @@ class FeatureStore:
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Looks up the cached features of some contents.
 
-        Args:
-            fingerprint: The tower that made them.
-            kind: What was encoded, `"image"` or `"text:<table>"`.
-            content_ids: (n,) ids, repeats allowed.
-            dim: The tower's output dimension.
+        `kind` is `"image"` or `"text:<table>"`; the (n,) ids may repeat.
 
         Returns:
             The rows found, (m, dim) float32, raw, in the order asked; and a mask (n,), true where found.
@@ -89,12 +81,6 @@ class FeatureStore:
 
     def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], raw: ArrayLike) -> int:
         """Stores features; the same content under the same tower is written once.
-
-        Args:
-            fingerprint: The tower that made them.
-            kind: What was encoded, `"image"` or `"text:<table>"`.
-            content_ids: (n,) ids.
-            raw: (n, dim) float32, not normalised.
 
         Returns:
             How many rows were new.

@@ -76,9 +76,6 @@ class Generation:
     def require_made_by(self, fingerprint_of: Callable[[str], str]) -> None:
         """Refuses an encoder that did not make this generation.
 
-        Args:
-            fingerprint_of: Gives the encoder's fingerprint of a route.
-
         Raises:
             FingerprintMismatch: That of a route differs.
         """
@@ -96,10 +93,8 @@ class Generation:
     ) -> tuple[NDArray[np.float32], list[list[str]]]:
         """Finds the contents nearest to each query.
 
-        Args:
-            queries: (q, dim) float32, unit rows.
-            k: How many per query; fewer come back when the gallery, or what is allowed of it, is smaller.
-            allowed_ids: Only these may be returned; ids outside the gallery are ignored.
+        Fewer than `k` come back when the gallery, or what is allowed of it, is smaller; allowed ids outside the
+        gallery are ignored.
 
         Returns:
             Scores (q, k) float32, best first, and the ids of each row; equal scores are ordered by id.
@@ -127,9 +122,6 @@ class Generation:
     def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Gives stored vectors back.
 
-        Args:
-            ids: (m,) ids of this generation.
-
         Returns:
             (m, dim) float32; unit rows, rounded where the factory quantises.
 
@@ -148,10 +140,6 @@ class Generation:
 
     def scores_of(self, queries: ArrayLike, ids: Sequence[str]) -> NDArray[np.float32]:
         """Returns the scores of given contents, (q, m) float32, whether or not a search would find them.
-
-        Args:
-            queries: (q, dim) float32, unit rows.
-            ids: (m,) ids of this generation.
 
         Raises:
             VectorError: A query is not finite or has length zero.
@@ -283,10 +271,8 @@ def write_generation(
 def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False) -> Generation:
     """Loads a generation after checking every byte of it.
 
-    Args:
-        folder: As `write_generation` left it.
-        verify: Whether to read all files for their checksums; the manifest's own is always checked.
-        use_gpu: Whether to search on a GPU where faiss and the machine have one.
+    Without `verify` the manifest's own checksum is the only one that is checked. A GPU is used where faiss and the
+    machine have one.
 
     Returns:
         The generation; its id is the folder's name.

@@ -26,11 +26,6 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 def write_manifest(folder: Path, facts: Manifest, file_names: Iterable[str]) -> Manifest:
     """Writes the manifest of a folder whose other files are complete.
 
-    Args:
-        folder: Where the files are.
-        facts: What to say beside the files.
-        file_names: The files to vouch for.
-
     Returns:
         The facts with `files` (bytes and sha256 of each) and `checksum` (of the manifest itself).
     """

@@ -18,10 +18,6 @@ SHORTEST_LENGTH = 1e-12
 def finite_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float32]:
     """Checks an array and returns it as C-contiguous float32 rows, lengths untouched.
 
-    Args:
-        array: (n, dim) real numbers; n may be 0.
-        dim: The number of columns it must have; any positive number when None.
-
     Returns:
         (n, dim) float32, C-contiguous; the same memory where nothing had to change.
 
@@ -59,10 +55,6 @@ def finite_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float
 
 def unit_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float32]:
     """Checks an array and scales each row to length 1.
-
-    Args:
-        array: (n, dim) real numbers; n may be 0.
-        dim: The number of columns it must have; any positive number when None.
 
     Returns:
         (n, dim) float32, C-contiguous, unit rows; never the caller's memory.

@@ -44,12 +44,8 @@ class AsideTable:
     ) -> list[AsidePair]:
         """Returns those that all given conditions hold for, of the newest chunk first, in the order of the upload.
 
-        Args:
-            chunk: whole id of a chunk; withdrawn ones are left out unless named.
-            outcome: "held" or "rejected".
-            is_waiting: whether nobody has decided yet.
-            limit: how many.
-            offset: how many are passed over.
+        `chunk` is a whole id; pairs of withdrawn chunks are left out unless it names one. `is_waiting` asks for those
+        that nobody has decided, or for the others.
         """
         query = _query().order_by(chunks.c.seq.desc(), aside.c.seq).limit(limit).offset(offset)
         query = query.where(chunks.c.id == chunk if chunk else chunks.c.standing != "withdrawn")
@@ -150,13 +146,7 @@ def decide(
 ) -> None:
     """Writes a decision; inside a write transaction.
 
-    Args:
-        connection: in a write transaction.
-        ids: numbers of the pairs.
-        decision: one of `DECISIONS`.
-        by: whose.
-        why: a note; may be empty.
-        is_final: also of pairs that were accepted, because they leave their chunk with it.
+    With `is_final` pairs that were accepted change too, because they leave their chunk with it.
 
     Raises:
         BadOption: it is no decision, or nobody's.

@@ -30,9 +30,7 @@ class AskedTable:
     def add(self, day: date, counts: Mapping[str, tuple[int, int]]) -> None:
         """Adds to a day's counts.
 
-        Args:
-            day: in UTC.
-            counts: by language, queries and how many of these were not answered.
+        A day is one in UTC; a count is of the queries in a language, and of those among them that were not answered.
         """
         rows = [
             {"day": day.isoformat(), "language": language, "queries": queries, "unanswered": unanswered}

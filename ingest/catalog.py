@@ -132,12 +132,7 @@ class Catalog(ImageQueries):
     ) -> list[Pair]:
         """Returns the pairs that match all given conditions, in the order they came.
 
-        Args:
-            chunk: an id or a unique beginning of one: the pairs of this chunk.
-            language: those in this language.
-            domain: those of this domain.
-            split: those of this split.
-            chunks: those that any of these chunks has; in place of `chunk`.
+        `chunk` is an id or a unique beginning of one; `chunks` are ids, and stand in its place.
 
         Raises:
             UnknownChunk: `chunk` is neither an id nor a unique prefix.
@@ -232,13 +227,8 @@ class Catalog(ImageQueries):
     ) -> ChunkRecord:
         """Changes what a chunk counts for; a withdrawn one leaves the gallery in the same transaction.
 
-        Args:
-            chunk: its id or a unique beginning of it.
-            standing: one of `ingest.standing.STANDINGS`.
-            by: who says so.
-            why: the reason; may be empty for `new` alone.
-            measures: whether it is accepted as measuring material; None leaves that as it is, but a withdrawn
-                chunk measures nothing.
+        `why` may be empty for `new` alone. `measures` says whether it is accepted as measuring material; None leaves
+        that as it is, but a withdrawn chunk measures nothing.
 
         Returns:
             The chunk as it stands now.
@@ -268,13 +258,9 @@ class Catalog(ImageQueries):
     ) -> Recorded:
         """Records a chunk's images and captions in one transaction; its blobs must be stored already.
 
-        An image that is known keeps its domain and split, whatever `chunk` says, unless only withdrawn chunks
-        have it. A chunk that is known keeps its first report; one that was withdrawn becomes new again and
-        gets this one.
-
-        Args:
-            chunk: what to record.
-            report_of: makes the report to keep, from what is new; called inside the transaction.
+        An image that is known keeps its domain and split, whatever `chunk` says, unless only withdrawn chunks have it.
+        A chunk that is known keeps its first report; one that was withdrawn becomes new again and gets this one.
+        `report_of` makes the report to keep from what is new; it is called inside the transaction.
 
         Raises:
             CatalogFull: the disk has no room; nothing was recorded.
@@ -285,11 +271,7 @@ class Catalog(ImageQueries):
     def accept_aside(self, chunk: NewChunk, ids: Collection[int], *, by: str, why: str) -> Recorded:
         """Adds held pairs that a person accepts to the chunk of their upload, and keeps who did, in one transaction.
 
-        Args:
-            chunk: the known chunk's id with their images and captions; blobs must be stored already.
-            ids: numbers of the pairs.
-            by: who accepts.
-            why: that person's note; may be empty.
+        `chunk` has the id of the known chunk, with the images and captions to add; its blobs must be stored already.
 
         Raises:
             BadOption: the chunk was withdrawn meanwhile.
@@ -300,11 +282,7 @@ class Catalog(ImageQueries):
     def take_out(self, chunk: str, numbers: Collection[int], *, by: str, why: str) -> list[int]:
         """Takes pairs out of a chunk and puts them aside as left out, in one transaction; their pictures stay.
 
-        Args:
-            chunk: its id or a unique beginning of it.
-            numbers: of captions, as `pair_numbers` has them.
-            by: who takes them out.
-            why: that person's note; may be empty.
+        `numbers` are those of `pair_numbers`.
 
         Returns:
             Their numbers among the pairs put aside.

@@ -39,10 +39,7 @@ class Accepted:
 class Judge:
     """Judges the rows of one upload, one picture at a time, and remembers what it settled.
 
-    Args:
-        language: fills rows that state none.
-        domain: fills rows that state none; canonical.
-        limits: bounds of captions.
+    What a row does not state is filled with `language` and `domain`, which are canonical.
     """
 
     def __init__(self, *, language: str | None, domain: str | None, limits: Limits) -> None:
@@ -59,10 +56,7 @@ class Judge:
     def judge(self, image_id: ImageId, rows: Sequence[Row], known: str | None) -> list[Accepted | ReportRow]:
         """Judges all rows of one picture.
 
-        Args:
-            image_id: the picture.
-            rows: what the upload says about it.
-            known: the domain in which the catalog already has it.
+        `known` is the domain in which the catalog already has it.
 
         Returns:
             One entry per row: an `Accepted`, or the report row that says why not.

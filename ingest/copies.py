@@ -45,12 +45,7 @@ class Copies:
 
 
 class CopyFinder:
-    """Compares pictures by their sketches and thumbnails.
-
-    Args:
-        catalog: knows the sketches of all pictures that count.
-        blobs: has every picture's thumbnail, the new ones' included.
-    """
+    """Compares pictures by their sketches and thumbnails."""
 
     def __init__(self, catalog: Catalog, blobs: BlobStore) -> None:
         self._catalog = catalog
@@ -65,11 +60,7 @@ class CopyFinder:
             return b""
 
     def find(self, sketches: Mapping[ImageId, bytes]) -> Copies:
-        """Finds the near-copies of new pictures.
-
-        Args:
-            sketches: of the new pictures, which the catalog does not have yet or only as withdrawn.
-        """
+        """Finds the near-copies of new pictures."""
         new = {image_id: sketch for image_id, sketch in sketches.items() if sketch}
         if not new:
             return Copies()

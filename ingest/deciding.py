@@ -44,14 +44,7 @@ def accept_pairs(
 ) -> Recorded:
     """Adds held pairs to their chunk: with the domain and split that their pictures have, checked as any upload is.
 
-    Args:
-        catalog: opened for writing.
-        blobs: the pictures.
-        chunk: of the upload that they came with.
-        pairs: held ones of it.
-        language: of those that state none.
-        by: who accepts them.
-        why: that person's note.
+    `language` is of those that state none.
 
     Returns:
         What is new.

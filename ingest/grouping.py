@@ -66,10 +66,8 @@ def settle_splits(
 ) -> dict[ImageId, Settled]:
     """Settles the split and the group of every picture.
 
-    Args:
-        claims: in the upload's order.
-        known_groups: by name, the stated groups that the catalog has.
-        same: pairs of new pictures that are near-copies of one another.
+    `known_groups` are the stated groups that the catalog has, by name; `same` are pairs of new pictures that are near-
+    copies of one another.
 
     Returns:
         One entry per picture. A picture that is known in another split than its group stays out of it.

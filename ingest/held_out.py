@@ -26,10 +26,6 @@ def grown(
 
     Only what nothing but the hash decided is moved, all pictures of one thing together.
 
-    Args:
-        settled: where each picture of the upload belongs.
-        slices: by slice, its captioned pictures in the upload.
-
     Returns:
         `settled` with what is held out instead.
     """

@@ -73,13 +73,8 @@ class ImageQueries:
     ) -> set[ImageId]:
         """Returns the images for which all conditions hold; None means any.
 
-        Args:
-            languages: captioned in one of these.
-            domains: of one of these.
-            chunks: brought by one of these.
-            since: taken in on this day (UTC) or later.
-            until: taken in on this day (UTC) or earlier.
-            caption: with a caption that has all these words, as `Catalog.find_captions` finds it.
+        `since` and `until` are the first and last day (UTC) on which they were taken in; `caption` is found as by
+        `Catalog.find_captions`.
         """
         query = images_where(languages, domains, chunks, since=since, until=until, caption=caption)
         return set(self._column(query))

@@ -60,12 +60,7 @@ def ingest_source(
 ) -> IntakeReport:
     """Takes a folder, archive or table in as one chunk.
 
-    Args:
-        source: the folder or file.
-        catalog: where rows go.
-        blobs: where pictures go.
-        options: what fills gaps, and the limits.
-        progress: called with pictures done and pictures in all.
+    `progress` is called with pictures done and pictures in all.
 
     Returns:
         What became of everything in it. Content that is known already makes a report of "0 new".

@@ -86,10 +86,7 @@ class ShadowTable:
     def add(self, counts: Sequence[ShadowCount], *, shadow: int, dropped: int = 0) -> None:
         """Adds to the sums, and to what a shadow was not asked, in one transaction.
 
-        Args:
-            counts: what to add.
-            shadow: id of the shadow that the dropped queries belong to.
-            dropped: queries.
+        `shadow` is the id of the shadow to which the dropped queries belong.
         """
         if not counts and not dropped:
             return

@@ -66,13 +66,7 @@ def as_rows(sketches: list[bytes]) -> NDArray[np.float32]:
 
 
 def likely(rows: NDArray[np.float32], others: NDArray[np.float32], most: int) -> list[tuple[int, int]]:
-    """Returns `(row, other)` of sketches near enough to be looked at closely, nearest first for each row.
-
-    Args:
-        rows: float32 (n, 81), see `as_rows`.
-        others: float32 (m, 81).
-        most: how many to return for one row.
-    """
+    """Returns `(row, other)` of sketches near enough to be looked at closely, nearest first for each row."""
     split = _BRIGHTNESS**2 - 1
     squares = (others**2).sum(axis=1)
     found: list[tuple[int, int]] = []

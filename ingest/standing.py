@@ -25,14 +25,7 @@ def set_standing(
 ) -> None:
     """Changes a chunk's standing, and what its pictures and captions are good for, in one transaction.
 
-    Args:
-        connection: a write transaction.
-        chunk_id: the chunk's whole id.
-        standing: one of `STANDINGS`.
-        by: who says so; not empty.
-        why: the reason; may be empty only for `new`.
-        measures: whether a person accepts it as measuring material; None leaves that as it is, except that a
-            chunk which is withdrawn measures nothing.
+    See `Catalog.set_standing`; `chunk_id` is the whole id.
 
     Raises:
         BadOption: a value cannot be used.

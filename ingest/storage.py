@@ -146,10 +146,7 @@ class Store:
     def open(cls, path: Path, *, read_only: bool = False, map_bytes: int = DEFAULT_MAP_BYTES) -> Store:
         """Opens the store in folder `path`, making it unless `read_only`.
 
-        Args:
-            path: folder of the store.
-            read_only: refuse writes; the store must exist.
-            map_bytes: size of the address-space window; it grows by itself when full.
+        `map_bytes` is the size of the window of addresses; it grows by itself when full.
 
         Raises:
             StoreMissing: `read_only` and there is no store.

@@ -32,11 +32,7 @@ _CAN_BE_SHOWN = frozenset({"image_too_small", "image_too_long", "image_flat"})
 class Unsettled:
     """The held and rejected rows of one upload.
 
-    Args:
-        blobs: where pictures are kept.
-        language: of captions that state none; None when that is not known.
-        domain: of pictures that state none.
-        limits: on pictures.
+    `language` and `domain` are of captions and pictures that state none.
     """
 
     def __init__(self, blobs: BlobStore, *, language: str | None, domain: str | None, limits: Limits) -> None:
@@ -54,12 +50,7 @@ class Unsettled:
     ) -> None:
         """Takes note of a row that was judged and not accepted.
 
-        Args:
-            entry: what the report says of it.
-            row: as the upload states it.
-            image_id: of its picture.
-            data: the picture's file.
-            decoded: the same; None when it is stored already.
+        `decoded` is its picture; None when that is stored already.
         """
         if not self._has_room(entry.outcome):
             return
@@ -111,8 +102,7 @@ class Unsettled:
     def kept(self, leaving: Collection[ImageId]) -> list[NewAside]:
         """Stores the pictures that nothing else keeps, and returns the rows that can be shown with theirs.
 
-        Args:
-            leaving: pictures in the store that are about to leave it.
+        `leaving` are pictures that are about to leave the store.
         """
         ids = list(dict.fromkeys(row.image_id for row in self._rows))
         stored = dict(zip(ids, self._blobs.contains(ids), strict=True))
@@ -164,10 +154,8 @@ class Unsettled:
 def as_row(pair: AsidePair, *, language: str | None, is_known: bool) -> Row:
     """Returns a held pair as a row of an upload, without what it was held for.
 
-    Args:
-        pair: that is accepted.
-        language: of its caption, where it states none.
-        is_known: whether its picture is in the catalog, with a domain for good.
+    It takes `language` where it states none; `is_known` says whether the catalog has its picture, with a domain for
+    good.
     """
     return Row(
         where=str(pair.id),

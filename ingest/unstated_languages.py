@@ -71,11 +71,7 @@ def fill_in(plan: Plan) -> Detected:
 
 
 def caption_languages(texts: Sequence[str]) -> list[str | None]:
-    """Returns for each caption its language as a BCP-47 tag, None where nobody can tell.
-
-    Args:
-        texts: the captions of one upload that state no language.
-    """
+    """Returns for each caption its language as a BCP-47 tag, None where nobody can tell."""
     unique = list(dict.fromkeys(texts))
     row_of = {text: row for row, text in enumerate(unique)}
     counts = np.zeros(len(unique))

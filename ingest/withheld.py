@@ -56,10 +56,7 @@ class WithheldTable:
     def take_out(self, ids: Collection[ImageId], *, by: str, why: str) -> list[ImageId]:
         """Takes pictures out of every chunk in one transaction; returns those that were not out before.
 
-        Args:
-            ids: of pictures; at most 500.
-            by: who says so; not empty.
-            why: the reason; not empty.
+        `by` and `why` may not be empty.
 
         Raises:
             UnknownImage: the home shows no such picture; nothing changed.

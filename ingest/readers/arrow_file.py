@@ -121,9 +121,6 @@ class ArrowTables:
     """Parquet or Arrow files as one container: a file by itself, or a Hugging Face dataset saved to disk.
 
     Args:
-        name: what the upload is called.
-        files: by name, in order.
-        limits: bounds of pictures.
         splits: by name of file, the split that its rows are in unless they state one.
         folder: where pictures that rows name lie; None when there may be none.
         is_upload: whether they are all that is read, and not a part of a folder.

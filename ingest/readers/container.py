@@ -73,12 +73,8 @@ class Opens(Protocol):
     def __call__(self, path: Path, limits: Limits, *, folder: Path | None, within: str | None) -> Container:
         """Returns the file as a container; nothing but its beginning is read yet.
 
-        Args:
-            path: of the file.
-            limits: that the container keeps.
-            folder: where pictures that it names may lie; None when there may be none.
-            within: the file's name in the folder that is read, None when it is given by itself. The names of all that
-                it holds begin with it.
+        `folder` is where pictures that it names may lie, None when there may be none. `within` is the file's name in
+        the folder that is read, None when it is given by itself; the names of all that it holds begin with it.
         """
         ...
 

@@ -47,10 +47,7 @@ _OTHERS = (
 def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True) -> Container:
     """Returns the reader for a folder or file.
 
-    Args:
-        source: what the user named.
-        limits: bounds that the reader keeps.
-        pictures_beside: whether a bare table may name pictures in its own folder; False for uploads.
+    `pictures_beside` says whether a bare table may name pictures in its own folder; no upload may.
 
     Raises:
         BadUpload: missing, empty, or nothing that can be read.

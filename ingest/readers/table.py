@@ -40,12 +40,7 @@ def read_rows(
 ) -> Iterator[Row | Problem | Note]:
     """Yields each line of a table as rows, or why it is skipped.
 
-    Args:
-        name: the table's name in its container; pictures are looked up relative to its folder.
-        text: the table.
-        mapping: the file's column name to ours.
-        limits: line length and JSON depth.
-        locate: finds a picture by its normalised name.
+    Pictures are looked up relative to the table's folder; `mapping` leads from the file's columns to ours.
 
     Raises:
         BadRow: the table has no column that names pictures, or a mapped column is missing.

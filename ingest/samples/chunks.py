@@ -117,12 +117,8 @@ def write_chunk(
 def write_emoji_chunk(path_zip: Path, font: Path, language: str = "en") -> None:
     """Write a chunk of the sample emoji under their names; all of them in the training split.
 
-    A seventh of 200 pictures would be too few to judge anything by, so none is held out.
-
-    Args:
-        path_zip: where to write; an existing file is replaced.
-        font: a colour emoji font; emoji that it has no picture for are left out.
-        language: of the names, one of `emoji.LANGUAGES`.
+    A seventh of 200 pictures would be too few to judge anything by, so none is held out. Emoji that the font has no
+    picture for are left out.
 
     Raises:
         ValueError: the language has no names, or the font cannot be read.

@@ -55,9 +55,6 @@ def colour_emoji_font() -> Path | None:
 def emoji_names(language: str) -> dict[str, str]:
     """The name of every emoji that has one in the language, without colons and underscores.
 
-    Args:
-        language: one of `LANGUAGES`.
-
     Raises:
         ValueError: the language is not one of them.
     """
@@ -79,11 +76,6 @@ def selection() -> tuple[str, ...]:
 
 def draw_emoji(character: str, font: Path, size: int) -> Image.Image:
     """One emoji on white, filling about nine tenths of the picture.
-
-    Args:
-        character: the emoji, variation selector included.
-        font: a colour emoji font, see `colour_emoji_font`.
-        size: side of the square picture in pixels.
 
     Returns:
         An RGB image of (size, size).

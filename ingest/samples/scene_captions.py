@@ -15,10 +15,7 @@ VARIANTS = 3
 def caption(scene: Scene, language: str, *, variant: int = 0) -> str:
     """Name all five attributes of a scene.
 
-    Args:
-        scene: what the picture shows.
-        language: one of `LANGUAGES`.
-        variant: 0 is a plain phrase, 1 another word order, 2 a whole sentence.
+    Variant 0 is a plain phrase, 1 has another word order, 2 is a whole sentence.
 
     Raises:
         ValueError: unknown language or variant.
@@ -44,11 +41,8 @@ def caption(scene: Scene, language: str, *, variant: int = 0) -> str:
 def partial_caption(scene: Scene, language: str, keep: Collection[str]) -> str:
     """Name only some attributes: "a red boat", "drei Boote am Strand", "at night".
 
-    Args:
-        scene: what the picture shows.
-        language: one of `LANGUAGES`.
-        keep: names out of `ATTRIBUTES`; colour and count need the subject they belong to. Without the count,
-            several things are a plain plural ("red boats"; in Arabic two are the dual).
+    `keep` holds names out of `ATTRIBUTES`; colour and count need the subject they belong to. Without the count,
+    several things are a plain plural ("red boats"; in Arabic two are the dual).
 
     Raises:
         ValueError: unknown language or attribute, nothing kept, or a colour or count without its subject.

@@ -200,10 +200,6 @@ class Chalk(Brush):
 def spans(points: Points, heights: Points) -> list[tuple[float, float, float]]:
     """Where horizontal lines lie inside a closed outline.
 
-    Args:
-        points: (n, 2) outline.
-        heights: (m,) y of each line.
-
     Returns:
         (y, first x, last x) for each line that meets the outline.
     """

@@ -18,12 +18,8 @@ STYLES: tuple[str, ...] = tuple(BRUSHES)
 def draw(scene: Scene, style: str, *, size: int = 256, seed: int = 0) -> Image.Image:
     """Draw a scene.
 
-    Args:
-        scene: what to show.
-        style: one of `STYLES`.
-        size: side of the square picture in pixels, at least 16.
-        seed: varies positions, sizes, small details and brush marks. The same scene and seed have the same
-            composition in every style.
+    `seed` varies positions, sizes, small details and brush marks; the same scene and seed have the same composition in
+    every style.
 
     Returns:
         An RGB image of (size, size); the same arguments always give the same pixels.
