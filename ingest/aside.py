@@ -163,6 +163,6 @@ def decide(
 
 
 def _query() -> Any:
-    names = [field.name for field in fields(AsidePair)[2:]]
+    names = [field.name for field in fields(AsidePair) if field.name not in ("id", "chunk")]
     columns = [aside.c.seq.label("id"), chunks.c.id.label("chunk"), *(aside.c[name] for name in names)]
     return select(*columns).join(chunks, aside.c.chunk == chunks.c.seq)

@@ -21,10 +21,10 @@ from ingest.errors import UnknownChunk
 from ingest.feedback import FeedbackTable
 from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
-from ingest.jobs import JobTable
+from ingest.jobs import JobQueries
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import accept_aside, chunk_record, grouped, record_chunk, take_out
-from ingest.records import ChunkRecord, JobRecord, NewChunk, Pin, Recorded
+from ingest.records import ChunkRecord, NewChunk, Pin, Recorded
 from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
@@ -33,7 +33,7 @@ from ingest.standing import Standing, set_findings, set_standing
 from ingest.withheld import WithheldTable
 
 
-class Catalog(ImageQueries):
+class Catalog(ImageQueries, JobQueries):
     """An open catalog; get one with `Catalog.open`.
 
     What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a
@@ -53,7 +53,6 @@ class Catalog(ImageQueries):
     def __init__(self, engine: Engine, path: Path) -> None:
         self.path = path
         super().__init__(engine)
-        self._jobs = JobTable(engine)
         self.feedback = FeedbackTable(engine)
         self.asked = AskedTable(engine)
         self.release_words = ReleaseWordTable(engine)
@@ -301,35 +300,7 @@ class Catalog(ImageQueries):
         query = query.where(pairs_counted([self._chunk_id(chunk)]), images.c.id.in_(list(image_ids)))
         return {(i, spoken, text): number for i, spoken, text, number in self._rows(query)}
 
-    # Jobs and pins
-
-    def add_job(self, kind: str, arguments: dict[str, Any] | None = None) -> JobRecord:
-        """Queues a job."""
-        return self._jobs.add(kind, arguments or {})
-
-    def job(self, job_id: str) -> JobRecord:
-        """Returns one job.
-
-        Raises:
-            UnknownJob: there is none with this id.
-        """
-        return self._jobs.get(job_id)
-
-    def jobs(self, *, state: str | None = None, limit: int | None = None) -> list[JobRecord]:
-        """Returns jobs, newest first."""
-        return self._jobs.all(state=state, limit=limit)
-
-    def update_job(self, job_id: str, *, only_from: str | None = None, **fields: Any) -> bool:
-        """Changes fields of a job and returns whether it changed.
-
-        With `only_from` the change happens only if the job is in that state now: of several workers that try
-        to take a queued job, one succeeds. `started` and `finished` follow from the state.
-
-        Raises:
-            UnknownJob: there is none with this id.
-            BadOption: a field or state that does not exist.
-        """
-        return self._jobs.update(job_id, fields, only_from=only_from)
+    # Pins
 
     def set_pin(self, query: str, language: str, image_id: ImageId) -> None:
         """Pins the expected first answer of a query, replacing an earlier pin of the same query."""

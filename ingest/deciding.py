@@ -11,8 +11,8 @@ from ingest.catalog import Catalog
 from ingest.errors import BadOption, BadUpload, NoValidPair
 from ingest.harvest import Harvest
 from ingest.limits import DEFAULT_LIMITS
-from ingest.plan import Plan
-from ingest.readers.container import Problem
+from ingest.plan import IntakePlan
+from ingest.readers.container import Skipped
 from ingest.records import AsidePair, ChunkRecord, NewChunk, Recorded
 from ingest.unsettled import as_row
 
@@ -20,13 +20,13 @@ from ingest.unsettled import as_row
 _LIMITS = replace(DEFAULT_LIMITS, repeated_caption_images=2**62)
 
 
-class _Pictures:
+class _AsidePictures:
     """Pictures that were put aside, as a container reads them."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
 
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the file of each."""
         for image_id in wanted:
             yield image_id, self._blobs.aside_original(image_id)
@@ -65,12 +65,12 @@ def accept_pairs(
         for image_id, record in catalog.images({p.image_id for p in pairs}).items()
         if not record.withdrawn
     }
-    plan = Plan()
+    plan = IntakePlan()
     for pair in pairs:
         plan.add(as_row(pair, language=spoken, is_known=pair.image_id in known))
     harvest = Harvest(catalog, blobs, language=None, domain=None, limits=_LIMITS)
     try:
-        blobs.put(harvest.gather(_Pictures(blobs), plan, None))
+        blobs.put(harvest.gather(_AsidePictures(blobs), plan, None))
         harvest.settle()
     except NoValidPair:
         pass  # the rows say why

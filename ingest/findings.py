@@ -43,11 +43,8 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the finding as JSON values."""
-        return {
-            "check": self.check,
+        return asdict(self) | {
             "outcome": self.outcome.value,
-            "sentence": self.sentence,
-            "figures": dict(self.figures),
             "examples": [asdict(example) for example in self.examples],
         }
 
@@ -58,13 +55,8 @@ class Finding:
         Raises:
             KeyError, ValueError, TypeError: it is something else.
         """
-        return cls(
-            check=values["check"],
-            outcome=Outcome(values["outcome"]),
-            sentence=values["sentence"],
-            figures=dict(values["figures"]),
-            examples=tuple(Example(**example) for example in values["examples"]),
-        )
+        examples = tuple(Example(**example) for example in values["examples"])
+        return cls(**{**values, "outcome": Outcome(values["outcome"]), "examples": examples})
 
 
 def holds(findings: Iterable[Finding]) -> bool:

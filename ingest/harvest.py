@@ -15,8 +15,8 @@ from ingest.held_out import grown
 from ingest.images import decode, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, SliceKey, Split, image_id_of
-from ingest.plan import Plan
-from ingest.readers.container import PictureSource, Problem, Row
+from ingest.plan import IntakePlan
+from ingest.readers.container import PictureSource, Row, Skipped
 from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, top_reasons
@@ -52,7 +52,7 @@ class Harvest:
         self.rows.extend(ReportRow(shown(where), "rejected", code, sentence) for where in places)
 
     def gather(
-        self, container: PictureSource, plan: Plan, progress: Progress | None
+        self, container: PictureSource, plan: IntakePlan, progress: Progress | None
     ) -> Iterator[tuple[ImageId, bytes, bytes]]:
         """Judges each picture and yields `(id, original, thumbnail)` of those that have to be stored."""
         unread = dict(plan.rows)
@@ -60,7 +60,7 @@ class Harvest:
             rows = plan.rows[name]
             unread.pop(name, None)
             places = [row.where for row in rows] or [name]
-            if isinstance(data, Problem):
+            if isinstance(data, Skipped):
                 self.reject(places, data.code, data.sentence)
             else:
                 try:

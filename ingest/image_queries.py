@@ -40,25 +40,25 @@ class ImageQueries:
 
     def images(self, ids: Iterable[ImageId]) -> dict[ImageId, ImageRecord]:
         """Returns the records of those ids that are known, also of withdrawn ones."""
-        query = select(
-            images.c.id,
-            images.c.domain,
-            images.c.split,
-            images.c.width,
-            images.c.height,
-            images.c.format,
-            chunks.c.id,
-            images.c.in_gallery,
-            images.c.group,
-            images.c.cluster,
-            images.c.withdrawn,
-        ).join(chunks, images.c.chunk == chunks.c.seq)
+        names = (
+            "id",
+            "domain",
+            "split",
+            "width",
+            "height",
+            "format",
+            "group",
+            "cluster",
+            "in_gallery",
+            "withdrawn",
+        )
+        columns = [*(images.c[name] for name in names), chunks.c.id.label("chunk_id")]
+        query = select(*columns).join(chunks, images.c.chunk == chunks.c.seq)
         found: dict[ImageId, ImageRecord] = {}
         with self._engine.connect() as connection:
             for group in grouped(ids):
                 for row in connection.execute(query.where(images.c.id.in_(group))):
-                    image_id, domain, split, *rest = row
-                    found[image_id] = ImageRecord(image_id, domain, Split(split), *rest)
+                    found[row.id] = ImageRecord(**{**row._mapping, "split": Split(row.split)})
         return found
 
     def ids_where(

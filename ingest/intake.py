@@ -131,10 +131,12 @@ def _record(
         aside=harvest.aside,
     )
     share = _english_share(harvest)
-    held = {key: len(held_out(harvest.settled, ids)) for key, ids in sorted(harvest.slices().items())}
+    held_out_counts = {
+        key: len(held_out(harvest.settled, ids)) for key, ids in sorted(harvest.slices().items())
+    }
     copies = harvest.copies()
     looks = detected.note() if detected else None
-    found = [note for note in (looks, copies_note(copies), too_few_note(held)) if note]
+    found = [note for note in (looks, copies_note(copies), too_few_note(held_out_counts)) if note]
 
     def report_of(recorded: Recorded) -> IntakeReport:
         outcomes = Counter(row.outcome for row in harvest.rows)
@@ -155,7 +157,7 @@ def _record(
             english_share=share,
             notes=(*known, *notes, *found),
             rows=tuple(harvest.rows),
-            held_out={str(key): count for key, count in held.items()},
+            held_out={str(key): count for key, count in held_out_counts.items()},
             copies=copies,
             detected=detected.languages if detected else {},
         )

@@ -19,21 +19,20 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-class JobTable:
-    """Jobs in the catalog's database."""
+class JobQueries:
+    """The part of `Catalog` that is about jobs."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    _engine: Engine
 
-    def add(self, kind: str, arguments: dict[str, Any]) -> JobRecord:
+    def add_job(self, kind: str, arguments: dict[str, Any] | None = None) -> JobRecord:
         """Queues a job."""
-        values = {"kind": kind, "state": "queued", "arguments": arguments, "created": now()}
+        values = {"kind": kind, "state": "queued", "arguments": arguments or {}, "created": now()}
         statement = insert(jobs).values(progress={}, result={}, **values).returning(jobs.c.seq)
         with writing(self._engine) as connection:
             seq = connection.execute(statement).scalar_one()
-        return self.get(f"j{seq}")
+        return self.job(f"j{seq}")
 
-    def get(self, job_id: str) -> JobRecord:
+    def job(self, job_id: str) -> JobRecord:
         """Returns one job.
 
         Raises:
@@ -45,7 +44,7 @@ class JobTable:
             raise _unknown(job_id)
         return _record(row)
 
-    def all(self, *, state: str | None = None, limit: int | None = None) -> list[JobRecord]:
+    def jobs(self, *, state: str | None = None, limit: int | None = None) -> list[JobRecord]:
         """Returns jobs, newest first."""
         query = select(jobs).order_by(jobs.c.seq.desc()).limit(limit)
         if state is not None:
@@ -53,16 +52,15 @@ class JobTable:
         with self._engine.connect() as connection:
             return [_record(row) for row in connection.execute(query)]
 
-    def update(self, job_id: str, fields: dict[str, Any], *, only_from: str | None = None) -> bool:
-        """Changes fields of a job; sets `started` and `finished` itself when the state implies them.
+    def update_job(self, job_id: str, *, only_from: str | None = None, **fields: Any) -> bool:
+        """Changes fields of a job and returns whether it changed.
 
-        Args:
-            job_id: which job.
-            fields: new values by name.
-            only_from: change nothing unless the job is in this state now.
+        With `only_from` the change happens only if the job is in that state now: of several workers that try
+        to take a queued job, one succeeds. `started` and `finished` follow from the state.
 
-        Returns:
-            Whether the job was changed.
+        Raises:
+            UnknownJob: there is none with this id.
+            BadOption: a field or state that does not exist.
         """
         unknown = sorted(set(fields) - _CHANGEABLE)
         if unknown:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ingest.errors import BadRow, BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import Container, Format, Note, Problem, Row, Text
+from ingest.readers.container import Container, Format, Remark, Row, Skipped, Text
 from ingest.readers.formats import BY_SUFFIX
 from ingest.readers.listing import Listing
 from ingest.readers.names import shown, stem_of
@@ -17,7 +17,7 @@ _NOT_CAPTIONS = frozenset(("readme", "license", "licence", "notice", "classes", 
 
 
 @dataclass(slots=True)
-class Plan:
+class IntakePlan:
     """What is to be read and judged.
 
     `rows` are by picture name; a picture with an empty list has no caption and joins the gallery only. `places` number
@@ -27,14 +27,14 @@ class Plan:
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, entry: Row | Problem | Note) -> None:
+    def add(self, entry: Row | Skipped | Remark) -> None:
         """Ties one more row to its picture, or keeps what a reader has to say."""
-        if isinstance(entry, Problem):
+        if isinstance(entry, Skipped):
             self.problems.append(entry)
-        elif isinstance(entry, Note):
+        elif isinstance(entry, Remark):
             self.notes.append(entry)
         elif entry.caption is None:
             self.rows.setdefault(entry.image, [])
@@ -43,14 +43,16 @@ class Plan:
             self.places.setdefault(shown(entry.where), len(self.places))
 
 
-def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limits) -> Plan:
+def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limits) -> IntakePlan:
     """Scans a container and ties captions to pictures.
 
     Raises:
         BadUpload: the container is refused, or it is a table that names no pictures.
     """
     listing = container.scan(BY_SUFFIX)
-    plan = Plan(rows={name: [] for name in listing.pictures}, problems=listing.problems, notes=listing.notes)
+    plan = IntakePlan(
+        rows={name: [] for name in listing.pictures}, problems=listing.problems, notes=listing.notes
+    )
     beside = _Beside(listing.pictures, limits)
     for name in sorted(listing.texts):
         text = listing.texts.pop(name)  # freed as soon as it is parsed
@@ -65,7 +67,7 @@ def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limit
             # A table by itself, or one the user mapped columns for, was meant to be read.
             if text.is_upload or (mapping and isinstance(error, BadRow)):
                 raise BadUpload(error.code, error.sentence) from None
-            plan.add(Problem(name, error.code, error.sentence))
+            plan.add(Skipped(name, error.code, error.sentence))
     _note_ignored(plan, listing, beside.ignored)
     return plan
 
@@ -85,17 +87,17 @@ class _Beside:
         for name in pictures:
             self._by_key.setdefault(_key_of(name), set()).add(name)
 
-    def add(self, name: str, text: Text, plan: Plan) -> None:
+    def add(self, name: str, text: Text, plan: IntakePlan) -> None:
         """Adds what a text says of its picture."""
         picture = self._picture(name)
         if picture is not None and text.format.captions is not None:
             for row in text.format.captions(name, text.read(), picture, self._limits):
-                if isinstance(row, Problem) or not self._is_told(row, text.format):
+                if isinstance(row, Skipped) or not self._is_told(row, text.format):
                     plan.add(row)
         elif text.format.may_be_other or stem_of(name).rsplit("/", 1)[-1].lower() in _NOT_CAPTIONS:
             self.ignored.append(name)
         else:
-            plan.add(Problem(name, "image_missing", "No picture of the same name lies beside this text."))
+            plan.add(Skipped(name, "image_missing", "No picture of the same name lies beside this text."))
 
     def _picture(self, name: str) -> str | None:
         if stem_of(name) in self._by_stem:
@@ -119,7 +121,7 @@ def _key_of(name: str) -> str:
     return folder + slash + last.split(".", 1)[0]
 
 
-def _note_ignored(plan: Plan, listing: Listing, ignored: Sequence[str]) -> None:
+def _note_ignored(plan: IntakePlan, listing: Listing, ignored: Sequence[str]) -> None:
     names = [*ignored, *(name for name in listing.others if name not in plan.rows)]
     if names:
         more = " and others" if len(names) > 3 else ""

@@ -13,24 +13,27 @@ FINAL_STATES = frozenset({"succeeded", "rejected", "review", "failed", "cancelle
 
 
 @dataclass(frozen=True, slots=True)
-class ImageRecord:
-    """One picture: where it belongs and what it looks like. Sizes are in pixels, upright.
-
-    `group` is what an upload stated; `cluster` names the pictures of one thing, None for one that is alone.
-    A `withdrawn` picture is in no chunk but withdrawn ones.
-    """
+class NewImage:
+    """An accepted picture on its way into the catalog: where it belongs and what it looks like."""
 
     id: ImageId
     domain: str
     split: Split
-    width: int
+    width: int  # in pixels, upright
     height: int
     format: str
+    group: str | None = None  # what an upload stated
+    cluster: str | None = None  # names the pictures of one thing; None for one that is alone
+    sketch: bytes | None = None  # of `ingest.sketch`; None for one not made yet, and in an `ImageRecord`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRecord(NewImage):
+    """One picture of the catalog."""
+
     chunk_id: str
     in_gallery: bool
-    group: str | None = None
-    cluster: str | None = None
-    withdrawn: bool = False
+    withdrawn: bool = False  # it is in no chunk but withdrawn ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +100,27 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class NewImage:
-    """An accepted picture on its way into the catalog.
+class NewAside:
+    """A row of an upload that was held or rejected, on its way into the catalog."""
 
-    `group` and `cluster` as in `ImageRecord`; `sketch` of `ingest.sketch`, None for one not made yet.
-    """
-
-    id: ImageId
-    domain: str
-    split: Split
-    width: int
-    height: int
-    format: str
-    group: str | None = None
-    cluster: str | None = None
-    sketch: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AsidePair:
-    """A pair that was put aside."""
-
-    id: int  # a number; stable
-    chunk: str  # id of the chunk that its upload became
     place: str  # where it stood in the upload
     outcome: str  # "held" or "rejected"
     code: str  # stable name of the reason
     sentence: str  # the reason
     image_id: ImageId  # of its picture
-    language: str  # as stated; empty where it was not
-    text: str  # its caption; of a rejected one no more than its beginning
-    domain: str  # as stated, for the pair or the whole upload; empty where it was not
-    split: str  # as stated
-    group: str  # as stated
+    language: str = ""  # as stated; empty where it was not
+    text: str = ""  # its caption; of a rejected one no more than its beginning
+    domain: str = ""  # as stated, for the pair or the whole upload; empty where it was not
+    split: str = ""  # as stated
+    group: str = ""  # as stated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsidePair(NewAside):
+    """A pair that was put aside."""
+
+    id: int  # a number; stable
+    chunk: str  # id of the chunk that its upload became
     decided: str = ""  # one of `ingest.aside.DECISIONS`; empty while nobody has
     decided_by: str = ""  # who has
     decided_why: str = ""  # that person's note
@@ -146,22 +137,6 @@ class QuestionedPair:
     text: str  # its caption
     check: str  # that names it
     why: str  # what the check says of it
-
-
-@dataclass(frozen=True, slots=True)
-class NewAside:
-    """A row of an upload that was held or rejected, on its way into the catalog; fields as in `AsidePair`."""
-
-    place: str
-    outcome: str
-    code: str
-    sentence: str
-    image_id: ImageId
-    language: str = ""
-    text: str = ""
-    domain: str = ""
-    split: str = ""
-    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,19 +55,9 @@ class IntakeReport:
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON values, with the rows that have something to say (at most 20,000)."""
         telling = [row for row in self.rows if row.code != "ok" or row.sentence]
-        return {
-            "chunk_id": self.chunk_id,
-            "name": self.name,
-            "new_pairs": self.new_pairs,
-            "known_pairs": self.known_pairs,
-            "new_images": self.new_images,
-            "held": self.held,
-            "rejected": self.rejected,
+        stated = {one.name: getattr(self, one.name) for one in fields(self)}
+        return stated | {
             "per_slice": {key: dict(counts) for key, counts in self.per_slice.items()},
-            "held_out": dict(self.held_out),
-            "copies": dict(self.copies),
-            "detected": dict(self.detected),
-            "english_share": self.english_share,
             "notes": list(self.notes),
             "reasons": dict(Counter(row.code for row in self.rows).most_common()),
             "rows": [asdict(row) for row in telling[:KEPT_ROWS]],

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ingest.captions import UNDETERMINED, normalise_language
 from ingest.errors import UnknownLanguage
-from ingest.plan import Plan
+from ingest.plan import IntakePlan
 from ingest.readers.container import Row
 
 SURE = 0.9  # posterior below which a person has to say
@@ -59,7 +59,7 @@ class Detected:
         )
 
 
-def fill_in(plan: Plan) -> Detected:
+def fill_in(plan: IntakePlan) -> Detected:
     """Gives rows that state no language the one they look like; what cannot be told stays unstated."""
     asked = [row for rows in plan.rows.values() for row in rows if row.caption and _states_none(row)]
     tags = caption_languages([row.caption or "" for row in asked])

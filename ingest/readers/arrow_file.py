@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 from ingest.errors import BadRow, BadUpload
 from ingest.limits import Limits
 from ingest.pair import Split
-from ingest.readers.container import Columns, Embedded, Format, Formats, Line, Problem, Text
+from ingest.readers.container import Columns, EmbeddedPicture, Format, Formats, Line, Skipped, Text
 from ingest.readers.listing import Listing
 from ingest.readers.names import shown
 from ingest.readers.table import DOWNLOADED
@@ -83,7 +83,7 @@ class ArrowFile:
                     )
                 record = json.loads(line)
                 pictures = {
-                    column: Embedded(f"{self.name}/{number}/{quote(column, safe='')}")
+                    column: EmbeddedPicture(f"{self.name}/{number}/{quote(column, safe='')}")
                     for column in self.embedded
                 }
                 yield f"{shown(self.name)} row {number + 1}", record | pictures
@@ -160,7 +160,7 @@ class ArrowTables:
         is_inside = name.rsplit("/", 2)[0] in self._files
         return name if is_inside or (self._folder is not None and is_file(self._folder, name)) else None
 
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the pictures in the files in the order of their rows, then those beside them."""
         inside: dict[tuple[str, str], set[str]] = {}
         for name in wanted:
@@ -175,7 +175,7 @@ class ArrowTables:
 
     def _embedded(
         self, file: ArrowFile, column: str, wanted: Collection[str]
-    ) -> Iterator[tuple[str, bytes | Problem]]:
+    ) -> Iterator[tuple[str, bytes | Skipped]]:
         for row, size, source in file.pictures(unquote(column)):
             name = f"{file.name}/{row}/{column}"
             if name not in wanted or size > self._limits.image_bytes:
@@ -184,7 +184,7 @@ class ArrowTables:
                     yield name, too_large(name, size, self._limits)
             elif size < 0:
                 sentence = f"Column {shown(column)} has no picture in this row."
-                yield name, Problem(name, "image_missing", sentence)
+                yield name, Skipped(name, "image_missing", sentence)
             else:
                 yield name, source.read(size)
 
@@ -275,7 +275,7 @@ def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
         file = ArrowFile(Path(spooled.name), name, limits.text_bytes)
         if file.embedded:
             sentence = "It holds the pictures themselves: upload it by itself, or unpack the archive."
-            yield Problem(name, "nested_archive", sentence)
+            yield Skipped(name, "nested_archive", sentence)
         else:
             yield from file.lines()
 

@@ -34,7 +34,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Skipped:
     """Something in the container that is skipped, and why."""
 
     where: str
@@ -42,13 +42,13 @@ class Problem:
     sentence: str
 
 
-class Note(str):
+class Remark(str):
     """A remark on a whole file, for the report."""
 
     __slots__ = ()
 
 
-class Embedded(str):
+class EmbeddedPicture(str):
     """The name of a picture that lies in the table itself; no path leads to it."""
 
     __slots__ = ()
@@ -59,11 +59,13 @@ class Columns:
     """The columns of a table, which come before its lines."""
 
     names: Sequence[str]  # as the file writes them
-    embedded: frozenset[str] = frozenset()  # those that hold picture files; a line has an `Embedded` for each
+    embedded: frozenset[str] = (
+        frozenset()
+    )  # those that hold picture files; a line has an `EmbeddedPicture` for each
     downloads: bool = False  # whether it is img2dataset's record of what it could download
 
 
-Line = Columns | Problem | Note | tuple[str, Mapping[str, Any]]
+Line = Columns | Skipped | Remark | tuple[str, Mapping[str, Any]]
 """What a table yields: its columns once, then each line as its place and its fields by column."""
 
 
@@ -97,7 +99,7 @@ class Format:
     # cannot be read
     lines: Callable[[str, Text, Limits], Iterator[Line]] | None = None
     # yields what a text says of the picture beside it, given its name, bytes, the picture and the limits
-    captions: Callable[[str, bytes, str, Limits], Iterator[Row | Problem]] | None = None
+    captions: Callable[[str, bytes, str, Limits], Iterator[Row | Skipped]] | None = None
     # whether files of these suffixes are often something else: one that is too large, or beside no picture, is then
     # ignored
     may_be_other: bool = False
@@ -125,7 +127,7 @@ class Text:
 class PictureSource(Protocol):
     """What yields the files of pictures by their names."""
 
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of each wanted file, in container order, or why it cannot be read.
 
         Raises:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ingest.errors import BadRow
 from ingest.limits import Limits
 from ingest.readers import json_files
-from ingest.readers.container import Columns, Format, Line, Problem, Text
+from ingest.readers.container import Columns, Format, Line, Skipped, Text
 from ingest.readers.names import shown, suffix_of
 from ingest.readers.plain_text import decode_text, is_text
 
@@ -37,7 +37,7 @@ def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
         except StopIteration:
             break
         except csv.Error as error:
-            yield Problem(where, "line_unreadable", _unreadable(error))
+            yield Skipped(where, "line_unreadable", _unreadable(error))
             continue
         if not any(cell.strip() for cell in cells):
             continue
@@ -45,7 +45,7 @@ def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
             header = cells
             yield Columns(header)
         elif sum(map(len, cells)) > limits.line_bytes:
-            yield Problem(
+            yield Skipped(
                 where, "line_too_long", f"The line is longer than {limits.line_bytes:,} characters."
             )
         else:

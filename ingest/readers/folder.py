@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Container, Format, Formats, Problem, Text
+from ingest.readers.container import SPECIAL_FILE, Container, Format, Formats, Skipped, Text
 from ingest.readers.listing import Listing
 from ingest.readers.names import NameIndex, is_system_file, suffix_of
 from ingest.readers.table_file import read_file
@@ -60,7 +60,7 @@ class Folder:
         shard = self._shard_of(name)
         return self._index.find(name) if shard is None else shard.locate(name)
 
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of the wanted files in alphabetical order, then shard after shard."""
         inside: dict[Container, set[str]] = {}
         for name in sorted(wanted):

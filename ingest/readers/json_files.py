@@ -10,7 +10,7 @@ from typing import Any
 
 from ingest.errors import BadRow
 from ingest.limits import Limits
-from ingest.readers.container import Columns, Format, Line, Note, Problem, Row, Text
+from ingest.readers.container import Columns, Format, Line, Remark, Row, Skipped, Text
 from ingest.readers.names import shown, suffix_of
 from ingest.readers.plain_text import is_text
 from ingest.readers.table import DOWNLOADED, not_downloaded, rows_of_record
@@ -35,7 +35,7 @@ def lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
         try:
             record = _parsed(line, limits, repeated)
         except BadRow as error:
-            yield Problem(where, error.code, error.sentence)
+            yield Skipped(where, error.code, error.sentence)
             continue
         if is_first:
             yield Columns(list(record))
@@ -43,10 +43,10 @@ def lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
         yield where, record
     if repeated:
         keys = shown(", ".join(sorted(repeated)))
-        yield Note(f"{shown(name)}: a key stands twice in a line, the last value counts: {keys}")
+        yield Remark(f"{shown(name)}: a key stands twice in a line, the last value counts: {keys}")
 
 
-def _captions(name: str, data: bytes, picture: str, limits: Limits) -> Iterator[Row | Problem]:
+def _captions(name: str, data: bytes, picture: str, limits: Limits) -> Iterator[Row | Skipped]:
     try:
         record = _parsed(data, limits, set())
         failed = not_downloaded(name, record) if set(record) >= DOWNLOADED else None
@@ -55,7 +55,7 @@ def _captions(name: str, data: bytes, picture: str, limits: Limits) -> Iterator[
         else:
             yield from rows_of_record(name, record, picture)
     except BadRow as error:
-        yield Problem(name, error.code, error.sentence.replace("The line", "The file"))
+        yield Skipped(name, error.code, error.sentence.replace("The line", "The file"))
 
 
 def _parsed(line: bytes, limits: Limits, repeated: set[str]) -> dict[str, Any]:

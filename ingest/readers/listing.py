@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import NESTED_ARCHIVE, Format, Formats, Problem, Text
+from ingest.readers.container import NESTED_ARCHIVE, Format, Formats, Skipped, Text
 from ingest.readers.names import (
     FOREIGN_ARCHIVES,
     PICTURE_SUFFIXES,
@@ -39,7 +39,7 @@ class Listing:
         self.pictures: list[str] = []
         self.texts: dict[str, Text] = {}
         self.others: list[str] = []
-        self.problems: list[Problem] = []
+        self.problems: list[Skipped] = []
         self.notes: list[str] = []
         self._limits = limits
         self._formats = formats
@@ -100,7 +100,7 @@ class Listing:
 
     def problem(self, name: str, code: str, sentence: str) -> None:
         """Notes why a file is not taken."""
-        self.problems.append(Problem(name, code, sentence))
+        self.problems.append(Skipped(name, code, sentence))
 
     def index(self) -> NameIndex:
         """Returns where each name is found; notes names that are odd."""

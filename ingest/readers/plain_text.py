@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingest.limits import Limits
-from ingest.readers.container import Format, Problem, Row
+from ingest.readers.container import Format, Row, Skipped
 
 
 def is_text(head: bytes) -> bool:
@@ -29,7 +29,7 @@ def decode_text(data: bytes) -> str:
     return data.decode("utf-8-sig", "surrogateescape")
 
 
-def _captions(name: str, data: bytes, picture: str, limits: Limits) -> Iterator[Row | Problem]:
+def _captions(name: str, data: bytes, picture: str, limits: Limits) -> Iterator[Row | Skipped]:
     lines = decode_text(data).splitlines()
     captions = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     for number, line in captions or [(1, "")]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ingest.errors import BadOption, BadRow
 from ingest.limits import Limits
-from ingest.readers.container import Columns, Embedded, Line, Note, Problem, Row, Text
+from ingest.readers.container import Columns, EmbeddedPicture, Line, Remark, Row, Skipped, Text
 from ingest.readers.names import inside_name, shown
 
 COLUMNS = ("image", "caption", "language", "domain", "split", "group")
@@ -37,7 +37,7 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
 
 def read_rows(
     name: str, text: Text, *, mapping: Mapping[str, str], limits: Limits, locate: Locate
-) -> Iterator[Row | Problem | Note]:
+) -> Iterator[Row | Skipped | Remark]:
     """Yields each line of a table as rows, or why it is skipped.
 
     Pictures are looked up relative to the table's folder; `mapping` leads from the file's columns to ours.
@@ -55,7 +55,7 @@ def read_rows(
             # Beside pictures, or tars of them, img2dataset's table only tells what could not be had.
             if not columns.downloads or columns.embedded or "image" in mapping.values():
                 used = _ours(columns, mapping, name)
-        elif isinstance(line, Problem | Note):
+        elif isinstance(line, Skipped | Remark):
             yield line
         else:
             where, record = line
@@ -79,18 +79,18 @@ def _rows(
     locate: Locate,
     split: str | None,
     columns: Columns,
-) -> Iterator[Row | Problem]:
+) -> Iterator[Row | Skipped]:
     try:
         cell = fields.get("image")
         if not isinstance(cell, str) or not cell.strip():
             raise BadRow("image_not_named", "The line names no picture.")
-        candidates = [cell] if isinstance(cell, Embedded) else inside_name(cell, table_name)
+        candidates = [cell] if isinstance(cell, EmbeddedPicture) else inside_name(cell, table_name)
         found = next((place for place in map(locate, candidates) if place is not None), None)
         if found is None:
             raise BadRow("image_missing", f"The picture {shown(cell)!r} is not in the upload.")
         yield from _captioned(where, found, fields, split, None if columns.embedded else "")
     except BadRow as error:
-        yield Problem(where, error.code, error.sentence)
+        yield Skipped(where, error.code, error.sentence)
 
 
 def _captioned(
@@ -117,14 +117,14 @@ def rows_of_record(where: str, record: Mapping[str, Any], picture: str) -> Itera
         yield from _captioned(where, picture, fields, None, "")
 
 
-def not_downloaded(where: str, record: Mapping[str, Any]) -> Problem | None:
+def not_downloaded(where: str, record: Mapping[str, Any]) -> Skipped | None:
     """Says why img2dataset has no picture for an address; None when it has."""
     status = record.get("status")
     if not isinstance(status, str) or status == "success":
         return None
     why = record.get("error_message")
     said = f"{status}: {why}" if isinstance(why, str) and why else status
-    return Problem(where, "not_downloaded", f"img2dataset could not get this picture ({shown(said)}).")
+    return Skipped(where, "not_downloaded", f"img2dataset could not get this picture ({shown(said)}).")
 
 
 def _text_or_none(value: object) -> str | None:

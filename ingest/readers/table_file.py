@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Format, Formats, Problem, Text
+from ingest.readers.container import SPECIAL_FILE, Format, Formats, Skipped, Text
 from ingest.readers.listing import Listing
 
 
@@ -37,7 +37,7 @@ class TableFile:
         """Returns the name if it is a file in the table's folder or below."""
         return name if is_file(self._folder, name) else None
 
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of the wanted files in alphabetical order."""
         for name in sorted(wanted):
             yield name, read_file(self._folder, name, self._limits)
@@ -51,21 +51,21 @@ def is_file(folder: Path, name: str) -> bool:
         return False
 
 
-def read_file(folder: Path, name: str, limits: Limits) -> bytes | Problem:
+def read_file(folder: Path, name: str, limits: Limits) -> bytes | Skipped:
     """Reads a file that must really lie inside `folder`."""
     path = folder / name
     try:
         if path.is_symlink() or not path.resolve().is_relative_to(folder) or not path.is_file():
-            return Problem(name, "special_file", SPECIAL_FILE)
+            return Skipped(name, "special_file", SPECIAL_FILE)
         size = path.stat().st_size
         if size > limits.image_bytes:
             return too_large(name, size, limits)
         return path.read_bytes()
     except OSError as error:
-        return Problem(name, "file_unreadable", f"The file cannot be read ({error.strerror}).")
+        return Skipped(name, "file_unreadable", f"The file cannot be read ({error.strerror}).")
 
 
-def too_large(name: str, size: int, limits: Limits) -> Problem:
+def too_large(name: str, size: int, limits: Limits) -> Skipped:
     """Says that a picture file has too many bytes to be read at all."""
     sentence = f"The file has {size / 1024**2:.1f} MB; the limit is {limits.image_bytes / 1024**2:.0f} MB."
-    return Problem(name, "image_too_large", sentence)
+    return Skipped(name, "image_too_large", sentence)

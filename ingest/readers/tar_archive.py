@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Format, Formats, Problem, Text
+from ingest.readers.container import SPECIAL_FILE, Format, Formats, Skipped, Text
 from ingest.readers.listing import MEGABYTE, Archive, Listing, bomb, damaged, too_much
 from ingest.readers.names import label_of
 from ingest.readers.table_file import too_large
@@ -79,7 +79,7 @@ class TarArchive(Archive):
         self._index = listing.index()
         return listing
 
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Second pass: yields the bytes of the wanted members in archive order."""
         with self._opened() as (archive, _):
             for member in _members(archive):
@@ -92,7 +92,7 @@ class TarArchive(Archive):
                 data = _tar_bytes(archive, member)
                 if data is None:
                     sentence = "The archive ends in the middle of this file."
-                    yield name, Problem(name, "member_damaged", sentence)
+                    yield name, Skipped(name, "member_damaged", sentence)
                     return
                 yield name, data
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Format, Formats, Problem, Text
+from ingest.readers.container import SPECIAL_FILE, Format, Formats, Skipped, Text
 from ingest.readers.listing import MEGABYTE, Archive, Listing, bomb, damaged, too_many_items
 from ingest.readers.names import label_of
 from ingest.readers.table_file import too_large
@@ -42,14 +42,14 @@ class ZipArchive(Archive):
                     listing.problems.append(problem)
                 elif format := listing.text_format(name, member.file_size):
                     data = _zip_bytes(archive, member, name)
-                    if isinstance(data, Problem):
+                    if isinstance(data, Skipped):
                         listing.problems.append(data)
                     else:
                         listing.add_text(name, Text(format, data))
         self._index = listing.index()
         return listing
 
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Problem]]:
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of the wanted members in the order they lie in the file."""
         with self._opened() as archive:
             for member in sorted(archive.infolist(), key=lambda info: info.header_offset):
@@ -71,26 +71,26 @@ class ZipArchive(Archive):
             yield archive
 
 
-def _zip_problem(name: str, member: zipfile.ZipInfo) -> Problem | None:
+def _zip_problem(name: str, member: zipfile.ZipInfo) -> Skipped | None:
     mode = member.external_attr >> 16
     if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        return Problem(name, "special_file", SPECIAL_FILE)
+        return Skipped(name, "special_file", SPECIAL_FILE)
     if member.flag_bits & 0x1:
-        return Problem(name, "encrypted", "The file is password-protected; make the zip without a password.")
+        return Skipped(name, "encrypted", "The file is password-protected; make the zip without a password.")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return Problem(
+        return Skipped(
             name, "compression", "The file is packed with an unusual method; use the normal one (deflate)."
         )
     return None
 
 
-def _zip_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes | Problem:
+def _zip_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes | Skipped:
     # ZipExtFile stops at the declared size and then compares the checksum, so a lying size is found here.
     try:
         with archive.open(member) as file:
             return file.read()
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, struct.error, ValueError):
-        return Problem(
+        return Skipped(
             name, "member_damaged", "The file is damaged inside the zip: its size or checksum does not match."
         )
 

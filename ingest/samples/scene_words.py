@@ -30,7 +30,7 @@ Forms = list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class SceneWords:
     """The words of one language, by the English names of what a scene shows."""
 
     sentences: Forms
@@ -40,8 +40,8 @@ class Words:
     colours: dict[str, Forms] = field(default_factory=dict)
 
 
-WORDS: dict[str, Words] = {
-    language: Words(**words)
+WORDS: dict[str, SceneWords] = {
+    language: SceneWords(**words)
     for language, words in json.loads(
         Path(__file__).with_name("scene_words.json").read_text(encoding="utf-8")
     ).items()

@@ -71,7 +71,7 @@ def test_a_note_of_the_engine_is_shown_literally() -> None:
 
 
 def test_the_details_show_every_caption_as_a_search_for_exactly_its_words() -> None:
-    record = ImageRecord("f" * 64, "photo", Split.TEST, 640, 480, "JPEG", "abc123", True)
+    record = ImageRecord("f" * 64, "photo", Split.TEST, 640, 480, "JPEG", chunk_id="abc123", in_gallery=True)
     captions = [Caption("f" * 64, "de", 'ein <b>"Boot"</b> - rot'), Caption("f" * 64, "ja", "赤い船")]
     chosen = Chosen("f" * 64, 0.31234, 2, ["de"])
     picture, facts = search_words.picture_details(chosen, record, captions, "http://here", ENGLISH)
