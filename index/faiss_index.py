@@ -32,12 +32,9 @@ _read_limit = threading.Lock()
 
 
 def build(vectors: NDArray[np.float32], factory: str = "Flat") -> FaissIndex:
-    """Builds an inner-product index.
+    """Builds, trains and fills an inner-product index on the CPU.
 
     Row i of `vectors`, (n, dim) float32 and of unit length, becomes position i; `"Flat"` is exact.
-
-    Returns:
-        A trained and filled CPU index.
 
     Raises:
         UnknownFactory: The string is not offered, or needs more vectors for training.
@@ -113,11 +110,7 @@ def _search_rows(
 
 
 def reconstruct(index: FaissIndex, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Gives stored vectors back; exactly for Flat and HNSW, rounded for scalar-quantised kinds.
-
-    Returns:
-        (m, dim) float32.
-    """
+    """Gives stored vectors back, (m, dim) float32; exact for Flat and HNSW, rounded for scalar-quantised kinds."""
     if len(positions) == 0:
         return np.empty((0, index.d), dtype=np.float32)
     rows: NDArray[np.float32] = index.reconstruct_batch(np.ascontiguousarray(positions, dtype=np.int64))

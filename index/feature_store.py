@@ -80,10 +80,7 @@ class FeatureStore:
         return Examined(rows, damaged, non_finite, zero)
 
     def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], raw: ArrayLike) -> int:
-        """Stores features; the same content under the same tower is written once.
-
-        Returns:
-            How many rows were new.
+        """Stores features, the same content under the same tower once; returns how many rows are new.
 
         Raises:
             VectorError: Rows are not finite, or their number differs from the ids'.

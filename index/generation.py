@@ -120,10 +120,7 @@ class Generation:
         return self._in_stable_order(scores, positions, wanted)
 
     def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
-        """Gives stored vectors back.
-
-        Returns:
-            (m, dim) float32; unit rows, rounded where the factory quantises.
+        """Gives stored vectors back, (m, dim) float32 of unit length, rounded where the factory quantises.
 
         Raises:
             UnknownIds: An id is not in this generation.
@@ -233,9 +230,6 @@ def write_generation(
         routes: The route of each content whose vector the base route did not make.
         route_fingerprints: Of what made the vectors of each such route.
 
-    Returns:
-        The manifest.
-
     Raises:
         VectorError: Vectors are not finite or not as many as ids; or the mode is unknown.
         UnknownIds: An id is empty, repeated or not ASCII.
@@ -269,13 +263,10 @@ def write_generation(
 
 
 def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False) -> Generation:
-    """Loads a generation after checking every byte of it.
+    """Loads a generation, whose id is the folder's name, after checking every byte of it.
 
     Without `verify` the manifest's own checksum is the only one that is checked. A GPU is used where faiss and the
     machine have one.
-
-    Returns:
-        The generation; its id is the folder's name.
 
     Raises:
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.

@@ -16,10 +16,7 @@ SHORTEST_LENGTH = 1e-12
 
 
 def finite_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float32]:
-    """Checks an array and returns it as C-contiguous float32 rows, lengths untouched.
-
-    Returns:
-        (n, dim) float32, C-contiguous; the same memory where nothing had to change.
+    """Checks an array and returns it as C-contiguous float32 rows, copied only where something had to change.
 
     Raises:
         VectorError: Not two-dimensional, not real numbers, or not finite.
@@ -54,10 +51,7 @@ def finite_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float
 
 
 def unit_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float32]:
-    """Checks an array and scales each row to length 1.
-
-    Returns:
-        (n, dim) float32, C-contiguous, unit rows; never the caller's memory.
+    """Checks an array and returns its rows scaled to length 1, as C-contiguous float32 in memory of their own.
 
     Raises:
         VectorError: Not two-dimensional, not real numbers, not finite, or a row of length zero.

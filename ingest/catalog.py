@@ -224,13 +224,10 @@ class Catalog(ImageQueries, JobQueries):
     def set_standing(
         self, chunk: str, standing: Standing, *, by: str, why: str, measures: bool | None = None
     ) -> ChunkRecord:
-        """Changes what a chunk counts for; a withdrawn one leaves the gallery in the same transaction.
+        """Changes and returns a chunk; a withdrawn one leaves the gallery in the same transaction.
 
         `why` may be empty for `new` alone. `measures` says whether it is accepted as measuring material; None leaves
         that as it is, but a withdrawn chunk measures nothing.
-
-        Returns:
-            The chunk as it stands now.
 
         Raises:
             UnknownChunk: none or several match.
@@ -279,12 +276,9 @@ class Catalog(ImageQueries, JobQueries):
             return accept_aside(connection, chunk, ids, by=by, why=why)
 
     def take_out(self, chunk: str, numbers: Collection[int], *, by: str, why: str) -> list[int]:
-        """Takes pairs out of a chunk and puts them aside as left out, in one transaction; their pictures stay.
+        """Puts pairs of a chunk aside as left out in one transaction; returns their numbers there. Pictures stay.
 
         `numbers` are those of `pair_numbers`.
-
-        Returns:
-            Their numbers among the pairs put aside.
 
         Raises:
             UnknownChunk: none or several match.

@@ -54,12 +54,9 @@ class Judge:
         return self._domains[image_id]
 
     def judge(self, image_id: ImageId, rows: Sequence[Row], known: str | None) -> list[Accepted | ReportRow]:
-        """Judges all rows of one picture.
+        """Returns for each row of one picture an `Accepted`, or the report row that says why not.
 
         `known` is the domain in which the catalog already has it.
-
-        Returns:
-            One entry per row: an `Accepted`, or the report row that says why not.
         """
         domain = self._domains.get(image_id) or known or self._stated_domain(rows)
         judged: list[Accepted | ReportRow] = []

@@ -42,12 +42,9 @@ def accept_pairs(
     by: str,
     why: str,
 ) -> Recorded:
-    """Adds held pairs to their chunk: with the domain and split that their pictures have, checked as any upload is.
+    """Adds held pairs to their chunk, checked like any upload, and returns what is new.
 
     `language` is of those that state none.
-
-    Returns:
-        What is new.
 
     Raises:
         BadOption: one of them cannot be taken in, and the sentence says why; nothing changed.

@@ -22,12 +22,9 @@ _SLICES_SHOWN = 3
 def grown(
     settled: Mapping[ImageId, Settled], slices: Mapping[SliceKey, Collection[ImageId]]
 ) -> dict[ImageId, Settled]:
-    """Moves things from training to held out where a slice of the upload has enough things, but too few of these.
+    """Returns places with more held out in slices that have enough things, but too few held-out ones.
 
     Only what nothing but the hash decided is moved, all pictures of one thing together.
-
-    Returns:
-        `settled` with what is held out instead.
     """
     places = dict(settled)
     pictures_of: dict[str, list[ImageId]] = {}

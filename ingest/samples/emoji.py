@@ -75,10 +75,7 @@ def selection() -> tuple[str, ...]:
 
 
 def draw_emoji(character: str, font: Path, size: int) -> Image.Image:
-    """One emoji on white, filling about nine tenths of the picture.
-
-    Returns:
-        An RGB image of (size, size).
+    """One emoji on white, filling about nine tenths of an RGB picture of (size, size).
 
     Raises:
         EmojiNotInFont: the font has no picture for the character.

@@ -198,11 +198,7 @@ class Chalk(Brush):
 
 
 def spans(points: Points, heights: Points) -> list[tuple[float, float, float]]:
-    """Where horizontal lines lie inside a closed outline.
-
-    Returns:
-        (y, first x, last x) for each line that meets the outline.
-    """
+    """(y, first x, last x) of each horizontal line that meets a closed outline."""
     x, y = points[:, 0], points[:, 1]
     next_x, next_y = np.concatenate([x[1:], x[:1]]), np.concatenate([y[1:], y[:1]])
     lines = heights[:, None]

@@ -16,13 +16,10 @@ STYLES: tuple[str, ...] = tuple(BRUSHES)
 
 
 def draw(scene: Scene, style: str, *, size: int = 256, seed: int = 0) -> Image.Image:
-    """Draw a scene.
+    """Draw a scene as an RGB image of (size, size); the same arguments always give the same pixels.
 
     `seed` varies positions, sizes, small details and brush marks; the same scene and seed have the same composition in
     every style.
-
-    Returns:
-        An RGB image of (size, size); the same arguments always give the same pixels.
 
     Raises:
         ValueError: unknown style, or a size below 16.
