@@ -10,13 +10,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from ingest.errors import BadOption
 from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.records import AsidePair, NewAside
 from ingest.schema import aside, chunks, writing
+from ingest.tables import TableQueries
 
 MOST_HELD = 500
 MOST_REJECTED = 100
@@ -27,11 +28,8 @@ DECISIONS = ("accepted", "left_out")
 _TEXTS = ("outcome", "code", "sentence", "image_id", "language", "text", "domain", "split", "group")
 
 
-class AsideTable:
+class AsideTable(TableQueries):
     """The pairs put aside in the catalog's database."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def pairs(
         self,
@@ -64,9 +62,8 @@ class AsideTable:
             .group_by(aside.c.outcome, aside.c.decided)
         )
         found = dict.fromkeys(("waiting", "accepted", "left_out", "rejected"), 0)
-        with self._engine.connect() as connection:
-            for outcome, decided, count in connection.execute(query):
-                found["rejected" if outcome == "rejected" else decided or "waiting"] += count
+        for outcome, decided, count in self._rows(query):
+            found["rejected" if outcome == "rejected" else decided or "waiting"] += count
         return found
 
     def named(self, ids: Collection[int]) -> list[AsidePair]:
@@ -80,8 +77,7 @@ class AsideTable:
             .join(chunks, aside.c.chunk == chunks.c.seq)
             .where(aside.c.image_id.in_(list(among)), chunks.c.standing != "withdrawn")
         )
-        with self._engine.connect() as connection:
-            return {str(image_id) for (image_id,) in connection.execute(query)}
+        return set(self._column(query))
 
     def decide(self, ids: Collection[int], decision: str, *, by: str, why: str) -> None:
         """Keeps a person's decision on held pairs, in place of an earlier one."""
@@ -98,8 +94,7 @@ class AsideTable:
         return had - self.pictures(had)
 
     def _records(self, query: Any) -> list[AsidePair]:
-        with self._engine.connect() as connection:
-            return [AsidePair(**row._mapping) for row in connection.execute(query)]
+        return [AsidePair(**row._mapping) for row in self._rows(query)]
 
 
 def put_aside(connection: Connection, chunk_seq: int, pairs: Sequence[NewAside]) -> None:

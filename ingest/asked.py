@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.schema import asked, writing
+from ingest.tables import TableQueries
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,8 @@ class AskedRecord:
     unanswered: int  # of these, where probably nothing of the gallery fitted
 
 
-class AskedTable:
+class AskedTable(TableQueries):
     """The counts in the catalog's database."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def add(self, day: date, counts: Mapping[str, tuple[int, int]]) -> None:
         """Adds to a day's counts.
@@ -54,5 +52,4 @@ class AskedTable:
             .group_by(asked.c.language)
             .order_by(total.desc(), asked.c.language)
         )
-        with self._engine.connect() as connection:
-            return [AskedRecord(*row) for row in connection.execute(query)]
+        return [AskedRecord(*row) for row in self._rows(query)]

@@ -11,23 +11,15 @@ from ingest.schema import captions, images
 
 # Scripts written without spaces between words: the full-text index would see a sentence as one word.
 _UNSPACED = (
-    "CJK",
-    "HIRAGANA",
-    "KATAKANA",
-    "HANGUL",
-    "BOPOMOFO",
-    "THAI",
-    "LAO",
-    "KHMER",
-    "MYANMAR",
-    "TIBETAN",
-    "YI",
+    *("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"),
+    *("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "YI"),
 )
 
 _FULL_TEXT: Any = table("captions_text", column("rowid"), column("text"))
 _MATCHING: ColumnElement[Any] = literal_column("captions_text")
 _ROW: ColumnElement[Any] = literal_column("captions_text.rowid")
 _RANK: ColumnElement[Any] = literal_column("captions_text.rank")
+_JOINED = captions.join(images, captions.c.image == images.c.seq)
 
 
 def containing(text: str, limit: int) -> Select[Any] | None:
@@ -36,35 +28,16 @@ def containing(text: str, limit: int) -> Select[Any] | None:
     Any text is safe: nothing in it is query syntax. The last word may be a beginning; scripts without spaces
     are matched as substrings.
     """
-    text = _clean(text)
-    if not text:
+    query = _all_words(select(images.c.id, captions.c.language, captions.c.text).select_from(_JOINED), text)
+    if query is None:
         return None
-    query = (
-        select(images.c.id, captions.c.language, captions.c.text)
-        .select_from(captions.join(images, captions.c.image == images.c.seq))
-        .where(~captions.c.withdrawn)
-        .limit(limit)
-    )
-    if _needs_substring(text):
-        return query.where(_has(text)).order_by(captions.c.seq)
-    return (
-        query.join(_FULL_TEXT, captions.c.seq == _ROW)
-        .where(_MATCHING.op("MATCH")(" ".join(_quoted(text)) + "*"))
-        .order_by(_RANK, captions.c.seq)
-    )
+    order = [captions.c.seq] if _needs_substring(_clean(text)) else [_RANK, captions.c.seq]
+    return query.order_by(*order).limit(limit)
 
 
 def images_captioned(text: str) -> Select[Any] | None:
     """Returns the query for the numbers of images with a caption that `containing` would find; None if empty."""
-    text = _clean(text)
-    if not text:
-        return None
-    query = select(captions.c.image).where(~captions.c.withdrawn)
-    if _needs_substring(text):
-        return query.where(_has(text))
-    return query.join(_FULL_TEXT, captions.c.seq == _ROW).where(
-        _MATCHING.op("MATCH")(" ".join(_quoted(text)) + "*")
-    )
+    return _all_words(select(captions.c.image), text)
 
 
 def like(text: str, limit: int) -> Select[Any] | None:
@@ -75,18 +48,26 @@ def like(text: str, limit: int) -> Select[Any] | None:
     text = _clean(text)
     if not text:
         return None
-    joined = captions.join(images, captions.c.image == images.c.seq)
     if _needs_substring(text):
-        found = select(images.c.id, literal(1.0)).select_from(joined)
-        return found.where(~captions.c.withdrawn, _has(text)).order_by(captions.c.seq).limit(limit)
-    return (
-        # SQLite's rank is BM25 below zero.
-        select(images.c.id, -_RANK)
-        .select_from(joined.join(_FULL_TEXT, captions.c.seq == _ROW))
-        .where(~captions.c.withdrawn, _MATCHING.op("MATCH")(" OR ".join(_quoted(text))))
-        .order_by(_RANK, captions.c.seq)
-        .limit(limit)
-    )
+        found = select(images.c.id, literal(1.0)).select_from(_JOINED).where(_has(text))
+        return found.where(~captions.c.withdrawn).order_by(captions.c.seq).limit(limit)
+    # SQLite's rank is BM25 below zero.
+    found = _matching(select(images.c.id, -_RANK).select_from(_JOINED), " OR ".join(_quoted(text)))
+    return found.order_by(_RANK, captions.c.seq).limit(limit)
+
+
+def _all_words(query: Select[Any], text: str) -> Select[Any] | None:
+    text = _clean(text)
+    if not text:
+        return None
+    if _needs_substring(text):
+        return query.where(_has(text), ~captions.c.withdrawn)
+    return _matching(query, " ".join(_quoted(text)) + "*")
+
+
+def _matching(query: Select[Any], terms: str) -> Select[Any]:
+    joined = query.join(_FULL_TEXT, captions.c.seq == _ROW)
+    return joined.where(_MATCHING.op("MATCH")(terms), ~captions.c.withdrawn)
 
 
 def _clean(text: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from sqlalchemy import Engine, select
+from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.errors import BadOption
 from ingest.jobs import now
 from ingest.schema import feedback, writing
+from ingest.tables import TableQueries, columns_of
 
 THUMBS = ("up", "down")
 CHOICES = ("a", "b", "tie", "both_bad")
@@ -31,48 +31,26 @@ class FeedbackRecord:
     verdict: str  # one of `THUMBS` or of `CHOICES`
 
 
-class FeedbackTable:
+class FeedbackTable(TableQueries):
     """Feedback in the catalog's database."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def thumb(
-        self, *, by: str, query: str, language: str, release: str, image_id: str, verdict: str
-    ) -> FeedbackRecord:
-        """Keeps a thumb on a picture, in place of the same person's earlier one.
-
-        Raises:
-            BadOption: there is no such thumb.
-        """
-        return self._keep(THUMBS, verdict, by, query, language, release, image_id=image_id)
-
-    def vote(
-        self, *, by: str, query: str, language: str, release: str, other: str, verdict: str
-    ) -> FeedbackRecord:
-        """Keeps a vote between two releases, in place of the same person's earlier one.
-
-        Raises:
-            BadOption: there is no such choice.
-        """
-        return self._keep(CHOICES, verdict, by, query, language, release, other=other)
-
-    def all(self, *, limit: int | None = None) -> list[FeedbackRecord]:
-        """Returns all feedback, newest first."""
-        return self._records(limit=limit)
-
-    def _keep(
+    def keep(
         self,
-        allowed: Sequence[str],
-        verdict: str,
+        *,
         by: str,
         query: str,
         language: str,
         release: str,
-        *,
+        verdict: str,
         other: str = "",
         image_id: str = "",
     ) -> FeedbackRecord:
+        """Keeps a thumb on a picture, or a vote between two releases, in place of the same person's earlier one.
+
+        Raises:
+            BadOption: there is no such thumb or choice.
+        """
+        allowed = CHOICES if other else THUMBS
         if verdict not in allowed:
             raise BadOption(f"{verdict[:40]!r} is no verdict here; use one of {', '.join(allowed)}.")
         same = {"by": by, "query": query, "release": release, "other": other, "image_id": image_id}
@@ -81,12 +59,10 @@ class FeedbackTable:
         statement = statement.on_conflict_do_update(index_elements=list(same), set_=said)
         with writing(self._engine) as connection:
             seq = connection.execute(statement.returning(feedback.c.seq)).scalar_one()
-        return self._records(seq=seq)[0]
+        return FeedbackRecord(seq, verdict=verdict, language=language, created=str(said["created"]), **same)
 
-    def _records(self, *, seq: int | None = None, limit: int | None = None) -> list[FeedbackRecord]:
-        columns = [feedback.c.seq, *(feedback.c[field.name] for field in fields(FeedbackRecord)[1:])]
-        query = select(*columns).order_by(feedback.c.created.desc(), feedback.c.seq.desc()).limit(limit)
-        if seq is not None:
-            query = query.where(feedback.c.seq == seq)
-        with self._engine.connect() as connection:
-            return [FeedbackRecord(*row) for row in connection.execute(query)]
+    def all(self, *, limit: int | None = None) -> list[FeedbackRecord]:
+        """Returns all feedback, newest first."""
+        query = select(*columns_of(feedback, FeedbackRecord)).limit(limit)
+        query = query.order_by(feedback.c.created.desc(), feedback.c.seq.desc())
+        return [FeedbackRecord(*row) for row in self._rows(query)]

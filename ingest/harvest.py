@@ -49,7 +49,7 @@ class Harvest:
 
     def reject(self, places: Sequence[str], code: str, sentence: str) -> None:
         """Lists each place as rejected for one reason."""
-        self.rows.extend(ReportRow(shown(where), "rejected", code, sentence) for where in places)
+        self.rows.extend(ReportRow(where, "rejected", code, sentence) for where in places)
 
     def gather(
         self, container: PictureSource, plan: IntakePlan, progress: Progress | None
@@ -59,7 +59,7 @@ class Harvest:
         for done, (name, data) in enumerate(container.read(plan.rows.keys()), start=1):
             rows = plan.rows[name]
             unread.pop(name, None)
-            places = [row.where for row in rows] or [name]
+            places = [row.where for row in rows] or [shown(name)]
             if isinstance(data, Skipped):
                 self.reject(places, data.code, data.sentence)
             else:
@@ -72,7 +72,7 @@ class Harvest:
                 progress(done, max(done, len(plan.rows)))
         for name, rows in unread.items():
             sentence = f"The picture {shown(name)!r} could not be read from the upload."
-            self.reject([row.where for row in rows] or [name], "image_missing", sentence)
+            self.reject([row.where for row in rows] or [shown(name)], "image_missing", sentence)
 
     def settle(self) -> None:
         """Applies the checks that need the whole upload.
@@ -212,12 +212,11 @@ class Harvest:
         for entry, row_of in zip(self._judge.judge(image_id, rows, known), rows, strict=True):
             if isinstance(entry, Accepted):
                 sentence = " ".join(filter(None, (entry.sentence, _as_sentence(notes))))
-                pairs.append(replace(entry, where=shown(entry.where), sentence=sentence))
+                pairs.append(replace(entry, sentence=sentence))
                 continue
-            said = replace(entry, where=shown(entry.where))
-            self.rows.append(said)
-            if said.outcome != "accepted":
-                refused.append((said, row_of))
+            self.rows.append(entry)
+            if entry.outcome != "accepted":
+                refused.append((entry, row_of))
         self.pairs.extend(pairs)
         return bool(pairs), refused
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
-from typing import Any
 
-from sqlalchemy import Engine, Select, bindparam, func, or_, select, update
+from sqlalchemy import bindparam, func, or_, select, update
 
 from ingest.grouping import Anchor
 from ingest.pair import ImageId, Split
@@ -14,16 +13,14 @@ from ingest.recording import grouped
 from ingest.records import ImageRecord, SketchRecord
 from ingest.schema import chunks, images, withheld, writing
 from ingest.selection import held_out, images_counted, images_where
+from ingest.tables import TableQueries
 
 # Whose domain, split and group hold for pictures to come. One that a person took out may come back as it was.
 _SETTLED = or_(~images.c.withdrawn, images.c.id.in_(select(withheld.c.image_id)))
 
 
-class ImageQueries:
+class ImageQueries(TableQueries):
     """The part of `Catalog` that is about pictures; see there for what withdrawn ones and `chunks` mean."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def gallery_ids(self) -> list[ImageId]:
         """Returns the ids of all gallery images in the order they came."""
@@ -157,11 +154,3 @@ class ImageQueries:
         statement = update(images).where(images.c.id == bindparam("image")).values(sketch=bindparam("made"))
         with writing(self._engine) as connection:
             connection.execute(statement, [{"image": i, "made": sketch} for i, sketch in sketches.items()])
-
-    def _rows(self, query: Select[Any]) -> Sequence[Any]:
-        with self._engine.connect() as connection:
-            return connection.execute(query).all()
-
-    def _column(self, query: Select[Any]) -> list[Any]:
-        with self._engine.connect() as connection:
-            return list(connection.scalars(query))

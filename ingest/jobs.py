@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from ingest.errors import BadOption, UnknownJob
 from ingest.records import FINAL_STATES, JOB_STATES, JobRecord
 from ingest.schema import jobs, writing
+from ingest.tables import TableQueries
 
 _CHANGEABLE = frozenset({"state", "arguments", "progress", "result", "error", "pid", "started", "finished"})
 
@@ -19,10 +20,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-class JobQueries:
+class JobQueries(TableQueries):
     """The part of `Catalog` that is about jobs."""
-
-    _engine: Engine
 
     def add_job(self, kind: str, arguments: dict[str, Any] | None = None) -> JobRecord:
         """Queues a job."""
@@ -38,19 +37,16 @@ class JobQueries:
         Raises:
             UnknownJob: there is none with this id.
         """
-        with self._engine.connect() as connection:
-            row = connection.execute(select(jobs).where(jobs.c.seq == _seq(job_id))).one_or_none()
-        if row is None:
-            raise _unknown(job_id)
-        return _record(row)
+        for row in self._rows(select(jobs).where(jobs.c.seq == _seq(job_id))):
+            return _record(row)
+        raise _unknown(job_id)
 
     def jobs(self, *, state: str | None = None, limit: int | None = None) -> list[JobRecord]:
         """Returns jobs, newest first."""
         query = select(jobs).order_by(jobs.c.seq.desc()).limit(limit)
         if state is not None:
             query = query.where(jobs.c.state == state)
-        with self._engine.connect() as connection:
-            return [_record(row) for row in connection.execute(query)]
+        return [_record(row) for row in self._rows(query)]
 
     def update_job(self, job_id: str, *, only_from: str | None = None, **fields: Any) -> bool:
         """Changes fields of a job and returns whether it changed.

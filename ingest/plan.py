@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ingest.errors import BadRow, BadUpload
 from ingest.limits import Limits
@@ -31,16 +31,17 @@ class IntakePlan:
     notes: list[str] = field(default_factory=list)
 
     def add(self, entry: Row | Skipped | Remark) -> None:
-        """Ties one more row to its picture, or keeps what a reader has to say."""
-        if isinstance(entry, Skipped):
-            self.problems.append(entry)
-        elif isinstance(entry, Remark):
+        """Ties one more row to its picture, or keeps what a reader has to say; places become fit for a report."""
+        if isinstance(entry, Remark):
             self.notes.append(entry)
+        elif isinstance(entry, Skipped):
+            self.problems.append(replace(entry, where=shown(entry.where)))
         elif entry.caption is None:
             self.rows.setdefault(entry.image, [])
         else:
-            self.rows.setdefault(entry.image, []).append(entry)
-            self.places.setdefault(shown(entry.where), len(self.places))
+            row = replace(entry, where=shown(entry.where))
+            self.rows.setdefault(row.image, []).append(row)
+            self.places.setdefault(row.where, len(self.places))
 
 
 def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limits) -> IntakePlan:
@@ -50,9 +51,9 @@ def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limit
         BadUpload: the container is refused, or it is a table that names no pictures.
     """
     listing = container.scan(BY_SUFFIX)
-    plan = IntakePlan(
-        rows={name: [] for name in listing.pictures}, problems=listing.problems, notes=listing.notes
-    )
+    plan = IntakePlan(rows={name: [] for name in listing.pictures}, notes=listing.notes)
+    for problem in listing.problems:
+        plan.add(problem)
     beside = _Beside(listing.pictures, limits)
     for name in sorted(listing.texts):
         text = listing.texts.pop(name)  # freed as soon as it is parsed

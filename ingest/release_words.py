@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from sqlalchemy import Engine, insert, select
+from sqlalchemy import insert, select
 
 from ingest.errors import BadOption
 from ingest.jobs import now
 from ingest.schema import release_words, writing
+from ingest.tables import TableQueries, columns_of
 
 JUDGEMENTS = ("kept", "rejected")
 PINS = ("pinned", "unpinned")
@@ -26,11 +27,8 @@ class ReleaseWord:
     why: str  # in that person's words
 
 
-class ReleaseWordTable:
+class ReleaseWordTable(TableQueries):
     """Words on releases in the catalog's database."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def say(self, release: str, said: str, *, by: str, why: str) -> ReleaseWord:
         """Keeps a word.
@@ -52,9 +50,5 @@ class ReleaseWordTable:
 
     def all(self) -> list[ReleaseWord]:
         """Returns every word, newest first."""
-        columns = [release_words.c.seq, *(release_words.c[field.name] for field in fields(ReleaseWord)[1:])]
-        with self._engine.connect() as connection:
-            return [
-                ReleaseWord(*row)
-                for row in connection.execute(select(*columns).order_by(release_words.c.seq.desc()))
-            ]
+        query = select(*columns_of(release_words, ReleaseWord)).order_by(release_words.c.seq.desc())
+        return [ReleaseWord(*row) for row in self._rows(query)]

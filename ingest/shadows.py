@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
-from sqlalchemy import Engine, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.jobs import now
 from ingest.schema import shadow_counts, shadows, writing
+from ingest.tables import TableQueries, columns_of
 
 _KEYS = ("release", "against", "language")
 
@@ -50,11 +51,8 @@ class ShadowCount:
 SUMS = tuple(field.name for field in fields(ShadowCount) if field.name not in _KEYS)
 
 
-class ShadowTable:
+class ShadowTable(TableQueries):
     """Shadows in the catalog's database."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def start(self, release: str, *, share: float, by: str) -> ShadowRecord | None:
         """Puts a release into the shadow; returns None, and changes nothing, when one is there."""
@@ -78,10 +76,8 @@ class ShadowTable:
 
     def all(self) -> list[ShadowRecord]:
         """Returns every shadow, newest first."""
-        columns = [shadows.c.seq, *(shadows.c[field.name] for field in fields(ShadowRecord)[1:])]
-        with self._engine.connect() as connection:
-            rows = connection.execute(select(*columns).order_by(shadows.c.seq.desc()))
-            return [ShadowRecord(*row) for row in rows]
+        query = select(*columns_of(shadows, ShadowRecord)).order_by(shadows.c.seq.desc())
+        return [ShadowRecord(*row) for row in self._rows(query)]
 
     def add(self, counts: Sequence[ShadowCount], *, shadow: int, dropped: int = 0) -> None:
         """Adds to the sums, and to what a shadow was not asked, in one transaction.
@@ -104,8 +100,6 @@ class ShadowTable:
 
     def counts(self, release: str) -> list[ShadowCount]:
         """Returns the sums of a release, by version that was live and language."""
-        columns = [shadow_counts.c[field.name] for field in fields(ShadowCount)]
-        query = select(*columns).where(shadow_counts.c.release == release)
+        query = select(*columns_of(shadow_counts, ShadowCount)).where(shadow_counts.c.release == release)
         query = query.order_by(shadow_counts.c.against, shadow_counts.c.language)
-        with self._engine.connect() as connection:
-            return [ShadowCount(*row) for row in connection.execute(query)]
+        return [ShadowCount(*row) for row in self._rows(query)]

@@ -35,17 +35,12 @@ def parse_split(value: str) -> Split:
     return found
 
 
-def assign_split(image_id: ImageId, *, column: str | None = None, group: str | None = None) -> Split:
-    """Returns the split of an image that has none yet: its column, else a hash of its group, else of its id.
+def assign_split(image_id: ImageId, *, group: str | None = None) -> Split:
+    """Returns the split of an image that states none: by a hash of its group, else of its id.
 
     The hash makes the choice independent of order, chunk and machine. Pictures of one thing share a group, so
     that none of them is held out while its twin is trained on.
-
-    Raises:
-        BadRow: `column` is no known split name.
     """
-    if column is not None and column.strip():
-        return parse_split(column)
     share = hash_share(hash_key(image_id, group))
     if share < TRAIN_SHARE:
         return Split.TRAIN

@@ -19,7 +19,6 @@ from ingest.images import DecodedImage, decode, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, image_id_of
 from ingest.readers.container import Row
-from ingest.readers.names import shown
 from ingest.records import AsidePair, NewAside
 from ingest.report import ReportRow
 
@@ -81,7 +80,7 @@ class Unsettled:
         except BadImage:
             return
         row = rows[0] if rows else Row(places[0], places[0], None)
-        entry = ReportRow(shown(places[0]), "rejected", error.code, error.sentence)
+        entry = ReportRow(places[0], "rejected", error.code, error.sentence)
         self.row(entry, row, image_id_of(data), data, decoded)
 
     def pair(self, pair: Accepted, entry: ReportRow, domain: str) -> None:

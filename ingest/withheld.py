@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.errors import BadOption, UnknownImage
@@ -21,6 +21,7 @@ from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, withheld, writing
 from ingest.standing import settle_captions, settle_images
+from ingest.tables import TableQueries, columns_of
 
 MOST_AT_ONCE = 500
 
@@ -35,23 +36,17 @@ class Withheld:
     why: str
 
 
-class WithheldTable:
+class WithheldTable(TableQueries):
     """The part of `Catalog` that is about pictures taken out by themselves."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def all(self) -> list[Withheld]:
         """Returns all that are out, the latest first."""
-        columns = (withheld.c.image_id, withheld.c.since, withheld.c.by, withheld.c.why)
-        query = select(*columns).order_by(withheld.c.since.desc(), withheld.c.image_id)
-        with self._engine.connect() as connection:
-            return [Withheld(*row) for row in connection.execute(query)]
+        query = select(*columns_of(withheld, Withheld)).order_by(withheld.c.since.desc(), withheld.c.image_id)
+        return [Withheld(*row) for row in self._rows(query)]
 
     def ids(self) -> frozenset[ImageId]:
         """Returns the ids of all that are out."""
-        with self._engine.connect() as connection:
-            return frozenset(connection.execute(select(withheld.c.image_id)).scalars())
+        return frozenset(self._column(select(withheld.c.image_id)))
 
     def take_out(self, ids: Collection[ImageId], *, by: str, why: str) -> list[ImageId]:
         """Takes pictures out of every chunk in one transaction; returns those that were not out before.

@@ -40,7 +40,7 @@ def thumb(
     if workspace.catalog.image(image_id) is None:
         raise UnknownImage(f"There is no picture {image_id[:64]!r}.")
     known = workspace.releases.release(release).id
-    return workspace.catalog.feedback.thumb(
+    return workspace.catalog.feedback.keep(
         by=by, query=query, language=language, release=known, image_id=image_id, verdict=verdict
     )
 
@@ -57,7 +57,7 @@ def vote(
     first, second = _in_order(workspace, a, b)
     if first == workspace.releases.release(b).id:
         choice = {"a": "b", "b": "a"}.get(choice, choice)
-    return workspace.catalog.feedback.vote(
+    return workspace.catalog.feedback.keep(
         by=by, query=query, language=language, release=first, other=second, verdict=choice
     )
 

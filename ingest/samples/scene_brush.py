@@ -51,13 +51,16 @@ class Brush(ABC):
     def sky(self, composition: Composition) -> Image.Image:
         """The empty picture with its sky."""
 
-    @abstractmethod
     def backdrop(self, image: Image.Image, composition: Composition) -> None:
-        """Everything behind the subjects."""
+        """Everything behind the subjects, in plain fills."""
+        pen = ImageDraw.Draw(image)
+        for shape in composition.backdrop:
+            fill_plain(pen, shape, self.place[shape.tone], self.px)
 
-    @abstractmethod
     def figure(self, image: Image.Image, placed: Placed) -> None:
-        """One subject."""
+        """One subject, as `fill` paints its shapes."""
+        colours, mask, corner = self.tile(placed)
+        image.paste(colours, corner, mask)
 
     def shadow(self, image: Image.Image, placed: Placed) -> None:  # noqa: B027, chalk casts none
         """The shadow under a subject; none by default."""

@@ -62,11 +62,6 @@ class Ink(Brush):
             if shape.tone != "star" and shape.tone != "flake":
                 self._line(pen, np.concatenate([points, points[:1]]), INK, 0.0042)
 
-    def figure(self, image: Image.Image, placed: Placed) -> None:
-        """A wash inside firm outlines, hatched on the shaded side."""
-        colours, mask, corner = self.tile(placed)
-        image.paste(colours, corner, mask)
-
     def shadow(self, image: Image.Image, placed: Placed) -> None:
         """A few strokes under the subject."""
         pen = ImageDraw.Draw(image)
@@ -163,11 +158,6 @@ class Chalk(Brush):
             pen.polygon(flat(points), fill=mix(BOARD, (255, 214, 128) if lit else chalk, share))
             if not shape.plain:
                 draw_line(pen, np.concatenate([points, points[:1]]), mix(BOARD, chalk, 0.72), 0.008 * self.px)
-
-    def figure(self, image: Image.Image, placed: Placed) -> None:
-        """A scribbled fill under a firm outline in the subject's colour."""
-        colours, mask, corner = self.tile(placed)
-        image.paste(colours, corner, mask)
 
     def fill(
         self, pens: tuple[ImageDraw.ImageDraw, ImageDraw.ImageDraw], points: Points, shape: Shape

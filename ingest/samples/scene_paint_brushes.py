@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageChops, ImageDraw
 
 from ingest.samples.scene_backdrop import Composition, Placed
-from ingest.samples.scene_brush import Brush, fill_plain, to_image, with_grain
+from ingest.samples.scene_brush import Brush, to_image, with_grain
 from ingest.samples.scene_palette import RGB, SKIES, mix
 
 
@@ -31,9 +31,7 @@ class Gouache(Brush):
 
     def backdrop(self, image: Image.Image, composition: Composition) -> None:
         """Filled shapes, then depth (the ground darkens towards us) and brush mottling over all of them."""
-        pen = ImageDraw.Draw(image)
-        for shape in composition.backdrop:
-            fill_plain(pen, shape, self.place[shape.tone], self.px)
+        super().backdrop(image, composition)
         grid = (np.arange(48) + 0.5) / 48
         below = np.clip((grid - composition.horizon) / (1 - composition.horizon), 0, 1)[:, None]
         light = 1.0 - 0.16 * below + 0.05 * (self.rng.random((48, 48)) - 0.5) * (0.5 + below)
@@ -79,12 +77,6 @@ class Flat(Brush):
             colour = image.getpixel((round(x * self.px), min(self.px - 1, round(y * self.px))))
             pen.ellipse(ring, fill=mix(_rgb(colour), self.place["sun"], share))
         return image
-
-    def backdrop(self, image: Image.Image, composition: Composition) -> None:
-        """Flat fills."""
-        pen = ImageDraw.Draw(image)
-        for shape in composition.backdrop:
-            fill_plain(pen, shape, self.place[shape.tone], self.px)
 
     def shadow(self, image: Image.Image, placed: Placed) -> None:
         """A hard ellipse."""
