@@ -1,4 +1,4 @@
-"""How often each language was asked for, by day: counts alone, never what was asked."""
+"""How often people search in each language, by day: counts alone, never the queries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ingest.tables import TableQueries
 
 @dataclass(frozen=True, slots=True)
 class AskedRecord:
-    """How often a language was asked for."""
+    """How often people searched in a language."""
 
-    language: str  # a tag, or `und` where nobody can tell
-    queries: int  # that were answered
-    unanswered: int  # of these, where probably nothing of the gallery fitted
+    language: str  # a tag, or `und` where it could not be detected
+    queries: int  # how many were answered
+    unanswered: int  # how many of these probably found nothing that fits
 
 
 class AskedTable(TableQueries):

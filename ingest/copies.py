@@ -25,7 +25,7 @@ from ingest.sketch import as_rows, likely, sketch_of
 
 logger = logging.getLogger(__name__)
 
-# Likely pictures for one picture that are looked at closely, nearest first: of emoji each copy was among two.
+# How many similar pictures are compared closely, nearest first; each copy of an emoji was among the nearest two.
 _LOOKED_AT = 4
 _KEPT = 1024  # details kept while pictures are compared; 18 kB each
 _SHOWN = 12  # characters of an id in a sentence

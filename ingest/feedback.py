@@ -20,12 +20,12 @@ CHOICES = ("a", "b", "tie", "both_bad")
 class FeedbackRecord:
     """One judgement of an answer: a thumb on a picture, or a vote between two releases."""
 
-    id: int  # stable
+    id: int  # never changes
     created: str  # ISO 8601 in UTC, of the newest word
     by: str  # who said so
-    query: str  # that was asked
-    language: str  # it was asked in, or "auto"
-    release: str  # that answered; of a vote, release A
+    query: str  # the query that was answered
+    language: str  # in which it was asked, or "auto"
+    release: str  # the release that answered; of a vote, release A
     other: str  # of a vote, release B; empty for a thumb
     image_id: str  # of a thumb; empty for a vote
     verdict: str  # one of `THUMBS` or of `CHOICES`

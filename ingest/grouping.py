@@ -1,4 +1,4 @@
-"""Which split the pictures of an upload get: one for all pictures of one thing.
+"""Assigns the pictures of an upload to splits; all pictures of one thing go to the same one.
 
 A group is what the upload states, joined by what is found: pictures that are near-copies of one another. What
 is known comes first, then what the upload says, then the hash: a picture that the catalog has keeps its split

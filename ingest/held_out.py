@@ -1,4 +1,4 @@
-"""How many things of an upload are held out in each slice, and a larger share of them where that is too few.
+"""Counts the held-out things of an upload in each slice, and holds out more where there are too few.
 
 The gate decides nothing on fewer than 100 held-out pictures. The 15 % that the hash holds out are enough from
 about 670 on; an upload of 400 and more gives what is missing from its training part: those whose hash is

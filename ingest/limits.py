@@ -1,4 +1,4 @@
-"""How much of what an upload may hold; every number can be changed by the caller."""
+"""The limits on an upload; the caller can change each of them."""
 
 from __future__ import annotations
 

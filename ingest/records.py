@@ -1,4 +1,4 @@
-"""What the catalog hands out: plain frozen records."""
+"""The records that the catalog takes and returns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ImageRecord(NewImage):
 
 @dataclass(frozen=True, slots=True)
 class SketchRecord:
-    """What near-copies of a picture are found by, and what is so of them too: its cluster, or id, and split."""
+    """The sketch of a picture, with the cluster (or id) and split that its near-copies share with it."""
 
     id: ImageId
     cluster: str
@@ -112,7 +112,7 @@ class NewAside:
     text: str = ""  # its caption; of a rejected one no more than its beginning
     domain: str = ""  # as stated, for the pair or the whole upload; empty where it was not
     split: str = ""  # as stated
-    group: str = ""  # as stated
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +121,8 @@ class AsidePair(NewAside):
 
     id: int  # a number; stable
     chunk: str  # id of the chunk that its upload became
-    decided: str = ""  # one of `ingest.aside.DECISIONS`; empty while nobody has
-    decided_by: str = ""  # who has
+    decided: str = ""  # one of `ingest.aside.DECISIONS`; empty while it waits
+    decided_by: str = ""  # who decided
     decided_why: str = ""  # that person's note
     decided_at: str = ""  # ISO 8601 in UTC
 
@@ -131,12 +131,12 @@ class AsidePair(NewAside):
 class QuestionedPair:
     """A pair of a chunk that one of its checks names."""
 
-    number: int  # of its caption; stable
-    image_id: ImageId  # of its picture
-    language: str  # of its caption
-    text: str  # its caption
-    check: str  # that names it
-    why: str  # what the check says of it
+    number: int  # the number of its caption, which never changes
+    image_id: ImageId
+    language: str
+    text: str
+    check: str  # the check that names it
+    why: str  # what the check says about it
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class IntakeReport:
     # how many new pictures are near-copies: `in_upload` of an earlier one of the upload, `of_known` of one in the
     # catalog, `of_held_out` of one there that is held out
     copies: Mapping[str, int] = field(default_factory=dict)
-    # of captions that state no language, how many look like which
+    # by language, how many captions without one were detected to be in it
     detected: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

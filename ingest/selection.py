@@ -1,4 +1,4 @@
-"""Which rows of the catalog a question is about: conditions on chunks, for its queries."""
+"""Conditions and queries that select rows of the catalog by chunk, language, domain, split, date and caption."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class ShadowRecord:
     release: str  # its id
     share: float  # of the live queries, above 0 and up to 1
     started: str  # ISO 8601 in UTC
-    by: str  # who put it there
+    by: str  # who started it
     stopped: str = ""  # ISO 8601 in UTC; empty while it goes on
     stopped_by: str = ""  # who ended it
     why: str = ""  # it ended

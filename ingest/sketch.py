@@ -1,4 +1,4 @@
-"""What near-copies of a picture are looked up by: 81 bytes that JPEG, scaling and a small crop hardly change.
+"""The sketch by which near-copies are found: 81 bytes that JPEG, scaling and a small crop hardly change.
 
 The low frequencies of a picture's brightness, mean and contrast taken out, and of its two colour differences.
 Unlike the usual perceptual hash (the signs of those numbers) it keeps how large they are: on drawings with

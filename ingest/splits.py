@@ -1,4 +1,4 @@
-"""Which images are trained on, which pick a checkpoint, and which are held out for measuring."""
+"""Assigns images to splits: for training, for choosing a checkpoint, and held out for measuring."""
 
 from __future__ import annotations
 

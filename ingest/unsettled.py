@@ -1,4 +1,4 @@
-"""What an upload yields that is not taken in: held and rejected rows, with their pictures, while it streams by.
+"""The held and rejected rows of an upload and their pictures, collected while it is read.
 
 Bounded by `ingest.aside`: what does not fit is in the report alone. Of rejected rows the thumbnail is kept, of held
 ones the picture too, since they may be accepted; a picture that is stored anyway is not kept twice.
@@ -55,20 +55,11 @@ class Unsettled:
             return
         if decoded is not None and not self._keep(image_id, data, decoded, entry.outcome):
             return
-        is_held = entry.outcome == "held"
-        said = NewAside(entry.where, entry.outcome, entry.code, entry.sentence, image_id)
-        if is_held:
-            said = replace(
-                said,
-                language=self._language_of(row),
-                text=row.caption or "",
-                domain=row.domain or self._domain or "",
-                split=row.split or "",
-                group=row.group or "",
-            )
-        else:
-            said = replace(said, language=_beginning(row.language)[:35], text=_beginning(row.caption))
-        self._note(said)
+        if entry.outcome != "held":
+            self._note(entry, image_id, language=_beginning(row.language)[:35], text=_beginning(row.caption))
+            return
+        stated = {"domain": row.domain or self._domain, "split": row.split, "group": row.group}
+        self._note(entry, image_id, language=self._language_of(row), text=row.caption, **stated)
 
     def bad_picture(self, error: BadImage, rows: Sequence[Row], places: Sequence[str], data: bytes) -> None:
         """Takes note of a picture that was rejected, if it can be shown: with its first row, or by its name alone."""
@@ -86,17 +77,8 @@ class Unsettled:
     def pair(self, pair: Accepted, entry: ReportRow, domain: str) -> None:
         """Takes note of a pair that was held when the whole upload was seen; its picture is stored by then."""
         if self._has_room(entry.outcome):
-            said = NewAside(entry.where, entry.outcome, entry.code, entry.sentence, pair.image_id)
-            split = pair.split.value if pair.split else ""
-            said = replace(
-                said,
-                language=pair.language,
-                text=pair.text,
-                domain=domain,
-                split=split,
-                group=pair.group or "",
-            )
-            self._note(said)
+            stated = {"domain": domain, "split": pair.split and pair.split.value, "group": pair.group}
+            self._note(entry, pair.image_id, language=pair.language, text=pair.text, **stated)
 
     def kept(self, leaving: Collection[ImageId]) -> list[NewAside]:
         """Stores the pictures that nothing else keeps, and returns the rows that can be shown with theirs.
@@ -138,9 +120,10 @@ class Unsettled:
     def _has_room(self, outcome: str) -> bool:
         return self._counts[outcome] < _MOST.get(outcome, 0)
 
-    def _note(self, row: NewAside) -> None:
-        self._counts[row.outcome] += 1
-        self._rows.append(row)
+    def _note(self, entry: ReportRow, image_id: ImageId, **stated: str | None) -> None:
+        self._counts[entry.outcome] += 1
+        texts = {name: text or "" for name, text in stated.items()}
+        self._rows.append(NewAside(entry.where, entry.outcome, entry.code, entry.sentence, image_id, **texts))
 
     def _language_of(self, row: Row) -> str:
         try:

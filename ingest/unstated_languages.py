@@ -1,12 +1,13 @@
-"""Which language captions are in that state none: told by lingua, and by what the rest of the upload is in.
+"""Detects the language of captions that come without one, from the caption itself and from the rest of the upload.
 
-A caption of three words looks like many languages, an upload of a thousand captions like few. So each caption is asked
-about all languages lingua knows; how often each language is in the upload is what explains all captions best; and that
-share weighs each caption's own answer: the EM algorithm of Saerens, Latinne and Decaestecker (Neural Computation 14(1),
-2002, eq. 2.10), in which the shares become the mean of the posteriors they lead to; here those of the other captions.
+A caption of three words looks like many languages, an upload of a thousand captions like few. So lingua says for each
+caption how likely each language is; the shares of languages that explain all captions best are estimated; and these
+shares weigh what lingua says of each caption. This is the EM algorithm of Saerens, Latinne and Decaestecker (Neural
+Computation 14(1), 2002, eq. 2.10), in which the shares become the mean of the posteriors; here of the other captions'.
 
-Measured on flickr8k: 1,000 English captions are all told rightly, where lingua alone is right in 92.7 %; of 1,600 in
-eight languages 97.2 % are told, all of these rightly. Of names of one or two words a third or more stay with a person.
+Measured on flickr8k: all of 1,000 English captions are detected rightly, where lingua alone is right in 92.7 %; of
+1,600 in eight languages 97.2 % are detected, all rightly. Of names of one or two words a third or more are left to a
+person.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _JAPANESE, _CHINESE = _LANGUAGES.index(Language.JAPANESE), _LANGUAGES.index(Lang
 
 @dataclass(frozen=True)
 class Detected:
-    """What was found of captions that state no language: how many are in which, and of how many nobody can tell."""
+    """How many of the captions without a language are in each language, and how many could not be decided."""
 
     languages: dict[str, int]
     unclear: int
@@ -60,7 +61,7 @@ class Detected:
 
 
 def fill_in(plan: IntakePlan) -> Detected:
-    """Gives rows that state no language the one they look like; what cannot be told stays unstated."""
+    """Gives rows without a language the one that is detected; a row that could be in several stays without."""
     asked = [row for rows in plan.rows.values() for row in rows if row.caption and _states_none(row)]
     tags = caption_languages([row.caption or "" for row in asked])
     found = {id(row): replace(row, language=tag) for row, tag in zip(asked, tags, strict=True) if tag}

@@ -1,4 +1,4 @@
-"""What a scan finds in a container, within what budgets, and how an archive is refused.
+"""What a scan finds in a container, the budgets it keeps, and why an archive is refused.
 
 No member's name ever becomes a path on this machine, so traversal, links and long-path tricks have nothing to
 act on (`tarfile`'s own filter does not stop all of them). Sizes are checked as declared before reading, and

@@ -1,4 +1,4 @@
-"""Names of files in an upload: which are pictures, how a table may write them, how a report shows them."""
+"""The names of files in an upload: of pictures, as tables write them, and as reports show them."""
 
 from __future__ import annotations
 

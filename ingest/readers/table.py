@@ -1,4 +1,4 @@
-"""Rows of caption tables, whichever format their lines are in: which column is what, and which picture a line names."""
+"""Rows of caption tables in any format: what each column means, and which picture each line names."""
 
 from __future__ import annotations
 
