@@ -244,7 +244,8 @@ def _record_captions(
 
 def chunk_record(connection: Connection, values: dict[str, Any]) -> ChunkRecord:
     """Builds a chunk's record from its row and counts."""
-    seq = values["seq"]
+    stated = dict(values)
+    seq = stated.pop("seq")
     by_language = (
         select(captions.c.language, func.count())
         .join(chunk_captions, chunk_captions.c.caption == captions.c.seq)
@@ -257,23 +258,7 @@ def chunk_record(connection: Connection, values: dict[str, Any]) -> ChunkRecord:
         .where(chunk_images.c.chunk == seq)
         .group_by(images.c.domain)
     )
-    languages = {language: count for language, count in connection.execute(by_language)}
-    domains = {domain: count for domain, count in connection.execute(by_domain)}
-    return ChunkRecord(
-        id=values["id"],
-        name=values["name"],
-        created=values["created"],
-        in_gallery=values["in_gallery"],
-        pairs=sum(languages.values()),
-        images=sum(domains.values()),
-        new_pairs=values["new_pairs"],
-        new_images=values["new_images"],
-        languages=dict(sorted(languages.items())),
-        domains=dict(sorted(domains.items())),
-        report=values["report"],
-        standing=values["standing"],
-        measures=values["measures"],
-        standing_by=values["standing_by"],
-        standing_why=values["standing_why"],
-        standing_since=values["standing_since"],
-    )
+    languages = {language: count for language, count in sorted(connection.execute(by_language).all())}
+    domains = {domain: count for domain, count in sorted(connection.execute(by_domain).all())}
+    counts = {"pairs": sum(languages.values()), "images": sum(domains.values())}
+    return ChunkRecord(**stated, **counts, languages=languages, domains=domains)

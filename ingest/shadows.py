@@ -26,7 +26,7 @@ class ShadowRecord:
     by: str  # who started it
     stopped: str = ""  # ISO 8601 in UTC; empty while it goes on
     stopped_by: str = ""  # who ended it
-    why: str = ""  # it ended
+    why: str = ""  # the reason for ending it
     dropped: int = 0  # queries of the share that it was not asked, because the server had no time for them
 
 
