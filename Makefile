@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The exact versions that an install takes.
 PINNED := --constraint constraints.txt
 
-.PHONY: demo test check constraints clean
+.PHONY: demo test check docs constraints clean
 
 demo: .venv/demo-installed
 	@$(BIN)/python -m app demo
@@ -24,6 +24,10 @@ test: .venv/test-installed
 	OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python -m pytest -q -rfEs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: test
+
+# Pages that follow from the code.
+docs: .venv/test-installed
+	@$(BIN)/python -m app methods --markdown > docs/strategies.md.new && mv docs/strategies.md.new docs/strategies.md
 
 # Writes constraints.txt anew from pyproject.toml, for every platform and Python from 3.11 on. What is pinned stays
 # where it still fits; `make constraints UPGRADE=--upgrade` takes the newest of everything.

@@ -9,6 +9,7 @@
     ├── NotPlain              an encoder whose vectors plain open_clip would not give
     ├── ForeignTokenizer      a strategy wants to grow a vocabulary that is not ours to grow
     ├── UnknownStrategy       no strategy of that name
+    ├── StrategyRefused       an installed package brings a strategy that cannot be used
     ├── StrategyMisfit        a strategy has nothing to do with a chunk, or cannot work on the encoder
     ├── BadStrategyOption     an option the strategy does not have, or a value it cannot take
     ├── NothingToLearn        no training pair is left for the strategy
@@ -45,6 +46,10 @@ class ForeignTokenizer(ModelUpdateError):
 
 class UnknownStrategy(ModelUpdateError):
     """Raised for a strategy name that is not registered; the text lists the registered ones."""
+
+
+class StrategyRefused(ModelUpdateError):
+    """Raised for a strategy of an installed package whose name is taken or invalid, or that cannot be loaded."""
 
 
 class StrategyMisfit(ModelUpdateError):

@@ -14,7 +14,7 @@ from model_updates.strategy import Replay, Strategy
 
 HEAD = """# Strategies
 
-Written by `python -m app methods --markdown` from the modules in `model_updates/strategies/`; a test holds it to them.
+Written by `make docs` from the modules in `model_updates/strategies/`.
 Measured on real input: [emoji](results/real-input.md), [photographs](results/photographs.md).
 
 *Keeps* is what is carried from update to update beside the encoder. *Embeds again* says which pictures need new vectors

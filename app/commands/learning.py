@@ -122,7 +122,9 @@ def methods(
         str | None, typer.Argument(help="Show this one alone, with its options.", show_default=False)
     ] = None,
     is_json: JsonOption = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/strategies.md.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Write docs/strategies.md, without other packages.")
+    ] = False,
 ) -> None:
     """List the strategies: what each does, trains, keeps and costs, and what it asks of gallery and query."""
     from app.words import strategies as strategy_words
@@ -131,7 +133,7 @@ def methods(
     from model_updates.strategy_pages import document, facts, strategies_page
 
     if markdown:
-        typer.echo(strategies_page(STRATEGIES, REFERENCES), nl=False)
+        typer.echo(strategies_page(STRATEGIES.own(), REFERENCES), nl=False)
         return
     if name is not None:
         kind = strategy_named(name)

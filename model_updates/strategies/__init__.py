@@ -1,113 +1,71 @@
-"""One continual-learning method per file; this registry is the one line to add for a new one."""
+"""One continual-learning method per file; the table here has one line for each.
+
+Other packages bring strategies by the entry points that `model_updates.registry` reads.
+"""
 
 from model_updates.errors import UnknownStrategy
-from model_updates.parts.replaying import with_er
-from model_updates.parts.teir import with_teir
-from model_updates.strategies.afec import Afec
-from model_updates.strategies.c_clip import CClip
-from model_updates.strategies.cll_clip import CllClip
-from model_updates.strategies.co2l import Co2l
-from model_updates.strategies.coda_prompt import CodaPrompt
-from model_updates.strategies.cpe_clip import CpeClip
-from model_updates.strategies.ctp import Ctp
-from model_updates.strategies.der import Der
-from model_updates.strategies.dkr import Dkr
-from model_updates.strategies.domain_adapters import DomainAdapters
-from model_updates.strategies.dual_prompt import DualPrompt
-from model_updates.strategies.ema_merge import EmaMerge
-from model_updates.strategies.er import Er
-from model_updates.strategies.evergreen import Evergreen
-from model_updates.strategies.ewc import Ewc
-from model_updates.strategies.finetune import Finetune
-from model_updates.strategies.geodl import Geodl
-from model_updates.strategies.icarl import Icarl
-from model_updates.strategies.incclip import Incclip
-from model_updates.strategies.joint import Joint
-from model_updates.strategies.kmeans import Kmeans
-from model_updates.strategies.l2p import L2p
-from model_updates.strategies.language_lora import LanguageLora
-from model_updates.strategies.language_tables import LanguageTables
-from model_updates.strategies.lwf import Lwf
-from model_updates.strategies.mas import Mas
-from model_updates.strategies.mla import Mla
-from model_updates.strategies.mod_x import ModX
-from model_updates.strategies.moe_adapters import MoeAdapters
-from model_updates.strategies.mof import Mof
-from model_updates.strategies.new_words import NewWords
-from model_updates.strategies.oewc import Oewc
-from model_updates.strategies.p_tuning import PTuning
-from model_updates.strategies.rwalk import Rwalk
-from model_updates.strategies.si import Si
-from model_updates.strategies.table_joint import TableJoint
-from model_updates.strategies.task_arithmetic import TaskArithmetic
-from model_updates.strategies.teir import Teir
-from model_updates.strategies.tic import Tic
-from model_updates.strategies.ties import Ties
-from model_updates.strategies.ucir import Ucir
-from model_updates.strategies.wise_ft import WiseFt
-from model_updates.strategies.zscl import Zscl
+from model_updates.registry import Registry
 from model_updates.strategy import Strategy
 
-FinetuneEr = with_er(Finetune)
-ModXEr = with_er(
-    ModX,
-    "the paper keeps 1,000 random pairs of the initial data and as many more after each phase; here all chunks are "
-    "alike;",
+STRATEGIES = Registry(
+    {
+        "finetune": "model_updates.strategies.finetune:Finetune",
+        "cll-clip": "model_updates.strategies.cll_clip:CllClip",
+        "teir": "model_updates.strategies.teir:Teir",
+        "language-tables": "model_updates.strategies.language_tables:LanguageTables",
+        "c-clip": "model_updates.strategies.c_clip:CClip",
+        "ctp": "model_updates.strategies.ctp:Ctp",
+        "ctp+er": "model_updates.strategies.combined:CtpWithEr",
+        "ewc": "model_updates.strategies.ewc:Ewc",
+        "si": "model_updates.strategies.si:Si",
+        "mas": "model_updates.strategies.mas:Mas",
+        "rwalk": "model_updates.strategies.rwalk:Rwalk",
+        "afec": "model_updates.strategies.afec:Afec",
+        "lwf": "model_updates.strategies.lwf:Lwf",
+        "mod-x": "model_updates.strategies.mod_x:ModX",
+        "dkr": "model_updates.strategies.dkr:Dkr",
+        "zscl": "model_updates.strategies.zscl:Zscl",
+        "oewc": "model_updates.strategies.oewc:Oewc",
+        "er": "model_updates.strategies.er:Er",
+        "finetune+er": "model_updates.strategies.combined:FinetuneWithEr",
+        "mod-x+er": "model_updates.strategies.combined:ModXWithEr",
+        "joint": "model_updates.strategies.joint:Joint",
+        "mof": "model_updates.strategies.mof:Mof",
+        "kmeans": "model_updates.strategies.kmeans:Kmeans",
+        "icarl": "model_updates.strategies.icarl:Icarl",
+        "ucir": "model_updates.strategies.ucir:Ucir",
+        "geodl": "model_updates.strategies.geodl:Geodl",
+        "co2l": "model_updates.strategies.co2l:Co2l",
+        "incclip": "model_updates.strategies.incclip:Incclip",
+        "tic": "model_updates.strategies.tic:Tic",
+        "wise-ft": "model_updates.strategies.wise_ft:WiseFt",
+        "ema-merge": "model_updates.strategies.ema_merge:EmaMerge",
+        "ema-merge+er": "model_updates.strategies.combined:EmaMergeWithEr",
+        "task-arithmetic": "model_updates.strategies.task_arithmetic:TaskArithmetic",
+        "ties": "model_updates.strategies.ties:Ties",
+        "der": "model_updates.strategies.der:Der",
+        "cll-clip+joint": "model_updates.strategies.table_joint:TableJoint",
+        "mla": "model_updates.strategies.mla:Mla",
+        "p-tuning": "model_updates.strategies.p_tuning:PTuning",
+        "lora": "model_updates.strategies.language_lora:LanguageLora",
+        "dualprompt": "model_updates.strategies.dual_prompt:DualPrompt",
+        "coda-prompt": "model_updates.strategies.coda_prompt:CodaPrompt",
+        "teir+oewc": "model_updates.strategies.combined:TeirOewc",
+        "teir+er": "model_updates.strategies.combined:TeirEr",
+        "teir+der": "model_updates.strategies.combined:TeirDer",
+        "teir+mla": "model_updates.strategies.combined:TeirMla",
+        "teir+p-tuning": "model_updates.strategies.combined:TeirPTuning",
+        "teir+lora": "model_updates.strategies.combined:TeirLanguageLora",
+        "teir+dualprompt": "model_updates.strategies.combined:TeirDualPrompt",
+        "teir+coda-prompt": "model_updates.strategies.combined:TeirCodaPrompt",
+        "l2p": "model_updates.strategies.l2p:L2p",
+        "cpe-clip": "model_updates.strategies.cpe_clip:CpeClip",
+        "moe-adapters": "model_updates.strategies.moe_adapters:MoeAdapters",
+        "domain-adapters": "model_updates.strategies.domain_adapters:DomainAdapters",
+        "new-words": "model_updates.strategies.new_words:NewWords",
+        "evergreen": "model_updates.strategies.evergreen:Evergreen",
+    }
 )
-EmaMergeEr = with_er(EmaMerge)
-WITH_TEIR = [with_teir(kind) for kind in (Oewc, Er, Der, Mla, PTuning, LanguageLora, DualPrompt, CodaPrompt)]
-CtpEr = with_er(Ctp)
-
-STRATEGIES: dict[str, type[Strategy]] = {
-    Finetune.name: Finetune,
-    CllClip.name: CllClip,
-    Teir.name: Teir,
-    LanguageTables.name: LanguageTables,
-    CClip.name: CClip,
-    Ctp.name: Ctp,
-    CtpEr.name: CtpEr,
-    Ewc.name: Ewc,
-    Si.name: Si,
-    Mas.name: Mas,
-    Rwalk.name: Rwalk,
-    Afec.name: Afec,
-    Lwf.name: Lwf,
-    ModX.name: ModX,
-    Dkr.name: Dkr,
-    Zscl.name: Zscl,
-    Oewc.name: Oewc,
-    Er.name: Er,
-    FinetuneEr.name: FinetuneEr,
-    ModXEr.name: ModXEr,
-    Joint.name: Joint,
-    Mof.name: Mof,
-    Kmeans.name: Kmeans,
-    Icarl.name: Icarl,
-    Ucir.name: Ucir,
-    Geodl.name: Geodl,
-    Co2l.name: Co2l,
-    Incclip.name: Incclip,
-    Tic.name: Tic,
-    WiseFt.name: WiseFt,
-    EmaMerge.name: EmaMerge,
-    EmaMergeEr.name: EmaMergeEr,
-    TaskArithmetic.name: TaskArithmetic,
-    Ties.name: Ties,
-    Der.name: Der,
-    TableJoint.name: TableJoint,
-    Mla.name: Mla,
-    PTuning.name: PTuning,
-    LanguageLora.name: LanguageLora,
-    DualPrompt.name: DualPrompt,
-    CodaPrompt.name: CodaPrompt,
-    **{kind.name: kind for kind in WITH_TEIR},
-    L2p.name: L2p,
-    CpeClip.name: CpeClip,
-    MoeAdapters.name: MoeAdapters,
-    DomainAdapters.name: DomainAdapters,
-    NewWords.name: NewWords,
-    Evergreen.name: Evergreen,
-}
 
 
 def strategy_named(name: str) -> type[Strategy]:
@@ -115,6 +73,7 @@ def strategy_named(name: str) -> type[Strategy]:
 
     Raises:
         UnknownStrategy: no strategy of that name; the text lists those there are.
+        StrategyRefused: an installed package brings one that cannot be used.
     """
     if name not in STRATEGIES:
         raise UnknownStrategy(f"there is no strategy {name!r}; choose one of: {', '.join(STRATEGIES)}")
