@@ -16,7 +16,7 @@ from model_updates.opening import open_encoder
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
 from model_updates.strategies.language_tables import LanguageTables
-from model_updates.strategy import Strategy, UpdateContext
+from model_updates.strategy import BOTH_TOWERS, Strategy, UpdateContext
 from model_updates.towers import token_table
 from model_updates.trainer import TrainingReport, run_update
 
@@ -26,10 +26,7 @@ class WithImageForwards(LanguageTables):
 
     name = "language-tables"
 
-    @property
-    def touches_image(self) -> bool:
-        """Asks the trainer for pictures."""
-        return True
+    touches = BOTH_TOWERS  # asks the trainer for pictures
 
     def terms(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Computes the picture features of the batch anew."""

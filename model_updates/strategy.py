@@ -4,7 +4,7 @@ For a batch a strategy returns named, already weighted loss terms; the trainer s
 and saves. The hooks run in this order::
 
     fits → memory → before_update → take → parameter_groups
-      → [before_epoch → [prepare_batch → terms → (backward, clip) → after_backward → (optimizer step) → after_step]*]*
+      → [before_epoch → [terms → (backward, clip) → after_backward → (optimizer step) → after_step]*]*
       → after_update
 
 What a strategy keeps is of two kinds. *Carried* state lives between updates (Fisher, counts, memories): it is saved
@@ -21,10 +21,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from PIL import Image
 from torch import Tensor, nn
@@ -34,6 +34,8 @@ from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.prospect import Prospect
+
+AnyPart = TypeVar("AnyPart", bound="Part")
 
 
 class Replay(Enum):
@@ -130,6 +132,7 @@ class Foresight:
     domains: frozenset[str] | None = None
 
 
+BOTH_TOWERS = frozenset({"image", "text"})
 OPTIMIZERS = ("adamw", "sgd", "lamb")
 
 
@@ -213,7 +216,113 @@ class ParameterGroup:
     weight_decay: float | None = None
 
 
-class Strategy(ABC):
+class Part:
+    """What takes part in an update: a strategy, or something that strategies are made of.
+
+    A part may have parts of its own. Each hook here runs theirs, in their order, and nothing where there are none.
+
+    Attributes:
+        parts: what it is made of.
+    """
+
+    parts: tuple[Part, ...] = ()
+
+    def add(self, part: AnyPart) -> AnyPart:
+        """Makes something a part of this one, and returns it."""
+        self.parts = (*self.parts, part)
+        return part
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the pairs to gather beside the chunk's: kept from earlier updates, or drawn from the context."""
+        return tuple(pair for part in self.parts for pair in part.memory(context))
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Prepares the encoder: grows the vocabulary, inserts adapters, marks what trains."""
+        for part in self.parts:
+            part.before_update(context)
+
+    def take(self, data: UpdateData) -> None:
+        """Receives the frozen features of the chunk and of the memory, once, before the first step."""
+        for part in self.parts:
+            part.take(data)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns what the optimizer trains."""
+        return [group for part in self.parts for group in part.parameter_groups()]
+
+    def before_epoch(self, epoch: int, batches: Epochs) -> None:
+        """Runs before each epoch, counted from 0, with the chunk's batches for a pass of its own."""
+        for part in self.parts:
+            part.before_epoch(epoch, batches)
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns named scalar loss terms, already weighted; the trainer adds them up."""
+        return {name: term for part in self.parts for name, term in part.terms(batch).items()}
+
+    def after_backward(self, learning_rate: float) -> None:
+        """Edits gradients, after unscaling and clipping; the rate is that of the coming step."""
+        for part in self.parts:
+            part.after_backward(learning_rate)
+
+    def after_step(self) -> None:
+        """Runs after each optimizer step: averages, clips norms, pushes queues."""
+        for part in self.parts:
+            part.after_step()
+
+    def deployed(self) -> AbstractContextManager[None]:
+        """Puts the weights that would be released into the encoder while the block runs: validation sees these.
+
+        For averages and partial merges, which train other weights than they release. What the block leaves behind must
+        be the training weights, bit for bit.
+        """
+        return _all_of([part.deployed() for part in self.parts])
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Ends the update on the weights of the kept epoch: merges, counts, remembers, keeps inserts.
+
+        Args:
+            context: as `before_update` saw it.
+            batches: gives the chunk's batches once more, for importance passes.
+        """
+        for part in self.parts:
+            part.after_update(context, batches)
+
+    def notes(self) -> list[str]:
+        """Returns sentences for the update report, such as how much of the old text is segmented anew."""
+        return [note for part in self.parts for note in part.notes()]
+
+    def carried(self) -> State:
+        """Returns what the next update of this strategy needs."""
+        states = [part.carried() for part in self.parts]
+        return State(
+            {name: value for state in states for name, value in state.tensors.items()},
+            {name: value for state in states for name, value in state.facts.items()},
+        )
+
+    def carry(self, state: State) -> None:
+        """Takes its own of what an earlier update carried; called before `memory` and `before_update`."""
+        for part in self.parts:
+            part.carry(state)
+
+    def progress(self) -> dict[str, Tensor]:
+        """Returns what an interrupted update needs beside the encoder's tensors; nothing outside an update."""
+        return {name: value for part in self.parts for name, value in part.progress().items()}
+
+    def load_progress(self, progress: Mapping[str, Tensor]) -> None:
+        """Takes its own of what `progress` returned in the same update; called after `before_update`."""
+        for part in self.parts:
+            part.load_progress(progress)
+
+
+@contextmanager
+def _all_of(managers: Sequence[AbstractContextManager[None]]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for manager in managers:
+            stack.enter_context(manager)
+        yield
+
+
+class Strategy(Part, ABC):
     """One continual-learning method; a frozen `Options` dataclass is its only configuration.
 
     Attributes:
@@ -227,19 +336,17 @@ class Strategy(ABC):
             figure where one is printed.
         language_at_query: whether a query is read by its language, chosen or detected.
         embeds_again: whose pictures are embedded again after an update, in a few words, where it is neither all of
-            them (`touches_image`) nor none.
+            them (`touches`) nor none.
         Options: its dataclass of options.
+        touches: which towers an update may change: "image", so that the gallery must be embedded again, and "text".
+            Checked by fingerprint; one that an update decides may say less once it has begun.
         needs: what else batches must hold: "text_features".
         replay: how its memory reaches the batches; an option may say otherwise for one of its objects.
         can_forget: whether vectors of other languages and domains than those taught may change. If so, the epoch is
             chosen by what is known, too.
         trains_on_all: whether every update trains on all pairs of all chunks so far, as the upper bounds do.
         quick: options with which the contract suite teaches a tiny encoder in a second.
-        learning_rate: of the coming step; the trainer sets it, for strategies that apply a decay of their
-            own.
     """
-
-    learning_rate: float = 0.0
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -251,6 +358,7 @@ class Strategy(ABC):
     language_at_query: ClassVar[bool] = False
     embeds_again: ClassVar[str] = ""
     Options: ClassVar[type[Any]]
+    touches: frozenset[str] = BOTH_TOWERS
     needs: ClassVar[frozenset[str]] = frozenset()
     replay: Replay = Replay.NONE
     can_forget: ClassVar[bool] = True
@@ -260,21 +368,10 @@ class Strategy(ABC):
     def __init__(self, options: Any = None) -> None:
         self.options = self.Options() if options is None else options
 
-    # What it touches decides what must be re-embedded and which features are cached; checked by fingerprint.
-    @property
-    @abstractmethod
-    def touches_image(self) -> bool:
-        """True when the image tower may change, so that the gallery must be embedded again."""
-
-    @property
-    @abstractmethod
-    def touches_text(self) -> bool:
-        """True when any text vector may change."""
-
     @property
     def reads_pictures(self) -> bool:
         """True when batches must hold decoded pictures; a head on cached trunk features needs none."""
-        return self.touches_image
+        return "image" in self.touches
 
     def fits(self, prospect: Prospect) -> str | None:
         """Says why an update by this strategy would be pointless or fail, and what to do instead; None when it fits.
@@ -295,22 +392,7 @@ class Strategy(ABC):
         triples of CLL-CLIP): training on those too could only disturb what is known.
         """
         new = [pair for pair in pairs if pair.language not in learned_languages]
-        return new if new and not self.touches_image else pairs
-
-    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns the pairs to gather beside the chunk's: kept from earlier updates, or drawn from the context."""
-        return ()
-
-    @abstractmethod
-    def before_update(self, context: UpdateContext) -> None:
-        """Prepares the encoder: grows the vocabulary, inserts adapters, marks what trains."""
-
-    def take(self, data: UpdateData) -> None:  # noqa: B027 - a hook that most strategies leave empty
-        """Receives the frozen features of the chunk and of the memory, once, before the first step."""
-
-    @abstractmethod
-    def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns what the optimizer trains."""
+        return new if new and "image" not in self.touches else pairs
 
     @abstractmethod
     def schedule(self, encoder: Encoder) -> Schedule:
@@ -318,55 +400,5 @@ class Strategy(ABC):
 
     def foreseen(self, context: UpdateContext) -> Foresight:
         """Returns what an update would do; asked before anything is prepared, and changes nothing."""
-        return Foresight(self.schedule(context.encoder).epochs, self.reads_pictures, self.touches_image)
-
-    def before_epoch(self, epoch: int, batches: Epochs) -> None:  # noqa: B027
-        """Runs before each epoch, counted from 0, with the chunk's batches for a pass of the strategy's own."""
-
-    def prepare_batch(self, batch: Batch) -> Batch:
-        """Adds what the strategy needs to a batch, such as replayed pairs."""
-        return batch
-
-    @abstractmethod
-    def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns named scalar loss terms, already weighted; the trainer adds them up."""
-
-    def after_backward(self) -> None:  # noqa: B027
-        """Edits gradients, after unscaling and clipping."""
-
-    def after_step(self) -> None:  # noqa: B027
-        """Runs after each optimizer step: averages, clips norms, pushes queues."""
-
-    def deployed(self) -> AbstractContextManager[object]:
-        """Puts the weights that would be released into the encoder while the block runs: validation sees these.
-
-        For averages and partial merges, which train other weights than they release. What the block leaves behind must
-        be the training weights, bit for bit.
-        """
-        return nullcontext()
-
-    def after_update(self, context: UpdateContext, batches: Epochs) -> None:  # noqa: B027
-        """Ends the update on the weights of the kept epoch: merges, counts, remembers, keeps inserts.
-
-        Args:
-            context: as `before_update` saw it.
-            batches: gives the chunk's batches once more, for importance passes.
-        """
-
-    def notes(self) -> list[str]:
-        """Returns sentences for the update report, such as how much of the old text is segmented anew."""
-        return []
-
-    def carried(self) -> State:
-        """Returns what the next update of this strategy needs."""
-        return State()
-
-    def carry(self, state: State) -> None:  # noqa: B027
-        """Takes what an earlier update carried; called before `memory` and `before_update`."""
-
-    def progress(self) -> dict[str, Tensor]:
-        """Returns what an interrupted update needs beside the encoder's tensors; nothing outside an update."""
-        return {}
-
-    def load_progress(self, progress: Mapping[str, Tensor]) -> None:  # noqa: B027
-        """Takes what `progress` returned in the same update; called after `before_update`."""
+        epochs = self.schedule(context.encoder).epochs
+        return Foresight(epochs, self.reads_pictures, "image" in self.touches)

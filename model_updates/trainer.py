@@ -170,11 +170,9 @@ class _Loop:
     def _step(self, batch: Batch, step: int) -> dict[str, float]:
         strategy, device = self.strategy, self.encoder.device
         rate = learning_rate(self.schedule, step, len(self.batches) * self.schedule.epochs)
-        strategy.learning_rate = rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["rate_factor"]
-        prepared = strategy.prepare_batch(batch.to(device))
-        terms = strategy.terms(prepared)
+        terms = strategy.terms(batch.to(device))
         loss = torch.stack(list(terms.values())).sum()
         value = float(loss.detach())
         if not math.isfinite(value):
@@ -184,7 +182,7 @@ class _Loop:
         norm = float(torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm))
         if not math.isfinite(norm):
             raise TrainingDiverged(_diverged("gradient", norm, step, terms, rate))
-        strategy.after_backward()
+        strategy.after_backward(rate)
         self.optimizer.step()
         strategy.after_step()
         return {name: float(value.detach()) for name, value in terms.items()}

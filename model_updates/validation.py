@@ -90,7 +90,7 @@ def _images(
     encoder: Encoder, pairs: PairSet, rows: list[int], strategy: Strategy, load_image: LoadImage
 ) -> Rows:
     """The pictures of some rows under the candidate, each on its domain's route; cached features where they hold."""
-    if not strategy.touches_image:
+    if "image" not in strategy.touches:
         return pairs.image_features[rows].numpy()
     images = np.empty((len(rows), encoder.dim), dtype=np.float32)
     for domain in sorted({pairs.pairs[n].domain for n in rows}):

@@ -7,7 +7,6 @@ dual encoder. Rows that another strategy has added to the token table since weig
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,15 +17,17 @@ from torch import Tensor
 from model_updates.encoder import Encoder, training
 from model_updates.errors import BadStrategyOption
 from model_updates.pairs import Batch
+from model_updates.parts.contrasting import contrastive
 from model_updates.parts.importance import (
     PathIntegral,
     fitted,
+    gain_for_distance,
     mean_of_squared_gradients,
     quadratic_penalty,
     running_mean,
 )
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import Epochs, State, UpdateContext
+from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.strategy import Epochs, Part, State, UpdateContext
 
 PATH = "path."
 DAMPING = 0.1  # xi of SI and RWalk
@@ -48,89 +49,61 @@ class ConsolidationOptions(TwoTowerOptions):
             raise BadStrategyOption(f"strength is not negative, got {self.strength}")
 
 
-class Consolidation(TwoTowers):
-    """Base of the methods that weigh parameters.
+class HeldWeights(Part):
+    """The parameters of both towers, each held where an update found it by a weight that earlier updates measured.
+
+    Args:
+        factor: what the weighted squared distances are multiplied by.
+        measure: gives the importance to carry from an update on; called once at its end.
+        weights: gives the weights where they are not the importance itself.
 
     Attributes:
-        updates: how many updates the weights are of.
+        updates: how many updates the importance is of.
         importance: what is carried of each parameter, by name.
+        now: the parameters in training, by name.
+        anchors: where they stood when the update began.
+        held: their weights in this update.
     """
 
-    Options = ConsolidationOptions
-    options: ConsolidationOptions
-
-    def __init__(self, options: ConsolidationOptions | None = None) -> None:
-        super().__init__(options)
+    def __init__(
+        self,
+        factor: float,
+        measure: Callable[[UpdateContext, Epochs], dict[str, Tensor]],
+        weights: Callable[[], Mapping[str, Tensor]] | None = None,
+    ) -> None:
         self.importance: dict[str, Tensor] = {}
         self.updates = 0
-        self._now: dict[str, Tensor] = {}
-        self._anchors: dict[str, Tensor] = {}
-        self._weights: dict[str, Tensor] = {}
+        self.now: dict[str, Tensor] = {}
+        self.anchors: dict[str, Tensor] = {}
+        self.factor, self._measure, self._weigh = factor, measure, weights
+        self.held: dict[str, Tensor] = {}
 
-    @abstractmethod
-    def measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
-        """Returns the importance to carry from this update on; called once at its end."""
-
-    @property
-    def factor(self) -> float:
-        """What the weighted squared distances are multiplied by."""
-        return self.options.strength / 2
+    def before_update(self, context: UpdateContext) -> None:
+        """Remembers where the parameters stand."""
+        self.now = dict(context.encoder.model.named_parameters())
+        self.anchors = {name: value.detach().clone() for name, value in self.now.items()}
+        weights = self.weights()
+        self.held = {n: fitted(value, self.now[n]) for n, value in weights.items() if n in self.now}
 
     def weights(self) -> Mapping[str, Tensor]:
         """Returns the weights of the penalty, by parameter name."""
-        return self.importance
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter train, and remembers where they stand."""
-        super().before_update(context)
-        self._now = dict(context.encoder.model.named_parameters())
-        self._anchors = {name: value.detach().clone() for name, value in self._now.items()}
-        self._weights = {
-            name: fitted(value, self._now[name])
-            for name, value in self.weights().items()
-            if name in self._now
-        }
+        return self.importance if self._weigh is None else self._weigh()
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term and, from the second update on, the penalty."""
-        terms = super().terms(batch)
-        if self._weights:
-            moved = quadratic_penalty(self._now, self._anchors, self._weights)
-            terms["consolidation"] = self.factor * moved
-        return terms
+        """Returns the penalty, from the second update on."""
+        if not self.held:
+            return {}
+        return {"consolidation": self.factor * quadratic_penalty(self.now, self.anchors, self.held)}
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Measures what matters for this chunk, beside what mattered before."""
-        self.importance = self.measured(context, batches)
+        self.importance = self._measure(context, batches)
         self.updates += 1
-        self._now, self._anchors, self._weights = {}, {}, {}
+        self.now, self.anchors, self.held = {}, {}, {}
 
-    def mean_with_earlier(self, new: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def mean_with(self, new: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the mean of this update's measure and of all earlier ones."""
         return running_mean(self.importance, new, self.updates)
-
-    def fisher(
-        self, context: UpdateContext, batches: Epochs, encoder: Encoder | None = None
-    ) -> dict[str, Tensor]:
-        """Returns the mean of squared gradients over the chunk's batches, in train mode as CTP's library does.
-
-        Args:
-            context: of the update.
-            batches: gives the chunk's batches.
-            encoder: whose; the candidate's where none is named.
-        """
-        chosen = encoder or context.encoder
-        now = dict(chosen.model.named_parameters())
-        with passed_over(chosen):
-            losses = self.over(batches, context, lambda batch: self.contrastive(batch, chosen))
-            return mean_of_squared_gradients(now, losses)
-
-    def over(
-        self, batches: Epochs, context: UpdateContext, measure: Callable[[Batch], Tensor]
-    ) -> Iterator[Tensor]:
-        """Yields a scalar for each batch of the chunk."""
-        for batch in batches.epoch(context.seed):
-            yield measure(batch.to(context.encoder.device))
 
     def carried(self) -> State:
         """Returns the importance and the number of updates that it is of."""
@@ -142,41 +115,56 @@ class Consolidation(TwoTowers):
         self.updates = int(state.facts["updates"])
 
 
-class PathConsolidation(Consolidation):
-    """Base of the methods that follow what each parameter's steps gain, which costs one more backward pass a step."""
+def fisher(context: UpdateContext, batches: Epochs, encoder: Encoder | None = None) -> dict[str, Tensor]:
+    """Returns the mean of squared gradients over the chunk's batches, in train mode as CTP's library does.
 
-    def __init__(self, options: ConsolidationOptions | None = None) -> None:
-        super().__init__(options)
-        self._path = PathIntegral({})
+    Args:
+        context: of the update.
+        batches: gives the chunk's batches.
+        encoder: whose; the candidate's where none is named.
+    """
+    chosen = encoder or context.encoder
+    with passed_over(chosen):
+        losses = over(batches, context, lambda batch: contrastive(chosen, batch))
+        return mean_of_squared_gradients(dict(chosen.model.named_parameters()), losses)
+
+
+def over(batches: Epochs, context: UpdateContext, measure: Callable[[Batch], Tensor]) -> Iterator[Tensor]:
+    """Yields a scalar for each batch of the chunk."""
+    for batch in batches.epoch(context.seed):
+        yield measure(batch.to(context.encoder.device))
+
+
+class Path(Part):
+    """What each parameter's steps gain on the way through an update, which costs one more backward pass a step."""
+
+    def __init__(self) -> None:
+        self.integral = PathIntegral({})
 
     def before_update(self, context: UpdateContext) -> None:
         """Starts the path."""
-        super().before_update(context)
-        self._path = PathIntegral(self._now)
+        self.integral = PathIntegral(dict(context.encoder.model.named_parameters()))
 
-    def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the terms, and notes the gradient of the contrastive one alone."""
-        terms = super().terms(batch)
-        self._path.before_step(terms["contrastive"])
-        return terms
+    def before_step(self, loss: Tensor) -> None:
+        """Notes the gradient of the loss alone, no penalty in it, and where the parameters stand."""
+        self.integral.before_step(loss)
 
     def after_step(self) -> None:
-        """Keeps the temperature in range and adds what the step gained."""
-        super().after_step()
-        self._path.after_step()
+        """Adds what the step gained."""
+        self.integral.after_step()
 
-    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Measures, and lets go of the path."""
-        super().after_update(context, batches)
-        self._path = PathIntegral({})
+    def gain(self, held: HeldWeights, importance: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """Returns what each parameter gained for how far it went, and lets go of the path."""
+        gained, self.integral = self.integral.gained, PathIntegral({})
+        return gain_for_distance(gained, held.now, held.anchors, damping=DAMPING, fisher=importance)
 
     def progress(self) -> dict[str, Tensor]:
         """Returns the path so far."""
-        return {f"{PATH}{name}": gained for name, gained in self._path.gained.items()}
+        return {f"{PATH}{name}": gained for name, gained in self.integral.gained.items()}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
         """Takes the path back."""
-        for name, gained in self._path.gained.items():
+        for name, gained in self.integral.gained.items():
             gained.copy_(progress[f"{PATH}{name}"])
 
 

@@ -12,70 +12,50 @@ from torch.nn.functional import log_softmax, normalize
 from model_updates.encoder import Encoder
 from model_updates.losses import multi_positive_info_nce
 from model_updates.pairs import Batch
-from model_updates.strategy import Strategy
 
 
-class Contrasting(Strategy):
-    """Base of the strategies that run both towers at each step; `before_update` sets the encoder."""
+def contrastive(encoder: Encoder, batch: Batch, *, smoothing: float = 0.0) -> Tensor:
+    """Returns the contrastive loss of a batch under both towers as they are now."""
+    return contrast(encoder, *unit_features(encoder, batch), batch, smoothing=smoothing)
 
-    _encoder: Encoder
 
-    @property
-    def touches_image(self) -> bool:
-        """Always: the image side trains."""
-        return True
+def unit_features(encoder: Encoder, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Returns the (b, dim) unit image and text features of a batch under both towers as they are now."""
+    image, text = raw_features(encoder, batch)
+    return normalize(image, dim=-1), normalize(text, dim=-1)
 
-    @property
-    def touches_text(self) -> bool:
-        """Always: the text side trains."""
-        return True
 
-    def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term."""
-        return {"contrastive": self.contrastive(batch)}
+def raw_features(encoder: Encoder, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Returns the (b, dim) float32 image and text features of a batch, not normalised."""
+    if batch.images is None:
+        raise ValueError("the image tower is to run, and there are no pictures in the batch")
+    image = encoder.forward_images(batch.images, batch.domains).float()
+    return image, encoder.forward_tokens(batch.tokens, batch.languages).float()
 
-    def contrastive(self, batch: Batch, encoder: Encoder | None = None) -> Tensor:
-        """Returns the contrastive loss of the batch under both towers as they are now, or under another encoder's."""
-        if encoder is None or encoder is self._encoder:
-            return self.contrast(*self.unit_features(batch), batch)
-        own, self._encoder = self._encoder, encoder
-        try:
-            return self.contrast(*self.unit_features(batch), batch)
-        finally:
-            self._encoder = own
 
-    def unit_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns the (b, dim) unit image and text features of the batch under both towers as they are now."""
-        image, text = self.raw_features(batch)
-        return normalize(image, dim=-1), normalize(text, dim=-1)
+def contrast(
+    encoder: Encoder, image: Tensor, text: Tensor, batch: Batch, *, smoothing: float = 0.0
+) -> Tensor:
+    """Returns the contrastive loss of (b, dim) unit features of a batch, under the model's temperature.
 
-    def raw_features(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns the (b, dim) float32 image and text features of the batch, not normalised."""
-        if batch.images is None:
-            raise ValueError(f"{self.name} trains the image tower and needs pictures in its batches")
-        image = self._encoder.forward_images(batch.images, batch.domains).float()
-        return image, self._encoder.forward_tokens(batch.tokens, batch.languages).float()
+    Args:
+        encoder: whose temperature counts.
+        image: unit image features.
+        text: unit text features.
+        batch: says which belong together.
+        smoothing: share of the targets that all columns of a row get alike.
+    """
+    scale, similarities = inverse_temperature(encoder), image @ text.T
+    sharp = multi_positive_info_nce(similarities, scale, batch.image_index, batch.image_index)
+    if not smoothing:
+        return sharp
+    return (1 - smoothing) * sharp + smoothing * even_cross_entropy(scale * similarities)
 
-    def contrast(self, image: Tensor, text: Tensor, batch: Batch, *, smoothing: float = 0.0) -> Tensor:
-        """Returns the contrastive loss of (b, dim) unit features of the batch, under the model's temperature.
 
-        Args:
-            image: unit image features.
-            text: unit text features.
-            batch: says which belong together.
-            smoothing: share of the targets that all columns of a row get alike.
-        """
-        similarities = image @ text.T
-        sharp = multi_positive_info_nce(similarities, self.scale, batch.image_index, batch.image_index)
-        if not smoothing:
-            return sharp
-        return (1 - smoothing) * sharp + smoothing * even_cross_entropy(self.scale * similarities)
-
-    @property
-    def scale(self) -> Tensor:
-        """The model's inverse temperature."""
-        scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
-        return scale.exp()
+def inverse_temperature(encoder: Encoder) -> Tensor:
+    """Returns the model's inverse temperature, which may train."""
+    scale: Tensor = encoder.model.logit_scale  # type: ignore[assignment]
+    return scale.exp()
 
 
 def even_cross_entropy(logits: Tensor) -> Tensor:

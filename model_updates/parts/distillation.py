@@ -7,7 +7,7 @@ one, ``KL(old || new)``, and no gradient reaches the old side.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,7 @@ from torch.nn.functional import log_softmax, normalize
 from model_updates.errors import BadStrategyOption
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.parts.two_towers import TwoTowerOptions
 
 REDUCTIONS = ("scaled", "sum", "mean")
 FEATURE_TEMPERATURE = 0.07
@@ -43,27 +43,6 @@ class Sides:
     def old_similarities(self) -> Tensor:
         """(b, b) cosines before the update, pictures by texts."""
         return (self.old_image @ self.old_text.T).detach()
-
-
-class Distilled(TwoTowers):
-    """Base of the methods that add a term over the batch's old features."""
-
-    needs = frozenset({"text_features"})
-
-    @abstractmethod
-    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns the weighted term of raw image and text features, new and old; (b, dim) each."""
-
-    def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term and the distillation."""
-        if batch.text_features is None:
-            raise ValueError(f"{self.name} compares with old text features and needs them in its batches")
-        image, text = self.raw_features(batch)
-        old = (batch.image_features.float(), batch.text_features.float())
-        return {
-            "contrastive": self.contrast(normalize(image, dim=-1), normalize(text, dim=-1), batch),
-            "distillation": self.distillation((image, text), old, batch),
-        }
 
 
 @dataclass(frozen=True)
@@ -92,31 +71,33 @@ class RowOptions(TwoTowerOptions):
             raise BadStrategyOption(f"reduction is one of {', '.join(REDUCTIONS)}, got {self.reduction!r}")
 
 
-class DistilledRows(Distilled):
-    """Base of the methods that compare rows of similarities, pictures by texts and texts by pictures."""
-
-    Options = RowOptions
-    options: RowOptions
-
-    @abstractmethod
-    def divergences(self, old: Tensor, new: Tensor, same: Tensor) -> Tensor:
-        """Returns each row's part of the term, (r,).
-
-        Args:
-            old: (r, c) cosines of the old model.
-            new: (r, c) cosines of the model in training.
-            same: (r, c) bool, which columns are right for a row.
-        """
-
-    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns the divergences of both directions, weighted."""
-        options, seen, same = self.options, sides(new, old), same_picture(batch)
-        before, now = seen.old_similarities, seen.similarities
-        found = [self.divergences(before, now, same), self.divergences(before.T, now.T, same)]
-        return options.alpha / 2 * torch.stack([reduced(rows, options.reduction) for rows in found]).sum()
+Features = tuple[Tensor, Tensor]
+"""Of a batch's pictures and texts, (b, dim) each."""
+Divergences = Callable[[Tensor, Tensor, Tensor, float], Tensor]
+"""Each row's part of a term, (r,), of (r, c) old and new cosines, which columns are right, and a temperature."""
 
 
-def sides(new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor]) -> Sides:
+def old_features(batch: Batch) -> Features:
+    """Returns the raw features of a batch under the towers before the update."""
+    if batch.text_features is None:
+        raise ValueError(
+            "the old text features of this batch are asked for, and it was gathered without them"
+        )
+    return batch.image_features.float(), batch.text_features.float()
+
+
+def row_distillation(new: Features, batch: Batch, options: RowOptions, divergences: Divergences) -> Tensor:
+    """Returns the weighted divergences of rows of similarities, pictures by texts and texts by pictures."""
+    seen, same = sides(new, old_features(batch)), same_picture(batch)
+    before, now = seen.old_similarities, seen.similarities
+    found = [
+        divergences(before, now, same, options.kl_temperature),
+        divergences(before.T, now.T, same, options.kl_temperature),
+    ]
+    return options.alpha / 2 * torch.stack([reduced(rows, options.reduction) for rows in found]).sum()
+
+
+def sides(new: Features, old: Features) -> Sides:
     """Returns raw features as unit rows."""
     return Sides(*(normalize(rows, dim=-1) for rows in (*new, *old)))
 
@@ -159,7 +140,7 @@ def same_picture(batch: Batch) -> Tensor:
     return batch.image_index[:, None] == batch.image_index[None, :]
 
 
-def feature_divergence(new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor]) -> Tensor:
+def feature_divergence(new: Features, old: Features) -> Tensor:
     """Returns the mean over both towers of KL(old || new) of raw features as logits, the mean over rows.
 
     The form of CTP's library (ICCV 2023), under its fixed temperature.

@@ -8,7 +8,6 @@ sizes.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,6 +19,7 @@ from torch.nn.functional import normalize
 from model_updates.encoder import IMAGE_BATCH, Encoder
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.chunked_memory import ChunkedMemory
+from model_updates.parts.replaying import MemoryOptions
 from model_updates.strategy import UpdateContext
 
 KMEANS_ITERATIONS = 100
@@ -27,31 +27,28 @@ HERDING_TRIES = 1_000
 """More picks than wanted, for picks of the same pair again; what is then lacking comes in the order of closeness."""
 
 
+Order = Callable[[Tensor, int, int], list[int]]
+"""The positions of so many of the unit features (n, dim), best first, by a seed."""
+
+
 class Exemplars(ChunkedMemory):
-    """Mixin of the strategies that keep the pairs that stand best for their chunk."""
+    """A memory of the pairs that stand best for their chunk, parts in the ratio of the chunks' sizes."""
 
-    _load: Callable[[str], Image.Image] | None = None
-
-    @abstractmethod
-    def order(self, features: Tensor, count: int, seed: int) -> list[int]:
-        """Returns the positions of so many of the unit features (n, dim), best first."""
+    def __init__(self, options: MemoryOptions, order: Order) -> None:
+        super().__init__(options, proportional, self._exemplars)
+        self._order = order
+        self._load: Callable[[str], Image.Image] | None = None
 
     def take(self, data: UpdateData) -> None:
         """Remembers where pictures come from."""
-        super().take(data)
         self._load = data.load_image
 
-    def parts(self, taught: Sequence[int], size: int) -> list[int]:
-        """Returns parts in the ratio of the chunks' sizes."""
-        return proportional(taught, size)
-
-    def ranked(self, context: UpdateContext, count: int) -> Sequence[TrainingPair]:
-        """Returns the exemplars of an update's pairs."""
+    def _exemplars(self, context: UpdateContext, count: int) -> Sequence[TrainingPair]:
         load = self._load or context.load_image
         if load is None:
-            raise ValueError(f"{self.name} chooses by pictures and was given nothing to load them with")
+            raise ValueError("exemplars are chosen by pictures, and there is nothing to load them with")
         features = pair_features(context.encoder, context.pairs, load)
-        places = self.order(features, min(count, len(features)), context.seed)
+        places = self._order(features, min(count, len(features)), context.seed)
         return [context.pairs[place] for place in places]
 
 
@@ -70,7 +67,7 @@ def proportional(counts: Sequence[int], size: int) -> list[int]:
     return parts
 
 
-def herding_order(features: Tensor, count: int) -> list[int]:
+def herding_order(features: Tensor, count: int, seed: int = 0) -> list[int]:
     """Returns the positions of so many exemplars in the order in which herding takes them.
 
     ``w <- mu``; again and again: take the largest ``w . x``, ``w <- w + mu - x``. A pair that is picked again moves w
@@ -79,6 +76,7 @@ def herding_order(features: Tensor, count: int) -> list[int]:
     Args:
         features: (n, dim) unit rows.
         count: at most n.
+        seed: of no use here: nothing is drawn.
     """
     rows = features.double()
     mean = rows.mean(dim=0)

@@ -9,19 +9,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from torch import nn
+from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.inserts import Insert
-from model_updates.parts.contrasting import Contrasting
+from model_updates.pairs import Batch
+from model_updates.parts.contrasting import contrastive
 from model_updates.prospect import Prospect
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Strategy, UpdateContext
 from model_updates.towers import why_fixed
 
 
-class FrozenTowers(Contrasting):
+class FrozenTowers(Strategy):
     """Base of the strategies that put one module into each tower."""
+
+    _encoder: Encoder
 
     @abstractmethod
     def built(self, model: nn.Module) -> Sequence[Insert]:
@@ -48,6 +51,10 @@ class FrozenTowers(Contrasting):
             raise ForeignTokenizer(self._foreign(encoder))
         self._encoder = encoder
         encoder.model.requires_grad_(False)
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive term."""
+        return {"contrastive": contrastive(self._encoder, batch)}
 
     def _foreign(self, encoder: Encoder) -> str:
         return (

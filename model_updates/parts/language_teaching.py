@@ -1,158 +1,85 @@
-"""Teaching a language through the token table alone: what cll-clip, teir and language-tables share.
+"""Teaching a language through the token table: what every strategy does that grows a vocabulary.
 
 Both towers stay frozen; pictures and English captions come as cached features, so a step costs one text
 forward. The losses are CLL-CLIP's (AAAI 2024, section 3): ``L = g1 * L_cm + g2 * L_cl`` with
 L_cm the contrastive loss between picture and text under a learned temperature that starts anew at 0.07, and
 L_cl the mean over all elements of the squared difference to the English caption's raw feature.
+
+Which rows there are and how far each may move is up to `Rows`. A strategy may give each language a module beside the
+table (`LanguageModules`). Behind a foreign text tower, whose table cannot grow, the modules are then all that trains.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from ingest.pair import BASE_LANGUAGE
-from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption, ForeignTokenizer
+from model_updates.errors import ForeignTokenizer
 from model_updates.losses import element_mse, multi_positive_info_nce
 from model_updates.pairs import Batch
+from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.own_rows import close_rows, open_rows
-from model_updates.parts.token_table import ScaledRows, start_new_rows
+from model_updates.parts.shared_table import SharedRows, SharedTableOptions
+from model_updates.parts.table_rows import PAPER_CROSS_MODAL, Rows, TeachingOptions
+from model_updates.parts.text_blocks import no_text_blocks
+from model_updates.parts.token_table import ScaledRows
 from model_updates.prospect import Prospect
-from model_updates.strategy import (
-    Epochs,
-    ParameterGroup,
-    Schedule,
-    Strategy,
-    UpdateContext,
-    check_run,
-)
-from model_updates.towers import is_small, resize_token_table, token_table, why_fixed
-from model_updates.vocabulary import Growth, Vocabulary
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext
+from model_updates.towers import is_small, resize_token_table, text_tower, token_table, why_fixed
 
-PAPER_CROSS_MODAL = 0.01
 EPOCHS = 15
 # Tried on invented languages (docs/log.md): held-out captions found among ten 53 % at 1e-3, 60 at 9e-3, 61 at 2e-2,
 # 60 at 4e-2; twice the epochs find no more of them.
 FOREIGN_EPOCHS, FOREIGN_RATE = 3, 2e-2
+# Of modules that learn a language without the table: where low-rank deltas are commonly trained, and more for small
+# towers, as everywhere. Neither was tuned on captions yet.
+MODULES_RATE, SMALL_MODULES_RATE = 1e-3, 1e-2
 FIRST_TEMPERATURE = 0.07
 TEMPERATURES = (0.001, 0.5)
-
-
-@dataclass(frozen=True)
-class TeachingOptions:
-    """Options of every strategy that trains the token table.
-
-    Attributes:
-        epochs: passes over the chunk; 0 means the default for the encoder. The paper takes 3 on 616,767 captions;
-            small chunks need more, 15; where the body is foreign and rows start from translations, 3 will do, and 10
-            where they start from nothing.
-        batch_size: pairs per step (paper: 128).
-        learning_rate: 0 means the default for the encoder's size (5e-5 in the paper for ViT-B/16).
-        weight_decay: on rows that may move (paper: 0.05).
-        cross_modal: weight of the picture-text term (paper: 0.01).
-        cross_lingual: weight of the term towards the English caption (paper: 1).
-        vocabulary: BPE entries learned on a language's captions (paper: 10,000).
-    """
-
-    epochs: int = 0
-    batch_size: int = 128
-    learning_rate: float = 0.0
-    weight_decay: float = 0.05
-    cross_modal: float = PAPER_CROSS_MODAL
-    cross_lingual: float = 1.0
-    vocabulary: int = 10_000
-
-    def __post_init__(self) -> None:
-        check_run(self.epochs or 1, self.batch_size, self.learning_rate, self.weight_decay)
-        if self.cross_modal < 0 or self.cross_lingual < 0 or self.cross_modal + self.cross_lingual == 0:
-            raise BadStrategyOption(
-                "cross_modal and cross_lingual are weights: not negative, and at least one above zero; got "
-                f"{self.cross_modal} and {self.cross_lingual}"
-            )
-        if self.vocabulary <= 512:
-            raise BadStrategyOption(f"vocabulary counts the 512 byte symbols too; got {self.vocabulary}")
+UNIT_LENGTH = 1e-3
+"""How far from 1 a feature's length may lie to count as a unit vector's."""
 
 
 class LanguageTeaching(Strategy):
-    """Base of the strategies that train rows of the token table and nothing else.
+    """Base of the strategies that train rows of the token table.
 
     Attributes:
-        grows_shared: whether new words join the table that all languages share.
+        rows_kind: how the table grows and trains; as in CLL-CLIP where nothing else is said.
+        rows: that of this object.
+        modules: of each language, where the strategy gives them any.
     """
 
-    Options = TeachingOptions
+    Options: ClassVar[type[Any]] = SharedTableOptions
     quick = {"epochs": 2, "batch_size": 8, "vocabulary": 560}
+    touches = frozenset({"text"})
     options: TeachingOptions
-    grows_shared: ClassVar[bool] = True
+    rows_kind: ClassVar[type[Rows]] = SharedRows
+    modules: LanguageModules | None = None
     _in_update = False
-    _rows: ScaledRows | None = None  # of the table that trains; None where none does
+    _scaled: ScaledRows | None = None  # of the table that trains; None where none does
 
-    @property
-    def touches_image(self) -> bool:
-        """Never: the image tower is frozen, the generation stays valid."""
-        return False
-
-    @property
-    def touches_text(self) -> bool:
-        """Always: token rows move."""
-        return True
-
-    # ------------------------------------------------------- what subclasses say
-
-    @abstractmethod
-    def grow(
-        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-    ) -> Growth:
-        """Grows the vocabulary by each language's merges and says where the new rows start from."""
-
-    @abstractmethod
-    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Returns the gradient and decay scale of each row, (rows,) float32 each."""
-
-    def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
-        """Returns a BPE learned on the captions of each language of the chunk."""
-        return {
-            language: learn_merges(sorted(texts), size=self.options.vocabulary)
-            for language, texts in sorted(context.texts_by_language().items())
-        }
-
-    def first_values(self, table: Tensor) -> tuple[float, float]:
-        """Returns mean and standard deviation of rows that start from nothing (CLL-CLIP: 0 and 0.02)."""
-        return 0.0, 0.02
-
-    def start_rows(self, table: nn.Parameter, growth: Growth, generator: torch.Generator) -> None:
-        """Fills the new rows in place: a copy of the row each overlaps, else drawn around `first_values`."""
-        mean, std = self._first
-        start_new_rows(table, growth, mean=mean, std=std, generator=generator)
-
-    def own_rows(self) -> Tensor | None:
-        """Returns the rows (o,) that alone may move, so that they alone cost moments; None: `row_scales` decide."""
-        return None
-
-    @property
-    def apply_to(self) -> str:
-        """Whether row scales act on the gradient or on the step."""
-        return "grad"
-
-    # ------------------------------------------------------------------- hooks
+    def __init__(self, options: TeachingOptions | None = None) -> None:
+        super().__init__(options)
+        self.rows = self.rows_kind(self.options)
 
     def fits(self, prospect: Prospect) -> str | None:
         """Refuses a tokenizer that is not ours to grow, and a chunk in the base's language alone."""
-        vocabulary = prospect.encoder.vocabulary
-        if vocabulary is None or token_table(prospect.encoder.model) is None:
-            return _foreign(self.name, prospect.encoder)
-        if self.grows_shared and vocabulary.segmenter is not None:
+        encoder, vocabulary = prospect.encoder, prospect.encoder.vocabulary
+        if self.modules is not None and self.leaves_table(encoder):
+            return self.modules.no_place(self.name, encoder) or self.no_language(prospect)
+        if vocabulary is None or token_table(encoder.model) is None:
+            return _foreign(self.name, encoder)
+        if self.rows.grows_shared and vocabulary.segmenter is not None:
             return vocabulary.cannot_grow
-        return self.no_language(prospect)
+        unfit = self.no_language(prospect)
+        return unfit if unfit or self.modules is None else no_text_blocks(self.name, encoder)
 
     def no_language(self, prospect: Prospect) -> str | None:
         """Says that a chunk is in the base's language alone; None where it is not."""
@@ -163,22 +90,37 @@ class LanguageTeaching(Strategy):
             )
         return None
 
+    def leaves_table(self, encoder: Encoder) -> bool:
+        """Whether modules are all that would train, because the table of an encoder cannot grow."""
+        return self.modules is not None and not self.rows.needs_table and not has_own_table(encoder)
+
     def before_update(self, context: UpdateContext) -> None:
-        """Freezes the towers, grows vocabulary and table, and decides how far each row may move."""
+        """Freezes the towers, grows vocabulary and table where it can, and decides how far each row may move."""
+        encoder = self._encoder = context.encoder
+        if self.modules is not None and self.leaves_table(encoder):
+            refused = self.modules.no_place(self.name, encoder)
+            if refused is not None:
+                raise ForeignTokenizer(refused)
+            encoder.model.requires_grad_(False)
+            self._scaled = None
+            self.begin(encoder, of_unit_length=_gives_unit_vectors(encoder))
+        else:
+            self._grow(context)
+        super().before_update(context)
+
+    def _grow(self, context: UpdateContext) -> None:
         encoder, vocabulary = context.encoder, context.encoder.vocabulary
         if vocabulary is None:
             raise ForeignTokenizer(_foreign(self.name, encoder))
-        self._encoder = encoder
         encoder.model.requires_grad_(False)
         before = token_table(encoder.model)
         if before is None:
             raise ForeignTokenizer(f"{encoder.architecture} has no token table to train")
-        self._first = self.first_values(before)
-        growth = self.grow(vocabulary, self.merges(context), context)
+        first = self.rows.first_values(before)
+        growth = self.rows.grow(vocabulary, context)
         table = resize_token_table(encoder.model, vocabulary.size)
-        self.start_rows(table, growth, torch.Generator().manual_seed(context.seed))
+        self.rows.start(table, growth, torch.Generator().manual_seed(context.seed), first)
         encoder.forget_fingerprints()
-        self.new_rows = len(growth.new_rows)
         self.begin(encoder, of_unit_length=vocabulary.segmenter is not None)
         table.requires_grad_(True)
         self._train(table)
@@ -198,30 +140,35 @@ class LanguageTeaching(Strategy):
         self._factors = (1 / PAPER_CROSS_MODAL, encoder.dim / 2) if of_unit_length else (1.0, 1.0)
 
     def _train(self, table: nn.Parameter) -> None:
-        gradient_scale, decay_scale = self.row_scales(len(table))
-        own = self.own_rows()
+        gradient_scale, decay_scale = self.rows.scales(len(table))
+        own = self.rows.own()
         if own is not None:
             table.requires_grad_(False)
             table = open_rows(self._encoder.model, own)
             gradient_scale, decay_scale = gradient_scale[own], decay_scale[own]
         self._table = table
-        self._rows = ScaledRows(
+        self._scaled = ScaledRows(
             table,
             gradient_scale=gradient_scale,
             decay_scale=decay_scale,
             weight_decay=self.options.weight_decay,
-            apply_to=self.apply_to,
+            apply_to=self.rows.apply_to,
         )
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns the table (its decay is applied row by row) and the temperature of this update."""
-        table = [] if self._rows is None else [ParameterGroup([self._table], weight_decay=0.0)]
-        return [*table, ParameterGroup([self._scale], weight_decay=0.0)]
+        """Returns the table, whose decay is applied row by row, the temperature of this update, and the parts'."""
+        table = [] if self._scaled is None else [ParameterGroup([self._table], weight_decay=0.0)]
+        return [*table, ParameterGroup([self._scale], weight_decay=0.0), *super().parameter_groups()]
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns a constant rate after warm-up (paper); small encoders take a larger one, foreign bodies a cosine."""
+        """Returns a constant rate after warm-up (paper); small encoders take a larger one, foreign bodies a cosine.
+
+        Modules that learn alone take a rate of their own.
+        """
         small = is_small(encoder.dim)
-        if encoder.vocabulary is not None and encoder.vocabulary.segmenter is not None:
+        if self.leaves_table(encoder):
+            epochs, rate, decay = EPOCHS, SMALL_MODULES_RATE if small else MODULES_RATE, "cosine"
+        elif encoder.vocabulary is not None and encoder.vocabulary.segmenter is not None:
             epochs, rate, decay = FOREIGN_EPOCHS, FOREIGN_RATE, "cosine"
         else:
             epochs, rate, decay = EPOCHS, 2e-3 if small else 5e-5, "constant"
@@ -242,7 +189,9 @@ class LanguageTeaching(Strategy):
         return terms
 
     def text_features(self, batch: Batch) -> Tensor:
-        """Returns raw (b, dim) features of the batch's texts under the table as it is now."""
+        """Returns raw (b, dim) features of the batch's texts; a tower without a table of ours reads as in search."""
+        if self._scaled is None:
+            text_tower(self._encoder.model).eval()
         return self._encoder.forward_tokens(batch.tokens, batch.languages).float()
 
     def cross_modal(self, text: Tensor, batch: Batch) -> Tensor:
@@ -264,15 +213,15 @@ class LanguageTeaching(Strategy):
             self._factors[1] * self.options.cross_lingual * element_mse(text, batch.english_features, chosen)
         )
 
-    def after_backward(self) -> None:
+    def after_backward(self, learning_rate: float) -> None:
         """Scales gradients and decay row by row."""
-        if self._rows is not None:
-            self._rows.after_backward(self.learning_rate)
+        if self._scaled is not None:
+            self._scaled.after_backward(learning_rate)
 
     def after_step(self) -> None:
         """Scales the step where asked, and keeps the temperature in its range."""
-        if self._rows is not None:
-            self._rows.after_step()
+        if self._scaled is not None:
+            self._scaled.after_step()
         with torch.no_grad():
             self._scale.clamp_(math.log(1 / TEMPERATURES[1]), math.log(1 / TEMPERATURES[0]))
 
@@ -280,15 +229,33 @@ class LanguageTeaching(Strategy):
         """Ends the update; the next one starts with a temperature of its own."""
         close_rows(self._encoder.model)
         self._in_update = False
+        super().after_update(context, batches)
+
+    def notes(self) -> list[str]:
+        """Says what became of the rows, or that the modules learned alone, and what the parts say."""
+        alone = "The words of this text tower cannot grow, so the modules are all that learned."
+        return [*([alone] if self._scaled is None else self.rows.said()), *super().notes()]
 
     def progress(self) -> dict[str, Tensor]:
         """Returns the temperature, which the next update resets."""
-        return {"log_scale": self._scale.detach().clone()} if self._in_update else {}
+        own = {"log_scale": self._scale.detach().clone()} if self._in_update else {}
+        return own | super().progress()
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
         """Takes the temperature back."""
         with torch.no_grad():
             self._scale.copy_(progress["log_scale"])
+        super().load_progress(progress)
+
+
+def has_own_table(encoder: Encoder) -> bool:
+    """Whether the vocabulary of an encoder is ours to grow."""
+    return encoder.vocabulary is not None and encoder.vocabulary.segmenter is None
+
+
+def _gives_unit_vectors(encoder: Encoder) -> bool:
+    (feature,) = torch.from_numpy(encoder.text_features(["a picture"], BASE_LANGUAGE))
+    return abs(float(feature.norm()) - 1) < UNIT_LENGTH
 
 
 def _foreign(strategy: str, encoder: Encoder) -> str:

@@ -6,8 +6,7 @@ anew on the chunk wherever merged weights are put in.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -15,25 +14,23 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.parts.merging import return_to
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import Epochs, UpdateContext
+from model_updates.strategy import Epochs, Part, UpdateContext
 
 
-class MergingTowers(TwoTowers):
-    """Base of the strategies that merge at the end of an update."""
+class Merging(Part):
+    """Puts merged weights in the place of those that were trained, for validation and at the end of an update.
 
-    family = Family.MERGING
+    Args:
+        merged: gives what would be released if the update ended with these parameters.
+    """
 
-    @abstractmethod
-    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Returns what would be released if the update ended with these parameters."""
+    def __init__(self, merged: Callable[[Mapping[str, Tensor]], dict[str, Tensor]]) -> None:
+        self._merged = merged
 
     def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter train."""
-        super().before_update(context)
-        self._seed = context.seed
+        """Remembers whose weights are merged."""
+        self._encoder, self._seed = context.encoder, context.seed
 
     def before_epoch(self, epoch: int, batches: Epochs) -> None:
         """Remembers the batches, for counting running statistics anew."""
@@ -55,34 +52,35 @@ class MergingTowers(TwoTowers):
         self._release(batches)
         self._encoder.forget_fingerprints()
 
-    def parameters(self) -> dict[str, Tensor]:
-        """Returns the parameters as they are now, by name."""
-        return values_of(self._encoder.model)
-
     def _release(self, batches: Epochs) -> None:
-        put(self._encoder.model, self.merged(self.parameters()))
+        put(self._encoder.model, self._merged(values_of(self._encoder.model)))
         count_statistics(self._encoder, batches, self._seed)
 
 
-class TaskVectors(MergingTowers):
-    """Base of the strategies that train every update from the base, and release the base with all changes merged in.
+class TaskVectors(Merging):
+    """Trains every update from the base, and releases the base with all changes merged in.
+
+    Args:
+        merged: as for `Merging`.
+        add_up: takes an update's change into what is kept; `base` is there.
 
     Attributes:
         updates: whose changes have been taken.
         base: the base's parameters, while an update runs.
     """
 
-    def __init__(self, options: TwoTowerOptions | None = None) -> None:
-        super().__init__(options)
+    def __init__(
+        self,
+        merged: Callable[[Mapping[str, Tensor]], dict[str, Tensor]],
+        add_up: Callable[[Mapping[str, Tensor]], None],
+    ) -> None:
+        super().__init__(merged)
+        self._add_up = add_up
         self.updates = 0
         self.base: dict[str, Tensor] = {}
 
-    @abstractmethod
-    def add_up(self, trained: Mapping[str, Tensor]) -> None:
-        """Takes an update's change into what is kept; `base` is there."""
-
     def before_update(self, context: UpdateContext) -> None:
-        """Goes back to the base, and lets every parameter train."""
+        """Goes back to the base."""
         super().before_update(context)
         base = context.open_anchor().model
         return_to(context.encoder.model, base)
@@ -90,9 +88,9 @@ class TaskVectors(MergingTowers):
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Merges, and takes this update's change."""
-        trained = {name: value.clone() for name, value in self.parameters().items()}
+        trained = {name: value.clone() for name, value in values_of(context.encoder.model).items()}
         super().after_update(context, batches)
-        self.add_up(trained)
+        self._add_up(trained)
         self.base = {}
         self.updates += 1
 

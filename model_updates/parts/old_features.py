@@ -6,17 +6,11 @@ The old features of the chunk and of the memory are cached: those of the encoder
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
-
-from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
-from model_updates.pairs import Batch
-from model_updates.parts.distillation import Distilled
-from model_updates.parts.replaying import MemoryOptions, Replaying
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.parts.replaying import MemoryOptions
+from model_updates.parts.two_towers import TwoTowerOptions
 from model_updates.strategy import UpdateContext
 
 
@@ -38,33 +32,19 @@ class OldFeatureOptions(MemoryOptions, TwoTowerOptions):
             raise BadStrategyOption(f"weight is not negative, got {self.weight}")
 
 
-class OldFeatures(Replaying, Distilled):
-    """Base of the replaying strategies that compare features with what they were.
+def weight_of_old(
+    options: OldFeatureOptions, context: UpdateContext, seen: int, *, follows_sizes: bool = False
+) -> float | None:
+    """Returns how much the old features count in an update; None where nothing is worth holding to yet.
 
-    Attributes:
+    Args:
+        options: of the strategy.
+        context: of the update.
+        seen: pairs that earlier updates taught.
         follows_sizes: the weight grows with how much is old: by the root of old pairs over new ones (UCIR). What the
             base was trained on counts as a chunk like the first.
     """
-
-    follows_sizes: ClassVar[bool] = False
-    options: OldFeatureOptions
-
-    @abstractmethod
-    def kept_close(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns the term, not weighted yet, of raw image and text features, new and old; (b, dim) each."""
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter train, and decides how much the old features count."""
-        super().before_update(context)
-        first = context.update_number == 1 and not self._seen
-        self._holds = not (self.options.from_scratch and first)
-        ratio = self._seen / len(context.pairs) if self._seen else 1.0
-        self._weight = self.options.weight * (math.sqrt(ratio) if self.follows_sizes else 1.0)
-
-    def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term, and the distillation where there is something to hold to."""
-        return super().terms(batch) if self._holds else TwoTowers.terms(self, batch)
-
-    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns the weighted term."""
-        return self._weight * self.kept_close(new, old, batch)
+    if options.from_scratch and context.update_number == 1 and not seen:
+        return None
+    ratio = seen / len(context.pairs) if seen and follows_sizes else 1.0
+    return options.weight * math.sqrt(ratio)

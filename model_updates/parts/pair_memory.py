@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from torch import Tensor
 
 from model_updates.memory import Reservoir
 from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.parts.replaying import unlike
+from model_updates.strategy import Epochs, Part, State, UpdateContext
 
 RESERVOIR = "reservoir"
 
 
-class PairMemory:
+class PairMemory(Part):
     """The pairs kept from earlier updates, and the reservoir of this one.
 
     Args:
@@ -37,55 +38,69 @@ class PairMemory:
         self.seen = 0
         self.own = 0
         self.fresh: list[int] = []
+        self._reservoir: Reservoir | None = None
 
-    def fill(self, pairs: Sequence[TrainingPair], seed: int) -> None:
-        """Offers, before the first update, what the line of versions was taught until then; later it does nothing."""
-        if self.seen:
-            return
-        reservoir = Reservoir(self.size, seed)
-        reservoir.offer_all(range(len(pairs)))
-        self.pairs, self.seen = tuple(pairs[n] for n in reservoir.items), reservoir.seen
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the pairs kept from earlier updates; in a first one, a sample of what others taught before."""
+        if not self.seen:
+            earlier = unlike(context.pairs, context.open_earlier())
+            reservoir = Reservoir(self.size, context.seed)
+            reservoir.offer_all(range(len(earlier)))
+            self.pairs, self.seen = tuple(earlier[n] for n in reservoir.items), reservoir.seen
+        return self.pairs
 
-    def start(self, data: UpdateData, seed: int) -> None:
+    def before_update(self, context: UpdateContext) -> None:
+        """Remembers the seed of the next memory."""
+        self._seed = context.seed
+
+    def take(self, data: UpdateData) -> None:
         """Begins an update: the next memory is a copy of this one; its slots hold the rows of this update's batches."""
         self._taught = data.train.pairs + data.memory.pairs
         self.own = len(data.train.pairs)
         held = list(range(self.own, len(self._taught)))
-        self._reservoir = Reservoir(self.size, seed, self.seen, held)
+        self._reservoir = Reservoir(self.size, self._seed, self.seen, held)
 
     def offer(self, batch: Batch) -> list[tuple[int, int]]:
         """Offers the chunk's pairs of a batch; returns (position in the batch, slot) of those that were put in."""
         positions = [n for n, replayed in enumerate(batch.replayed.tolist()) if not replayed]
         rows = batch.row.tolist()
-        kept = self._reservoir.offer_all([rows[n] for n in positions])
+        kept = self.filling.offer_all([rows[n] for n in positions])
         return [(positions[n], slot) for n, slot in kept]
 
-    def finish(self) -> None:
-        """Ends an update: the filled reservoir is the memory of the next one."""
-        self.pairs = tuple(self._taught[row] for row in self._reservoir.items)
-        self.fresh = [slot for slot, row in enumerate(self._reservoir.items) if row < self.own]
-        self.seen = self._reservoir.seen
-        self._taught = ()
+    @property
+    def filling(self) -> Reservoir:
+        """The next memory, while an update runs."""
+        if self._reservoir is None:
+            raise ValueError("this memory is not in an update; call take() first")
+        return self._reservoir
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Makes the filled reservoir the memory of the next update."""
+        filled = self.filling
+        self.pairs = tuple(self._taught[row] for row in filled.items)
+        self.fresh = [slot for slot, row in enumerate(filled.items) if row < self.own]
+        self.seen = filled.seen
+        self._taught, self._reservoir = (), None
 
     def progress(self) -> dict[str, Tensor]:
         """Returns the reservoir as it is inside an update."""
-        return {RESERVOIR: self._reservoir.as_tensor()}
+        return {} if self._reservoir is None else {RESERVOIR: self._reservoir.as_tensor()}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
         """Takes the reservoir back."""
-        self._reservoir.restore(progress[RESERVOIR])
+        self.filling.restore(progress[RESERVOIR])
 
-    def facts(self) -> dict[str, Any]:
-        """Returns pairs and count as plain values; nothing while no pair is kept."""
+    def carried(self) -> State:
+        """Returns pairs and count; nothing while no pair is kept."""
         if not self.pairs:
-            return {}
-        return {"pairs": [asdict(pair) for pair in self.pairs], "seen": self.seen}
+            return State()
+        return State(facts={"pairs": [asdict(pair) for pair in self.pairs], "seen": self.seen})
 
-    def carry(self, facts: Mapping[str, Any]) -> None:
-        """Takes what `facts` returned."""
-        self.pairs = tuple(TrainingPair(**pair) for pair in facts["pairs"])
-        self.seen = int(facts["seen"])
+    def carry(self, state: State) -> None:
+        """Takes them."""
+        self.pairs = tuple(TrainingPair(**pair) for pair in state.facts["pairs"])
+        self.seen = int(state.facts["seen"])
 
-    def note(self) -> str:
+    def notes(self) -> list[str]:
         """Says how many pairs are kept."""
-        return f"{len(self.pairs)} pairs are kept for replay, of {self.seen} offered."
+        return [f"{len(self.pairs)} pairs are kept for replay, of {self.seen} offered."]

@@ -22,13 +22,14 @@ import inspect
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, make_dataclass, replace
-from typing import Any, cast
+from typing import TypeVar
 
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.memory import Reservoir
 from model_updates.pairs import TrainingPair
-from model_updates.strategy import Epochs, Replay, State, Strategy, UpdateContext
+from model_updates.parts.extended import also, extended
+from model_updates.strategy import Epochs, Part, Replay, State, Strategy, UpdateContext
 
 MEMORY = "memory"  # the key of what is kept here among a strategy's facts
 WAYS = (Replay.JOINED.value, Replay.BESIDE.value)
@@ -62,19 +63,22 @@ class MemoryOptions:
             check()
 
 
-class Replaying(Strategy):
-    """Mixin of the strategies that keep pairs: put it before the class that says what is trained.
+AnyMemory = TypeVar("AnyMemory", bound="ReplayMemory")
 
-    What is kept is a uniform sample; another `choose` keeps others.
+
+class ReplayMemory(Part):
+    """The pairs that a strategy keeps: a uniform sample. Another `choose` keeps others.
+
+    Attributes:
+        options: of the strategy.
+        kept: the pairs.
+        seen: how many were offered over all updates.
     """
 
-    options: MemoryOptions
-
-    def __init__(self, options: Any = None) -> None:
-        super().__init__(options)
-        self.replay = Replay(self.options.replay)
-        self._kept: tuple[TrainingPair, ...] = ()
-        self._seen = 0
+    def __init__(self, options: MemoryOptions) -> None:
+        self.options = options
+        self.kept: tuple[TrainingPair, ...] = ()
+        self.seen = 0
 
     def capacity(self, seen: int) -> int:
         """Returns how many pairs are kept once so many have been seen."""
@@ -82,48 +86,58 @@ class Replaying(Strategy):
 
     def choose(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns the next memory, out of this one and the pairs of the update that ends."""
-        draw = random.Random(f"{context.seed}:{self._seen}")
-        kept = _sampled(self._kept, self.capacity(self._seen), draw)
+        draw = random.Random(f"{context.seed}:{self.seen}")
+        kept = _sampled(self.kept, self.capacity(self.seen), draw)
         if self.options.memory_size:
-            return _through_reservoir(kept, self._seen, context, self.options.memory_size)
-        wanted = self.capacity(self._seen + len(context.pairs)) - len(kept)
+            return _through_reservoir(kept, self.seen, context, self.options.memory_size)
+        wanted = self.capacity(self.seen + len(context.pairs)) - len(kept)
         return [*kept, *_sampled(context.pairs, wanted, draw)]
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns the pairs kept from earlier updates; in its first one, a choice of what others taught before."""
-        if not self._seen:
-            own = set(context.pairs)
-            earlier = [pair for pair in context.open_earlier() if pair not in own]
-            self._kept = tuple(self.choose(replace(context, pairs=earlier))) if earlier else ()
-            self._seen = len(earlier)
-        return (*super().memory(context), *self._kept)
+        if not self.seen:
+            earlier = unlike(context.pairs, context.open_earlier())
+            self.kept = tuple(self.choose(replace(context, pairs=earlier))) if earlier else ()
+            self.seen = len(earlier)
+        return self.kept
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Ends the update as the strategy does, then chooses what to keep of it."""
-        super().after_update(context, batches)
-        self._kept = tuple(self.choose(context))
-        self._seen += len(context.pairs)
+        """Chooses what to keep of an update."""
+        self.kept = tuple(self.choose(context))
+        self.seen += len(context.pairs)
 
     def notes(self) -> list[str]:
         """Says how many pairs are kept."""
-        return [*super().notes(), f"{len(self._kept)} pairs are kept for replay, of {self._seen} seen."]
+        return [f"{len(self.kept)} pairs are kept for replay, of {self.seen} seen."]
 
     def carried(self) -> State:
-        """Returns the pairs beside what the strategy itself carries."""
-        own = super().carried()
-        if not self._seen:
-            return own
-        kept = {"pairs": [asdict(pair) for pair in self._kept], "seen": self._seen}
-        return State(own.tensors, {**own.facts, MEMORY: kept}, own.update)
+        """Returns the pairs and how many were seen."""
+        if not self.seen:
+            return State()
+        return State(facts={MEMORY: {"pairs": [asdict(pair) for pair in self.kept], "seen": self.seen}})
 
     def carry(self, state: State) -> None:
-        """Takes the memory, and gives the strategy what is its own."""
-        facts = dict(state.facts)
-        kept = facts.pop(MEMORY, {"pairs": [], "seen": 0})
-        self._kept = tuple(TrainingPair(**pair) for pair in kept["pairs"])
-        self._seen = int(kept["seen"])
-        if state.tensors or facts:
-            super().carry(State(state.tensors, facts, state.update))
+        """Takes them."""
+        kept = state.facts.get(MEMORY, {"pairs": [], "seen": 0})
+        self.kept = tuple(TrainingPair(**pair) for pair in kept["pairs"])
+        self.seen = int(kept["seen"])
+
+
+def remember(strategy: Strategy, memory: AnyMemory) -> AnyMemory:
+    """Makes a memory a part of a strategy, which replays as its options say; returns it."""
+    strategy.replay = Replay(memory.options.replay)
+    return strategy.add(memory)
+
+
+def unlike(pairs: Sequence[TrainingPair], others: Sequence[TrainingPair]) -> list[TrainingPair]:
+    """Returns those of others that are not among the pairs."""
+    own = set(pairs)
+    return [pair for pair in others if pair not in own]
+
+
+def _memory_of(strategy: Strategy) -> ReplayMemory:
+    strategy.replay = Replay(strategy.options.replay)
+    return ReplayMemory(strategy.options)
 
 
 def with_er(kind: type[Strategy], differs: str = "") -> type[Strategy]:
@@ -141,24 +155,23 @@ def with_er(kind: type[Strategy], differs: str = "") -> type[Strategy]:
             f"{kind.name} replays already ({kind.replay.value}); a second memory would hide the first"
         )
     longer = "epochs longer by the memory"
-    body = {
-        "__module__": __name__,
-        "__doc__": f"`{kind.name}` with a reservoir of the pairs it was taught.\n\n{_page(differs)}",
-        "name": f"{kind.name}+er",
-        "summary": f"As {kind.name}, and trains again on a random sample of the pairs of earlier chunks.",
-        "paper": "; ".join(filter(None, [kind.paper, "ER as in CTP (ICCV 2023) and IncCLIP (ECCV 2022)"])),
-        "keeps": "a sample of the pairs"
-        if kind.keeps.startswith("nothing")
-        else f"{kind.keeps}; a sample of the pairs",
-        "overhead": longer if kind.overhead == "none" else f"{kind.overhead}; {longer}",
-        "family": Family.MEMORY if kind.family is Family.BOUNDS else kind.family,
-        "replay": Replay.JOINED,
-        "quick": {**kind.quick, "memory_size": 6},
-        "Options": make_dataclass(
+    return extended(
+        kind,
+        f"{kind.__name__}WithEr",
+        _memory_of,
+        __doc__=f"`{kind.name}` with a reservoir of the pairs it was taught.\n\n{_page(differs)}",
+        name=f"{kind.name}+er",
+        summary=f"As {kind.name}, and trains again on a random sample of the pairs of earlier chunks.",
+        paper="; ".join(filter(None, [kind.paper, "ER as in CTP (ICCV 2023) and IncCLIP (ECCV 2022)"])),
+        keeps=also(kind.keeps, "a sample of the pairs"),
+        overhead=longer if kind.overhead == "none" else f"{kind.overhead}; {longer}",
+        family=Family.MEMORY if kind.family is Family.BOUNDS else kind.family,
+        replay=Replay.JOINED,
+        quick={**kind.quick, "memory_size": 6},
+        Options=make_dataclass(
             f"{kind.Options.__name__}WithMemory", [], bases=(MemoryOptions, kind.Options), frozen=True
         ),
-    }
-    return cast("type[Strategy]", type(f"{kind.__name__}WithEr", (Replaying, kind), body))
+    )
 
 
 def _page(differs: str) -> str:

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ingest.pair import BASE_LANGUAGE
 from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.errors import BadStrategyOption
-from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions
+from model_updates.parts.table_rows import Rows, TeachingOptions
 from model_updates.strategy import UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Vocabulary, resegmented_share
 
@@ -46,16 +43,10 @@ class SharedTableOptions(TeachingOptions):
             )
 
 
-class SharedTableTeaching(LanguageTeaching):
-    """Base of those that append to the shared table and let every row train, as CLL-CLIP does.
+class SharedRows(Rows):
+    """Rows that are appended to the shared table, all of which train, as in CLL-CLIP."""
 
-    Attributes:
-        needs_table: whether nothing can be learned without a table that grows.
-    """
-
-    Options = SharedTableOptions
     options: SharedTableOptions
-    needs_table: ClassVar[bool] = True
 
     def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
         """Returns each language's BPE, or the one of the oracle, of which a second update finds every entry known."""
@@ -64,18 +55,12 @@ class SharedTableTeaching(LanguageTeaching):
             return {SHARED: oracle_merges(tuple(captions), self.options.oracle_vocabulary)}
         return super().merges(context)
 
-    def grow(
-        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-    ) -> Growth:
+    def grow(self, vocabulary: Vocabulary, context: UpdateContext) -> Growth:
         """Appends each language's merges to the shared table."""
-        growth, self._resegmented = merge_into_shared(vocabulary, merges, context)
+        growth, self._resegmented = merge_into_shared(vocabulary, self.merges(context), context)
         return growth
 
-    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Returns ones: every row trains and decays."""
-        return torch.ones(rows), torch.ones(rows)
-
-    def notes(self) -> list[str]:
+    def said(self) -> list[str]:
         """Says how much English text the new merges segment anew."""
         return [self._resegmented]
 

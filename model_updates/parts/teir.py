@@ -11,23 +11,22 @@ the languages in the memory, which would count a replayed language again in ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
-from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from model_updates.byte_pairs import Merge
 from model_updates.errors import BadStrategyOption
 from model_updates.pairs import TrainingPair
-from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
+from model_updates.parts.extended import Extended, also, extended
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.shared_table import SharedRows, SharedTableOptions
 from model_updates.parts.token_table import occurring_rows, table_statistics, teir_scale
-from model_updates.strategy import Epochs, Replay, State, UpdateContext
+from model_updates.strategy import Epochs, State, Strategy, UpdateContext
 from model_updates.vocabulary import Growth, Vocabulary
 
 COUNTS = "counts"
-HOST = "host."
 PAPER = "CLL-CLIP with TEIR, AAAI 2024, eq. 5 and 6"
 
 
@@ -53,51 +52,51 @@ class TeirOptions(SharedTableOptions):
             raise BadStrategyOption(f"apply_to is 'grad' or 'update', got {self.apply_to!r}")
 
 
-class TeirRows(SharedTableTeaching):
-    """Stands before a strategy on the shared table, and decides how new rows start and how far each may move.
+class TeirRows(SharedRows):
+    """Decides how new rows of the shared table start and how far each may move.
+
+    Args:
+        options: of the strategy.
+        replayed: gives the pairs that are replayed beside the chunk's, where any are.
 
     Attributes:
         counts: (rows,) int64, c: the updates so far whose texts held the row's token.
         lambdas: (rows,) float32, how far each row may move in this update.
     """
 
-    Options = TeirOptions
     options: TeirOptions
     needs_table = True  # rows are all that TEIR is about, also before a strategy that could do without
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(
+        self, options: TeirOptions, replayed: Callable[[UpdateContext], Sequence[TrainingPair]] | None = None
+    ) -> None:
         super().__init__(options)
+        self.apply_to = options.apply_to
         self.counts = torch.zeros(0, dtype=torch.int64)
         self.lambdas = torch.zeros(0)
+        self._replayed = replayed
 
     def first_values(self, table: Tensor) -> tuple[float, float]:
         """Returns the scalar mean and deviation of the trained table, or CLL-CLIP's when switched off."""
         return table_statistics(table) if self.options.initialise else super().first_values(table)
 
-    @property
-    def apply_to(self) -> str:
-        """Where lambda acts."""
-        return self.options.apply_to
-
-    def grow(
-        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-    ) -> Growth:
-        """Grows the vocabulary as the strategy does, and marks the rows that this update's texts use."""
+    def grow(self, vocabulary: Vocabulary, context: UpdateContext) -> Growth:
+        """Grows the vocabulary, and marks the rows that this update's texts use."""
         before = vocabulary.size
         if len(self.counts) == 0:
             self.counts = torch.ones(before, dtype=torch.int64)  # the base vocabulary has been seen once
-        growth = super().grow(vocabulary, merges, context)
+        growth = super().grow(vocabulary, context)
         # Rows that another strategy appended in between are new to TEIR: they count as never seen.
         self.counts = torch.cat(
             [self.counts, torch.zeros(vocabulary.size - len(self.counts), dtype=torch.int64)]
         )
-        replayed = () if self.replay is Replay.NONE else self.memory(context)
+        replayed = () if self._replayed is None else self._replayed(context)
         self._occurs = _rows_of(vocabulary, context.pairs)
         self._moves = self._occurs | _rows_of(vocabulary, replayed)
         self.lambdas = teir_scale(self._moves, self.counts)
         return growth
 
-    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
+    def scales(self, rows: int) -> tuple[Tensor, Tensor]:
         """Returns lambda for the gradient and for the decay, or ones for a part that is switched off."""
         ones = torch.ones(rows)
         return (
@@ -107,61 +106,53 @@ class TeirRows(SharedTableTeaching):
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Counts this update for every row that its chunk used."""
-        super().after_update(context, batches)
         self.counts = self.counts + self._occurs.long()
 
     def notes(self) -> list[str]:
-        """Says how much English text is segmented anew, and how many rows could move."""
+        """Says how many rows could move."""
         moved, alone = int(self._moves.sum()), int((self._moves & ~self._occurs).sum())
         said = f"{moved} of {len(self.counts)} token rows could move"
-        said += f", {alone} of them for replayed pairs alone, which do not count." if alone else "."
-        return [*super().notes(), said]
+        return [said + (f", {alone} of them for replayed pairs alone, which do not count." if alone else ".")]
 
     def carried(self) -> State:
-        """Returns the counts, and what the strategy behind them keeps under a prefix of its own."""
-        if not len(self.counts):
-            return State()
-        host = super().carried()
-        tensors = {HOST + name: value for name, value in host.tensors.items()}
-        return State({COUNTS: self.counts} | tensors, host.facts)
+        """Returns the counts."""
+        return State({COUNTS: self.counts}) if len(self.counts) else State()
 
     def carry(self, state: State) -> None:
-        """Takes the counts of the updates so far, and hands the strategy what is its own."""
+        """Takes the counts of the updates so far."""
         self.counts = state.tensors[COUNTS].clone()
-        own = {k.removeprefix(HOST): v for k, v in state.tensors.items() if k.startswith(HOST)}
-        if own or state.facts:
-            super().carry(State(own, state.facts, state.update))
 
 
-def with_teir(kind: type[SharedTableTeaching]) -> type[SharedTableTeaching]:
+def _rows_of_host(strategy: Extended) -> TeirRows:
+    rows = strategy.host.rows = TeirRows(strategy.options, strategy.host.memory)
+    return rows
+
+
+def with_teir(kind: type[LanguageTeaching]) -> type[Strategy]:
     """Makes ``teir+<name>`` of a strategy that trains the shared token table."""
-    options = make_dataclass(
-        f"Teir{kind.Options.__name__}", [], bases=(TeirOptions, kind.Options), frozen=True
-    )
     name = f"teir+{kind.name}"
-    said = {
-        "__doc__": f"{name}: {kind.name} with TEIR's rows.\n\n{_page(kind)}",
-        "__module__": __name__,
-        "name": name,
-        "summary": f"{kind.name} that holds back the words other languages use, as teir does.",
-        "paper": f"{kind.paper}; with {PAPER}",
-        "keeps": _also(kind.keeps),
-        "Options": options,
-    }
-    return cast(type[SharedTableTeaching], type(f"Teir{kind.__name__}", (TeirRows, kind), said))
+    return extended(
+        kind,
+        f"Teir{kind.__name__}",
+        _rows_of_host,
+        prefix="host.",
+        __doc__=f"{name}: {kind.name} with TEIR's rows.\n\n{_page(kind)}",
+        name=name,
+        summary=f"{kind.name} that holds back the words other languages use, as teir does.",
+        paper=f"{kind.paper}; with {PAPER}",
+        keeps=also(kind.keeps, "how often each token was seen"),
+        Options=make_dataclass(
+            f"Teir{kind.Options.__name__}", [], bases=(TeirOptions, kind.Options), frozen=True
+        ),
+    )
 
 
-def _page(kind: type[SharedTableTeaching]) -> str:
+def _page(kind: type[LanguageTeaching]) -> str:
     return (
         f"What {kind.name} trains, replays and keeps is as it is there; on the token table new rows start from the "
         "trained rows' distribution, and a row moves and decays by lambda, as in teir. Source: CLL-CLIP with TEIR "
         "(AAAI 2024), Table 2. Carried between updates: TEIR's counts, and apart from them what the strategy carries."
     )
-
-
-def _also(keeps: str) -> str:
-    seen = "how often each token was seen"
-    return seen if keeps.startswith("nothing") else f"{keeps}; {seen}"
 
 
 def _rows_of(vocabulary: Vocabulary, pairs: Sequence[TrainingPair]) -> Tensor:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE
-from model_updates.parts.contrasting import Contrasting
-from model_updates.strategy import ParameterGroup, Schedule, UpdateContext, check_run
+from model_updates.pairs import Batch
+from model_updates.parts.contrasting import contrast, raw_features
+from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext, check_run
 from model_updates.towers import is_small
 
 
@@ -38,16 +40,18 @@ class TwoTowerOptions:
         check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
 
 
-class TwoTowers(Contrasting):
-    """Base of the strategies that train every parameter."""
+class TwoTowers(Strategy):
+    """Base of the strategies that train every parameter; `before_update` sets the encoder."""
 
     Options = TwoTowerOptions
     options: TwoTowerOptions
+    _encoder: Encoder
 
     def before_update(self, context: UpdateContext) -> None:
         """Lets every parameter of the model train; inserts of routes stay as they are."""
         self._encoder = context.encoder
         context.encoder.model.requires_grad_(True)
+        super().before_update(context)
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns matrices with the schedule's decay; vectors and the temperature without."""
@@ -63,9 +67,24 @@ class TwoTowers(Contrasting):
             decay="cosine",
         )
 
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the contrastive term, the distance to the old features where there is one, and the parts' terms."""
+        new = raw_features(self._encoder, batch)
+        image, text = (normalize(rows, dim=-1) for rows in new)
+        terms = {"contrastive": contrast(self._encoder, image, text, batch)}
+        kept = self.distillation(new, batch)
+        if kept is not None:
+            terms["distillation"] = kept
+        return terms | super().terms(batch)
+
+    def distillation(self, new: tuple[Tensor, Tensor], batch: Batch) -> Tensor | None:
+        """Returns a weighted term that compares raw image and text features, (b, dim) each, with old ones."""
+        return None
+
     def after_step(self) -> None:
         """Keeps the temperature in CLIP's range."""
         clamp_scale(self._encoder)
+        super().after_step()
 
 
 def groups_of(encoder: Encoder) -> list[ParameterGroup]:

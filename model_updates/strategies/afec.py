@@ -27,9 +27,10 @@ from model_updates.encoder import Encoder, training
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import Batch
-from model_updates.parts.consolidation import Consolidation, ConsolidationOptions
+from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, fisher
+from model_updates.parts.contrasting import contrastive
 from model_updates.parts.importance import quadratic_penalty
-from model_updates.parts.two_towers import clamp_scale, groups_of
+from model_updates.parts.two_towers import TwoTowers, clamp_scale, groups_of
 from model_updates.strategy import Epochs, UpdateContext
 
 FREE, STEEP, MOMENT = "free.", "steep.", "moment."
@@ -51,7 +52,7 @@ class AfecOptions(ConsolidationOptions):
             raise BadStrategyOption(f"pull is not negative, got {self.pull}")
 
 
-class Afec(Consolidation):
+class Afec(TwoTowers):
     """EWC with active forgetting."""
 
     name = "afec"
@@ -66,6 +67,7 @@ class Afec(Consolidation):
 
     def __init__(self, options: AfecOptions | None = None) -> None:
         super().__init__(options)
+        self.held = self.add(HeldWeights(self.options.strength / 2, self._measured))
         self._free: Encoder | None = None
         self._steep: dict[str, Tensor] = {}
 
@@ -73,7 +75,7 @@ class Afec(Consolidation):
         """Remembers where the parameters stand and starts the free model, where there is something to forget."""
         super().before_update(context)
         self._context, self._steep, self._free = context, {}, None
-        if self.updates:
+        if self.held.updates:
             self._free = context.encoder.copy()
             self._free.model.requires_grad_(True)
             self._optimizer = self._free_optimizer(self._free)
@@ -88,11 +90,15 @@ class Afec(Consolidation):
         with training(self._free):
             for batch in batches.epoch(self._context.seed * 1_000 + epoch):
                 self._free_step(self._free, batch.to(self._context.encoder.device), schedule.clip_norm)
-        self._steep = self.fisher(self._context, batches, self._free)
+        self._steep = self.steepness(self._free, batches)
+
+    def steepness(self, free: Encoder, batches: Epochs) -> dict[str, Tensor]:
+        """Returns the Fisher diagonal of the free model on the chunk."""
+        return fisher(self._context, batches, free)
 
     def _free_step(self, free: Encoder, batch: Batch, clip_norm: float) -> None:
         self._optimizer.zero_grad(set_to_none=True)
-        self.contrastive(batch, free).backward()  # type: ignore[no-untyped-call]
+        contrastive(free, batch).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(free.model.parameters(), clip_norm)
         self._optimizer.step()
         clamp_scale(free)
@@ -115,14 +121,14 @@ class Afec(Consolidation):
             free = dict(self._free.model.named_parameters())
             there = {name: free[name].detach() for name in self._steep}
             terms["active-forgetting"] = (
-                self.options.pull / 2 * quadratic_penalty(self._now, there, self._steep)
+                self.options.pull / 2 * quadratic_penalty(self.held.now, there, self._steep)
             )
         return terms
 
-    def measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
+    def _measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
         """Returns the mean Fisher diagonal of all updates so far."""
         self._free, self._steep = None, {}
-        return self.mean_with_earlier(self.fisher(context, batches))
+        return self.held.mean_with(fisher(context, batches))
 
     def progress(self) -> dict[str, Tensor]:
         """Returns the free model, its optimizer's moments and where it is steep."""
@@ -140,7 +146,7 @@ class Afec(Consolidation):
             return
         self._free.model.load_state_dict(_under(FREE, progress))
         steep = _under(STEEP, progress)
-        self._steep = {name: value.to(self._now[name], copy=True) for name, value in steep.items()}
+        self._steep = {name: value.to(self.held.now[name], copy=True) for name, value in steep.items()}
         moments: dict[int, dict[str, Tensor]] = {}
         for name, value in _under(MOMENT, progress).items():
             number, _, moment = name.partition(".")

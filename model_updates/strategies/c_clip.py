@@ -56,6 +56,7 @@ from model_updates.parts.lora import (
 from model_updates.parts.merging import keep_share
 from model_updates.prospect import Prospect
 from model_updates.strategy import (
+    BOTH_TOWERS,
     Epochs,
     ParameterGroup,
     Schedule,
@@ -157,24 +158,14 @@ class CClip(Strategy):
     overhead = "about a quarter more time an epoch (Table 9: +26 %)"
     Options = CClipOptions
     needs = frozenset({"text_features"})
+    touches = frozenset({"image"})  # the text tower, too, where an update decides so
     quick = {"epochs": 2, "batch_size": 8, "rank": 4}
     options: CClipOptions
 
     def __init__(self, options: CClipOptions | None = None) -> None:
         super().__init__(options)
-        self._trains_text = False
         self._old: dict[str, Tensor] = {}
         self._projector: nn.Module | None = None
-
-    @property
-    def touches_image(self) -> bool:
-        """Always: the image tower is adapted."""
-        return True
-
-    @property
-    def touches_text(self) -> bool:
-        """Only with both towers."""
-        return self._trains_text
 
     def fits(self, prospect: Prospect) -> str | None:
         """Refuses a tower without transformer blocks to put adapters in."""
@@ -190,13 +181,14 @@ class CClip(Strategy):
     def before_update(self, context: UpdateContext) -> None:
         """Keeps the old weights, inserts adapters and makes a fresh projector."""
         encoder, options = context.encoder, self.options
-        self._trains_text = self._wants_text(context.learned_languages)
+        if self._wants_text(context.learned_languages):
+            self.touches = BOTH_TOWERS
         self._encoder = encoder
         self._old = {name: value.detach().clone() for name, value in encoder.model.state_dict().items()}
         encoder.model.requires_grad_(False)
         torch.manual_seed(context.seed)  # peft and nn.Linear draw from the global generator
         towers = [image_tower(encoder.model), text_tower(encoder.model)]
-        self._towers = towers if self._trains_text else towers[:1]
+        self._towers = towers if "text" in self.touches else towers[:1]
         for tower in self._towers if options.adapters else []:
             insert_lora(
                 tower,
@@ -219,7 +211,7 @@ class CClip(Strategy):
             ParameterGroup([] if self._projector is None else list(self._projector.parameters())),
             ParameterGroup(trainable([scale]), weight_decay=0.0),
         ]
-        if self._trains_text:
+        if "text" in self.touches:
             groups.append(
                 ParameterGroup(trainable(self._of_tower("text")), rate_factor=self.options.text_rate)
             )
@@ -251,7 +243,7 @@ class CClip(Strategy):
             raise ValueError("c-clip needs before_update, pictures and the old model's text features first")
         # On the routes that the old features were read on.
         image, text = self._encoder.forward_images(batch.images, batch.domains).float(), batch.text_features
-        if self._trains_text:
+        if "text" in self.touches:
             text = self._encoder.forward_tokens(batch.tokens, batch.languages).float()
         scale: Tensor = self._encoder.model.logit_scale.exp()  # type: ignore[operator]
         similarities = normalize(image, dim=-1) @ normalize(text, dim=-1).T
@@ -294,8 +286,8 @@ class CClip(Strategy):
     def notes(self) -> list[str]:
         """Says which towers were taught."""
         if not self.options.adapters:
-            return ["Both towers trained." if self._trains_text else "The image tower trained."]
-        return ["Adapters in both towers." if self._trains_text else "Adapters in the image tower only."]
+            return ["Both towers trained." if "text" in self.touches else "The image tower trained."]
+        return ["Adapters in both towers." if "text" in self.touches else "Adapters in the image tower only."]
 
     def progress(self) -> dict[str, Tensor]:
         """Returns the projector, which the next update makes afresh."""

@@ -17,7 +17,8 @@ from torch import nn
 
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
-from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.strategy import ParameterGroup, UpdateContext
 from model_updates.towers import token_table
 
@@ -41,7 +42,7 @@ class CllClipOptions(SharedTableOptions):
             raise BadStrategyOption(f"body_rate is not negative, got {self.body_rate}")
 
 
-class CllClip(SharedTableTeaching):
+class CllClip(LanguageTeaching):
     """Trains the whole token table of a merged vocabulary."""
 
     name = "cll-clip"

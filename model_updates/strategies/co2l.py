@@ -26,9 +26,11 @@ from torch.nn.functional import log_softmax, normalize
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import Batch
-from model_updates.parts.distillation import same_picture
-from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
-from model_updates.strategy import Replay
+from model_updates.parts.distillation import Features, old_features, same_picture
+from model_updates.parts.old_features import OldFeatureOptions, weight_of_old
+from model_updates.parts.replaying import ReplayMemory, remember
+from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategy import Replay, UpdateContext
 
 LEFT_OUT = (
     -1e4
@@ -55,7 +57,7 @@ class Co2lOptions(OldFeatureOptions):
             )
 
 
-class Co2l(OldFeatures):
+class Co2l(TwoTowers):
     """Instance-wise relation distillation."""
 
     name = "co2l"
@@ -65,13 +67,25 @@ class Co2l(OldFeatures):
     keeps = "a sample of the pairs"
     overhead = "epochs longer by the memory, and a pass of the old towers"
     Options = Co2lOptions
+    needs = frozenset({"text_features"})
     replay = Replay.JOINED
     quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: Co2lOptions
 
-    def kept_close(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+    def __init__(self, options: Co2lOptions | None = None) -> None:
+        super().__init__(options)
+        self.kept = remember(self, ReplayMemory(self.options))
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter train, and decides how much the old features count."""
+        super().before_update(context)
+        self._weight = weight_of_old(self.options, context, self.kept.seen)
+
+    def distillation(self, new: Features, batch: Batch) -> Tensor | None:
         """Returns the cross-entropy of neighbours, both towers' added."""
-        options = self.options
+        if self._weight is None:
+            return None
+        options, old = self.options, old_features(batch)
         alone = torch.eye(len(batch.row), dtype=torch.bool, device=new[0].device)
         parts = [
             relation_distillation(
@@ -83,7 +97,7 @@ class Co2l(OldFeatures):
             )
             for now, before, equal in zip(new, old, (same_picture(batch), alone), strict=True)
         ]
-        return torch.stack(parts).sum()
+        return self._weight * torch.stack(parts).sum()
 
 
 def relation_distillation(

@@ -28,9 +28,12 @@ import torch
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.inserts import ENCODER
-from model_updates.parts.prompted_teaching import PromptedTeaching
+from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.queried_prefixes import CodaPrompts, QueriedPrefixes
+from model_updates.parts.shared_prompts import SharedPrompts
 from model_updates.parts.shared_table import SharedTableOptions
+from model_updates.parts.text_blocks import no_text_blocks
+from model_updates.prospect import Prospect
 from model_updates.strategy import UpdateContext
 
 
@@ -54,7 +57,7 @@ class CodaPromptOptions(SharedTableOptions):
             )
 
 
-class CodaPrompt(PromptedTeaching):
+class CodaPrompt(LanguageTeaching):
     """Prompts put together from components."""
 
     name = "coda-prompt"
@@ -65,10 +68,17 @@ class CodaPrompt(PromptedTeaching):
     keeps = "nothing: the prompts are part of the encoder"
     overhead = "two runs of the text tower for every text"
     Options = CodaPromptOptions
-    insert = CodaPrompts
     options: CodaPromptOptions
 
-    def grown(
+    def __init__(self, options: CodaPromptOptions | None = None) -> None:
+        super().__init__(options)
+        self.add(SharedPrompts(CodaPrompts, self._grown))
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses a text tower without transformer blocks, too."""
+        return super().fits(prospect) or no_text_blocks(self.name, prospect.encoder)
+
+    def _grown(
         self, had: QueriedPrefixes | None, context: UpdateContext, generator: torch.Generator
     ) -> CodaPrompts:
         """Adds this update's components."""

@@ -131,7 +131,7 @@ class CpeClip(FrozenTowers):
             decay="cosine",
         )
 
-    def after_backward(self) -> None:
+    def after_backward(self, learning_rate: float) -> None:
         """Lets a chunk move the prompts by its share in all that was taught."""
         for group in self.parameter_groups():
             for parameter in group.parameters:

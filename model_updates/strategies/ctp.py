@@ -46,6 +46,7 @@ from model_updates.fusion.encoder import towers_digest
 from model_updates.fusion.teaching import FusionTeaching
 from model_updates.fusion.tokens import Read, no_tokens, read_pairs
 from model_updates.pairs import Batch
+from model_updates.parts.contrasting import contrast
 from model_updates.parts.momentum_contrast import NOBODY, FeatureQueue, MomentumModel, queue_contrast
 from model_updates.parts.topology import cross_modal_topology, same_modal_topology
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
@@ -189,20 +190,19 @@ class Ctp(TwoTowers):
             groups.append(ParameterGroup([p for p in own if p.ndim < 2], rate, weight_decay=0.0))
         return groups
 
-    def prepare_batch(self, batch: Batch) -> Batch:
-        """Moves the slow model, before the forward pass."""
+    def _move_slow_models(self) -> None:
         if self._slow is not None:
             self._slow.step(self._encoder.model)
         if self._fusion is not None and self._fusion.slow is not None:
             self._fusion.slow.step(self._fusion.fusion)
-        return batch
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrast of the batch, that with the slow model, both topology terms, and the fusion's."""
+        """Moves the slow model; returns the contrasts with the batch and with it, both topologies, and the fusion's."""
+        self._move_slow_models()
         scale, with_tokens = 1 / self.options.temperature, self._fusion is not None
         images, texts = read_pairs(self._encoder, batch, tokens=with_tokens)
         new = _unit(images, texts)
-        terms = {"contrastive": self.contrast(*new, batch)}
+        terms = {"contrastive": contrast(self._encoder, *new, batch)}
         slow: tuple[Encoder, Read] | None = None
         if self._slow is not None and self._queue is not None:
             with torch.no_grad():

@@ -29,8 +29,10 @@ from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import element_mse
 from model_updates.pairs import Batch, TrainingPair, UpdateData
-from model_updates.parts.replayed_table import ReplayedTable, ReplayOptions
-from model_updates.strategy import Epochs, State, UpdateContext
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.pair_memory import PairMemory
+from model_updates.parts.replayed_table import ReplayOptions, replayed_terms
+from model_updates.strategy import Epochs, Replay, State, UpdateContext
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class DerOptions(ReplayOptions):
             raise BadStrategyOption(f"features is 'end' or 'insertion', got {self.features!r}")
 
 
-class Der(ReplayedTable):
+class Der(LanguageTeaching):
     """Dark experience replay on the token table."""
 
     name = "der"
@@ -61,10 +63,12 @@ class Der(ReplayedTable):
     keeps = "pairs and their features"
     overhead = "batches twice as long"
     Options = DerOptions
+    replay = Replay.BESIDE
     options: DerOptions
 
     def __init__(self, options: DerOptions | None = None) -> None:
         super().__init__(options)
+        self.kept = self.add(PairMemory(self.options.memory_size))
         self._stored = torch.zeros(0, 0)
 
     def before_update(self, context: UpdateContext) -> None:
@@ -79,17 +83,20 @@ class Der(ReplayedTable):
         self._next = torch.zeros(self.options.memory_size, data.train.image_features.shape[1])
         self._next[: len(self._stored)] = self._stored if len(self._stored) else 0.0
 
-    def held(self, text: Tensor, batch: Batch) -> Tensor:
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns CLL-CLIP's terms and what holds the memory; keeps the features of what went into the next one."""
+        text = self.text_features(batch)
+        terms = replayed_terms(self, text, batch, self._held(text, batch))
+        features = text.detach().cpu()
+        for position, slot in self.kept.offer(batch):
+            self._next[slot] = features[position]
+        return terms
+
+    def _held(self, text: Tensor, batch: Batch) -> Tensor:
         """Returns the distance of replayed features to the stored ones."""
         rows = (batch.row - self.kept.own).clamp(min=0)
         stored = self._stored.to(text)[rows] if len(self._stored) else text.detach()
         return element_mse(text, stored, batch.replayed)
-
-    def stored(self, text: Tensor, kept: Sequence[tuple[int, int]]) -> None:
-        """Keeps the features of what went into the memory."""
-        features = text.cpu()
-        for position, slot in kept:
-            self._next[slot] = features[position]
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Keeps the features of the next memory."""
@@ -110,7 +117,7 @@ class Der(ReplayedTable):
 
     def carried(self) -> State:
         """Returns pairs, features and count."""
-        facts = self.kept.facts()
+        facts = super().carried().facts
         return State({"features": self._stored}, facts) if facts else State()
 
     def carry(self, state: State) -> None:

@@ -21,10 +21,18 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from model_updates.families import Family
-from model_updates.parts.distillation import DistilledRows, right_rows, row_divergence
+from model_updates.pairs import Batch
+from model_updates.parts.distillation import (
+    Features,
+    RowOptions,
+    right_rows,
+    row_distillation,
+    row_divergence,
+)
+from model_updates.parts.two_towers import TwoTowers
 
 
-class Dkr(DistilledRows):
+class Dkr(TwoTowers):
     """Distilled knowledge rectification."""
 
     name = "dkr"
@@ -34,10 +42,13 @@ class Dkr(DistilledRows):
     trains = "both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "as mod-x"
+    Options = RowOptions
+    needs = frozenset({"text_features"})
+    options: RowOptions
 
-    def divergences(self, old: Tensor, new: Tensor, same: Tensor) -> Tensor:
-        """Returns those of rectified rows."""
-        return rectified_divergence(old, new, same, self.options.kl_temperature)
+    def distillation(self, new: Features, batch: Batch) -> Tensor:
+        """Returns the divergences of rectified rows, weighted."""
+        return row_distillation(new, batch, self.options, rectified_divergence)
 
 
 def rectified_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:

@@ -153,6 +153,7 @@ class DomainAdapters(Strategy):
     embeds_again = "those of the new domains"
     Options = DomainAdaptersOptions
     needs = frozenset({"text_features"})
+    touches = frozenset({"image"})
     quick = {"epochs": 2, "batch_size": 8, "rank": 4}
     options: DomainAdaptersOptions
 
@@ -161,16 +162,6 @@ class DomainAdapters(Strategy):
         self._adapters: dict[str, Insert] = {}
         self._went_on: list[str] = []
         self._pairs = 0
-
-    @property
-    def touches_image(self) -> bool:
-        """Always: the domain's pictures are read in another way."""
-        return True
-
-    @property
-    def touches_text(self) -> bool:
-        """Never."""
-        return False
 
     @property
     def reads_pictures(self) -> bool:

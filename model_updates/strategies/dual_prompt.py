@@ -30,9 +30,12 @@ from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch
-from model_updates.parts.prompted_teaching import PromptedTeaching
+from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.queried_prefixes import DualPrompts, QueriedPrefixes
+from model_updates.parts.shared_prompts import SharedPrompts
 from model_updates.parts.shared_table import SharedTableOptions
+from model_updates.parts.text_blocks import no_text_blocks
+from model_updates.prospect import Prospect
 from model_updates.strategy import ParameterGroup, UpdateContext
 
 # Nothing but the pull moves a key. At the rate of all, eight epochs over 918 pairs bring it from 1.01 to 0.98 of its
@@ -63,7 +66,7 @@ class DualPromptOptions(SharedTableOptions):
             )
 
 
-class DualPrompt(PromptedTeaching):
+class DualPrompt(LanguageTeaching):
     """General prompts and experts found by key."""
 
     name = "dualprompt"
@@ -76,11 +79,18 @@ class DualPrompt(PromptedTeaching):
     keeps = "nothing: the prompts are part of the encoder"
     overhead = "two runs of the text tower for every text"
     Options = DualPromptOptions
-    quick = {**PromptedTeaching.quick, "expert": 2}
-    insert = DualPrompts
+    quick = {**LanguageTeaching.quick, "expert": 2}
     options: DualPromptOptions
 
-    def grown(
+    def __init__(self, options: DualPromptOptions | None = None) -> None:
+        super().__init__(options)
+        self.add(SharedPrompts(DualPrompts, self._grown))
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses a text tower without transformer blocks, too."""
+        return super().fits(prospect) or no_text_blocks(self.name, prospect.encoder)
+
+    def _grown(
         self, had: QueriedPrefixes | None, context: UpdateContext, generator: torch.Generator
     ) -> DualPrompts:
         """Adds an expert for each language of the chunk that has none."""

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.parts.merging import interpolated, return_to
-from model_updates.parts.merging_towers import MergingTowers, put, values_of
-from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.parts.merging_towers import Merging, put, values_of
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import Epochs, State, UpdateContext
 
 STARTS = ("merged", "trained", "base")
@@ -54,18 +55,20 @@ class EmaMergeOptions(TwoTowerOptions):
             raise BadStrategyOption(f"start is one of {', '.join(STARTS)}, got {self.start!r}")
 
 
-class EmaMerge(MergingTowers):
+class EmaMerge(TwoTowers):
     """The running mean of updates."""
 
     name = "ema-merge"
     summary = "Fine-tunes both towers and releases the mean of what all updates trained."
     paper = "model merging as in FoMo-in-Flux, NeurIPS 2024"
+    family = Family.MERGING
     keeps = "how many updates there were; with start=trained, the last trained weights"
     Options = EmaMergeOptions
     options: EmaMergeOptions
 
     def __init__(self, options: EmaMergeOptions | None = None) -> None:
         super().__init__(options)
+        self.add(Merging(self._merged))
         self._updates = 0
         self._trained: dict[str, Tensor] = {}
         self._made_in = 0
@@ -83,7 +86,7 @@ class EmaMerge(MergingTowers):
             last = {name: value.to(context.encoder.device) for name, value in self._trained.items()}
             put(model, interpolated(last, values_of(model), 0.0))
 
-    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the mean with this update in it."""
         weight = self.options.weight or 1 / (self._updates + 1)
         return interpolated(self._mean, trained, weight)
@@ -91,7 +94,7 @@ class EmaMerge(MergingTowers):
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Keeps what was trained if the next update starts there, and merges."""
         if self.options.start == "trained":
-            self._trained = {name: value.clone() for name, value in self.parameters().items()}
+            self._trained = {name: value.clone() for name, value in values_of(context.encoder.model).items()}
         super().after_update(context, batches)
         self._updates += 1
         self._made_in, self._mean = context.update_number, {}

@@ -22,10 +22,13 @@ from torch import Tensor
 from model_updates.families import Family
 from model_updates.losses import element_mse
 from model_updates.pairs import Batch
-from model_updates.parts.replayed_table import ReplayedTable
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.pair_memory import PairMemory
+from model_updates.parts.replayed_table import ReplayOptions, replayed_terms
+from model_updates.strategy import Replay
 
 
-class Er(ReplayedTable):
+class Er(LanguageTeaching):
     """Experience replay on the token table."""
 
     name = "er"
@@ -35,8 +38,22 @@ class Er(ReplayedTable):
     trains = "the token table"
     keeps = "pairs"
     overhead = "batches twice as long"
+    Options = ReplayOptions
+    replay = Replay.BESIDE
+    options: ReplayOptions
 
-    def held(self, text: Tensor, batch: Batch) -> Tensor:
+    def __init__(self, options: ReplayOptions | None = None) -> None:
+        super().__init__(options)
+        self.kept = self.add(PairMemory(self.options.memory_size))
+
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns CLL-CLIP's terms and what holds the memory; offers the batch to the next one."""
+        text = self.text_features(batch)
+        terms = replayed_terms(self, text, batch, self._held(text, batch))
+        self.kept.offer(batch)
+        return terms
+
+    def _held(self, text: Tensor, batch: Batch) -> Tensor:
         """Returns the distance of replayed texts to their English captions' features; 0 where there are none."""
         if batch.english_features is None or batch.has_english is None:
             return text.sum() * 0

@@ -29,13 +29,14 @@ from torch import Tensor
 from model_updates.encoder import Encoder
 from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
-from model_updates.parts.language_teaching import TeachingOptions
+from model_updates.parts.table_rows import TeachingOptions
 from model_updates.prospect import Prospect
 from model_updates.strategies.domain_adapters import DomainAdapters, DomainAdaptersOptions
 from model_updates.strategies.language_lora import LanguageLora, LanguageLoraOptions
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.new_words import NewWords, NewWordsOptions, has_new_words
 from model_updates.strategy import (
+    BOTH_TOWERS,
     Epochs,
     Foresight,
     ParameterGroup,
@@ -141,16 +142,6 @@ class Evergreen(Strategy):
         self._of: Sequence[TrainingPair] | None = None
 
     @property
-    def touches_image(self) -> bool:
-        """Whether this update trains an adapter; before `before_update` decides, it may."""
-        return not self._parts or any(part.strategy.touches_image for part in self._parts)
-
-    @property
-    def touches_text(self) -> bool:
-        """Whether this update trains token rows; before `before_update` decides, it may."""
-        return not self._parts or any(part.strategy.touches_text for part in self._parts)
-
-    @property
     def reads_pictures(self) -> bool:
         """Whether an adapter runs in the image tower."""
         return any(part.strategy.reads_pictures for part in self._parts)
@@ -174,7 +165,7 @@ class Evergreen(Strategy):
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns what an adapter of the chunk's domains wants to stand beside it."""
-        self._parts, self._of = self._compose(context), context.pairs
+        self._decide(context)
         adapted = next((part for part in self._parts if isinstance(part.strategy, DomainAdapters)), None)
         return () if adapted is None else adapted.strategy.memory(_narrowed(context, adapted))
 
@@ -183,7 +174,7 @@ class Evergreen(Strategy):
         for _, parameter in context.encoder.parameters():
             parameter.requires_grad_(False)
         if self._of is not context.pairs:  # what all earlier captions say is read once
-            self._parts = self._compose(context)
+            self._decide(context)
         for part in self._parts:
             trained = [p for _, p in context.encoder.parameters() if p.requires_grad]
             part.strategy.before_update(_narrowed(context, part))
@@ -244,11 +235,10 @@ class Evergreen(Strategy):
             return {"nothing": torch.stack(nothing).sum()}
         return terms
 
-    def after_backward(self) -> None:
+    def after_backward(self, learning_rate: float) -> None:
         """Lets each part edit its gradients, at its own rate."""
         for part in self._parts:
-            part.strategy.learning_rate = self.learning_rate * part.factor
-            part.strategy.after_backward()
+            part.strategy.after_backward(learning_rate * part.factor)
 
     def after_step(self) -> None:
         """Lets each part follow the step."""
@@ -285,6 +275,10 @@ class Evergreen(Strategy):
         if encoder.vocabulary is None:
             return LanguageLora(self.options.deltas())
         return LanguageTables(self.options.tables())
+
+    def _decide(self, context: UpdateContext) -> None:
+        self._parts, self._of = self._compose(context), context.pairs
+        self.touches = frozenset[str]().union(*(part.strategy.touches for part in self._parts)) or BOTH_TOWERS
 
     def _compose(self, context: UpdateContext) -> list[_Part]:
         """Returns what teaches which pairs of the chunk."""

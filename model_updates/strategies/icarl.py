@@ -21,10 +21,12 @@ from torch import Tensor
 
 from model_updates.families import Family
 from model_updates.pairs import Batch
-from model_updates.parts.distillation import feature_divergence
+from model_updates.parts.distillation import Features, feature_divergence, old_features
 from model_updates.parts.exemplars import Exemplars, herding_order
-from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
-from model_updates.strategy import Replay
+from model_updates.parts.old_features import OldFeatureOptions, weight_of_old
+from model_updates.parts.replaying import remember
+from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategy import Replay, UpdateContext
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class IcarlOptions(OldFeatureOptions):
     """The options of the memory, the teacher and two towers."""
 
 
-class Icarl(Exemplars, OldFeatures):
+class Icarl(TwoTowers):
     """Herded exemplars and distilled features."""
 
     name = "icarl"
@@ -42,14 +44,22 @@ class Icarl(Exemplars, OldFeatures):
     keeps = "pairs, chosen by herding"
     overhead = "epochs longer by the memory, and a pass of the old towers (CTP: 5.3 h against 3.4 h)"
     Options = IcarlOptions
+    needs = frozenset({"text_features"})
     replay = Replay.JOINED
     quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: IcarlOptions
 
-    def order(self, features: Tensor, count: int, seed: int) -> list[int]:
-        """Returns the exemplars in herding's order."""
-        return herding_order(features, count)
+    def __init__(self, options: IcarlOptions | None = None) -> None:
+        super().__init__(options)
+        self.kept = remember(self, Exemplars(self.options, herding_order))
 
-    def kept_close(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter train, and decides how much the old features count."""
+        super().before_update(context)
+        self._weight = weight_of_old(self.options, context, self.kept.seen)
+
+    def distillation(self, new: Features, batch: Batch) -> Tensor | None:
         """Returns the divergence of coordinates."""
-        return feature_divergence(new, old)
+        if self._weight is None:
+            return None
+        return self._weight * feature_divergence(new, old_features(batch))

@@ -35,10 +35,11 @@ from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import soft_cross_entropy
 from model_updates.pairs import Batch, UpdateData
-from model_updates.parts.distillation import same_picture
+from model_updates.parts.contrasting import inverse_temperature, raw_features
+from model_updates.parts.distillation import old_features, same_picture
 from model_updates.parts.norm_bound import hold_lengths, lengths
 from model_updates.parts.pseudo_texts import PseudoTextMaker, cannot_embed
-from model_updates.parts.replaying import MemoryOptions, Replaying
+from model_updates.parts.replaying import MemoryOptions, ReplayMemory, remember
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.prospect import Prospect
 from model_updates.strategy import Replay, Schedule, UpdateContext
@@ -117,7 +118,7 @@ class Seen:
     same: Tensor
 
 
-class Incclip(Replaying, TwoTowers):
+class Incclip(TwoTowers):
     """Generative negative text replay."""
 
     name = "incclip"
@@ -134,6 +135,7 @@ class Incclip(Replaying, TwoTowers):
 
     def __init__(self, options: IncclipOptions | None = None) -> None:
         super().__init__(options)
+        self.kept = remember(self, ReplayMemory(self.options))
         self._maker: PseudoTextMaker | None = None
 
     def fits(self, prospect: Prospect) -> str | None:
@@ -147,12 +149,11 @@ class Incclip(Replaying, TwoTowers):
         """Lets every parameter train; opens the teacher and measures the weights of the base."""
         super().before_update(context)
         options = self.options
-        first = context.update_number == 1 and not self._seen
+        first = context.update_number == 1 and not self.kept.seen
         self._holds = options.distillation > 0 and not (options.from_scratch and first)
         self._old = context.open_previous()
-        self._old_scale = (
-            1 / options.old_temperature if options.old_temperature else float(self.scale.detach())
-        )
+        own = float(inverse_temperature(context.encoder).detach())
+        self._old_scale = 1 / options.old_temperature if options.old_temperature else own
         of_base = lengths(context.open_anchor().model) if options.bound_norms else {}
         self._bounds = {name: options.norm_bound * length for name, length in of_base.items()}
         self._weights = dict(context.encoder.model.named_parameters())
@@ -171,11 +172,11 @@ class Incclip(Replaying, TwoTowers):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive term and, where there is something to hold to, the distillation."""
-        seen = self._seen_by_both(batch)
-        terms = {"contrastive": contrast_beside(seen.now, self.scale, seen.same)}
+        seen, scale = self._seen_by_both(batch), inverse_temperature(self._encoder)
+        terms = {"contrastive": contrast_beside(seen.now, scale, seen.same)}
         if self._holds:
             kept = divergence(
-                self.scale * seen.now,
+                scale * seen.now,
                 self._old_scale * seen.before,
                 real=len(seen.same),
                 direction=self.options.kd_direction,
@@ -189,10 +190,8 @@ class Incclip(Replaying, TwoTowers):
         hold_lengths(self._weights, self._bounds)
 
     def _seen_by_both(self, batch: Batch) -> Seen:
-        if batch.text_features is None:
-            raise ValueError(f"{self.name} compares with old text features and needs them in its batches")
-        image, text = self.raw_features(batch)
-        old_text = batch.text_features.float()
+        image, text = raw_features(self._encoder, batch)
+        old_image, old_text = old_features(batch)
         if self._maker is not None:
             options = self.options
             made = self._maker.make(
@@ -206,7 +205,7 @@ class Incclip(Replaying, TwoTowers):
                 old_text = torch.cat([old_text, made.features(self._old)])
         return Seen(
             normalize(image, dim=-1) @ normalize(text, dim=-1).T,
-            normalize(batch.image_features.float(), dim=-1) @ normalize(old_text, dim=-1).T,
+            normalize(old_image, dim=-1) @ normalize(old_text, dim=-1).T,
             same_picture(batch),
         )
 

@@ -21,6 +21,7 @@ from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair
 from model_updates.parts.merging import return_to
+from model_updates.parts.replaying import unlike
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import Replay, UpdateContext
 
@@ -62,8 +63,7 @@ class Joint(TwoTowers):
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns the training pairs of all earlier chunks, without those that this chunk has again."""
-        own = set(context.pairs)
-        self._earlier = [pair for pair in context.open_earlier() if pair not in own]
+        self._earlier = unlike(context.pairs, context.open_earlier())
         return self._earlier
 
     def before_update(self, context: UpdateContext) -> None:

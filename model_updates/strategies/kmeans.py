@@ -19,11 +19,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from model_updates.families import Family
 from model_updates.parts.exemplars import Exemplars, kmeans_order
-from model_updates.parts.replaying import MemoryOptions
+from model_updates.parts.replaying import MemoryOptions, remember
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import Replay
 
@@ -33,7 +31,7 @@ class KmeansOptions(MemoryOptions, TwoTowerOptions):
     """The memory's options and those of two towers."""
 
 
-class Kmeans(Exemplars, TwoTowers):
+class Kmeans(TwoTowers):
     """Replay of the middles of clusters."""
 
     name = "kmeans"
@@ -47,6 +45,6 @@ class Kmeans(Exemplars, TwoTowers):
     quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: KmeansOptions
 
-    def order(self, features: Tensor, count: int, seed: int) -> list[int]:
-        """Returns the middles of clusters, the largest cluster's first."""
-        return kmeans_order(features, count, seed)
+    def __init__(self, options: KmeansOptions | None = None) -> None:
+        super().__init__(options)
+        self.kept = remember(self, Exemplars(self.options, kmeans_order))

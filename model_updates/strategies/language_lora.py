@@ -16,11 +16,11 @@ Kept in the encoder: one set of deltas a language, read by its texts alone. Carr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
-from model_updates.parts.insert_teaching import InsertTeaching
+from model_updates.parts.language_modules import LanguageModules
+from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.layer_inserts import LayerLowRank
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextLowRank
@@ -44,7 +44,7 @@ class LanguageLoraOptions(SharedTableOptions):
             raise BadStrategyOption(f"rank is at least 1 and alpha above 0, got {self.rank} and {self.alpha}")
 
 
-class LanguageLora(InsertTeaching):
+class LanguageLora(LanguageTeaching):
     """Low-rank deltas for each language."""
 
     name = "lora"
@@ -54,11 +54,11 @@ class LanguageLora(InsertTeaching):
     trains = "the token table and low-rank deltas for each language"
     keeps = "nothing: the deltas are part of the encoder"
     overhead = "two thin matrices a block"
+    language_at_query = True
     Options = LanguageLoraOptions
-    insert = TextLowRank
-    layered = LayerLowRank
     options: LanguageLoraOptions
 
-    def configuration(self) -> dict[str, Any]:
-        """Returns rank and factor."""
-        return {"rank": self.options.rank, "alpha": self.options.alpha}
+    def __init__(self, options: LanguageLoraOptions | None = None) -> None:
+        super().__init__(options)
+        config = {"rank": self.options.rank, "alpha": self.options.alpha}
+        self.modules = self.add(LanguageModules(TextLowRank, LayerLowRank, config))

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 
 from ingest.pair import BASE_LANGUAGE
-from model_updates.byte_pairs import Merge
 from model_updates.encoder import Encoder
 from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.table_rows import Rows, TeachingOptions
 from model_updates.parts.token_table import table_statistics
 from model_updates.parts.translations import start_from_translations, translations
 from model_updates.prospect import Prospect, listed
@@ -35,6 +35,59 @@ from model_updates.vocabulary import SHARED, Growth, Vocabulary
 # Behind foreign rows, where few captions have an English one beside them to start from: held-out captions found first
 # 6 % after three epochs, 11 after ten (docs/log.md).
 UNTRANSLATED_EPOCHS = 10
+
+
+class LanguageRows(Rows):
+    """Rows of the chunk's languages, in tables of their own."""
+
+    grows_shared = False
+
+    def first_values(self, table: Tensor) -> tuple[float, float]:
+        """Returns TEIR's start for rows that overlap nothing."""
+        return table_statistics(table)
+
+    def grow(self, vocabulary: Vocabulary, context: UpdateContext) -> Growth:
+        """Gives each language of the chunk its table, or more tokens in the one it has."""
+        merges, texts = self.merges(context), context.texts_by_language()
+        growths = [
+            vocabulary.grow_table(language, merges[language], texts[language]) for language in sorted(merges)
+        ]
+        _, shared = vocabulary.segmentation(SHARED)
+        own = {row for language in merges for row in vocabulary.tables[language].rows.values()}
+        self._own = torch.zeros(vocabulary.size)
+        self._own[sorted(own - set(shared.tolist()))] = 1.0
+        self._beside = {language: _beside(vocabulary, context, language) for language in sorted(merges)}
+        return Growth(
+            np.concatenate([growth.new_rows for growth in growths]),
+            np.concatenate([growth.start_from for growth in growths]),
+        )
+
+    def start(
+        self, table: nn.Parameter, growth: Growth, generator: torch.Generator, first: tuple[float, float]
+    ) -> None:
+        """Starts rows at their translations, and those without one where they overlap."""
+        super().start(table, growth, generator, first)
+        self._translated = sum(
+            start_from_translations(table, growth.new_rows, translations(*beside))
+            for beside in self._beside.values()
+        )
+
+    def own(self) -> Tensor:
+        """Returns the rows of the chunk's languages."""
+        return self._own.nonzero()[:, 0]
+
+    def scales(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Returns 1 for the chunk's languages' own rows, 0 for everybody else's."""
+        return self._own, self._own
+
+    def said(self) -> list[str]:
+        """Says how many rows the languages own."""
+        said = [
+            f"{int(self._own.sum())} token rows belong to the chunk's languages; no other row could move."
+        ]
+        if self._translated:
+            said.append(f"{self._translated} of them start at the English words that stand beside them.")
+        return said
 
 
 class LanguageTables(LanguageTeaching):
@@ -49,7 +102,8 @@ class LanguageTables(LanguageTeaching):
     keeps = "nothing: the tables are part of the encoder"
     overhead = "none"
     language_at_query = True
-    grows_shared = False
+    Options = TeachingOptions
+    rows_kind = LanguageRows
     _is_translated = True
 
     def fits(self, prospect: Prospect) -> str | None:
@@ -66,36 +120,10 @@ class LanguageTables(LanguageTeaching):
             f"{self.name} has none to give words of its own. Leave the strategy out, and one that fits is chosen"
         )
 
-    def first_values(self, table: Tensor) -> tuple[float, float]:
-        """Returns TEIR's start for rows that overlap nothing."""
-        return table_statistics(table)
-
-    def grow(
-        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-    ) -> Growth:
-        """Gives each language of the chunk its table, or more tokens in the one it has."""
-        texts = context.texts_by_language()
-        growths = [
-            vocabulary.grow_table(language, merges[language], texts[language]) for language in sorted(merges)
-        ]
-        _, shared = vocabulary.segmentation(SHARED)
-        own = {row for language in merges for row in vocabulary.tables[language].rows.values()}
-        self._own = torch.zeros(vocabulary.size)
-        self._own[sorted(own - set(shared.tolist()))] = 1.0
-        self._beside = {language: _beside(vocabulary, context, language) for language in sorted(merges)}
+    def before_update(self, context: UpdateContext) -> None:
+        """Grows the languages' tables, and sees whether their rows start from translations."""
+        super().before_update(context)
         self._is_translated = _is_translated(context)
-        return Growth(
-            np.concatenate([growth.new_rows for growth in growths]),
-            np.concatenate([growth.start_from for growth in growths]),
-        )
-
-    def start_rows(self, table: nn.Parameter, growth: Growth, generator: torch.Generator) -> None:
-        """Starts rows at their translations, and those without one where they overlap."""
-        super().start_rows(table, growth, generator)
-        self._translated = sum(
-            start_from_translations(table, growth.new_rows, translations(*beside))
-            for beside in self._beside.values()
-        )
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the schedule of all that teach a table, with more epochs where foreign rows start from nothing."""
@@ -112,23 +140,6 @@ class LanguageTables(LanguageTeaching):
         if self.options.epochs or is_translated or not is_foreign:
             return planned
         return replace(planned, epochs=UNTRANSLATED_EPOCHS)
-
-    def own_rows(self) -> Tensor:
-        """Returns the rows of the chunk's languages."""
-        return self._own.nonzero()[:, 0]
-
-    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Returns 1 for the chunk's languages' own rows, 0 for everybody else's."""
-        return self._own, self._own
-
-    def notes(self) -> list[str]:
-        """Says how many rows the languages own."""
-        said = [
-            f"{int(self._own.sum())} token rows belong to the chunk's languages; no other row could move."
-        ]
-        if self._translated:
-            said.append(f"{self._translated} of them start at the English words that stand beside them.")
-        return said
 
 
 def _is_translated(context: UpdateContext) -> bool:

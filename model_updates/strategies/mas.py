@@ -19,8 +19,10 @@ from torch import Tensor
 
 from model_updates.families import Family
 from model_updates.pairs import Batch
-from model_updates.parts.consolidation import Consolidation, ConsolidationOptions, passed_over
+from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, over, passed_over
+from model_updates.parts.contrasting import raw_features
 from model_updates.parts.importance import mean_of_absolute_gradients
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategy import Epochs, UpdateContext
 
 
@@ -35,7 +37,7 @@ class MasOptions(ConsolidationOptions):
     strength: float = 1.0
 
 
-class Mas(Consolidation):
+class Mas(TwoTowers):
     """Fine-tuning with memory aware synapses."""
 
     name = "mas"
@@ -46,14 +48,19 @@ class Mas(Consolidation):
     keeps = "a sensitivity for each parameter, as large as the encoder"
     overhead = "one more pass over the chunk (CTP: 4.1 h against 3.4 h)"
     Options = MasOptions
+    options: MasOptions
 
-    def measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
+    def __init__(self, options: MasOptions | None = None) -> None:
+        super().__init__(options)
+        self.held = self.add(HeldWeights(self.options.strength / 2, self._measured))
+
+    def _measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
         """Returns the mean sensitivity over all updates so far."""
         with passed_over(context.encoder):
-            new = mean_of_absolute_gradients(self._now, self.over(batches, context, self._lengths))
-        return self.mean_with_earlier(new)
+            lengths = over(batches, context, self._lengths)
+            return self.held.mean_with(mean_of_absolute_gradients(self.held.now, lengths))
 
     def _lengths(self, batch: Batch) -> Tensor:
-        image, text = self.raw_features(batch)
+        image, text = raw_features(self._encoder, batch)
         length: Tensor = image.norm(dim=1).mean() + text.norm(dim=1).mean()
         return length

@@ -15,11 +15,11 @@ Kept in the encoder: one module a language, read by its texts alone. Carried bet
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
-from model_updates.parts.insert_teaching import InsertTeaching
+from model_updates.parts.language_modules import LanguageModules
+from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.layer_inserts import LayerBottlenecks
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextBottlenecks
@@ -41,7 +41,7 @@ class MlaOptions(SharedTableOptions):
             raise BadStrategyOption(f"reduction is at least 1, got {self.reduction}")
 
 
-class Mla(InsertTeaching):
+class Mla(LanguageTeaching):
     """A bottleneck for each language."""
 
     name = "mla"
@@ -51,11 +51,11 @@ class Mla(InsertTeaching):
     trains = "the token table and a module for each language"
     keeps = "nothing: the modules are part of the encoder"
     overhead = "a twelfth more text tower"
+    language_at_query = True
     Options = MlaOptions
-    insert = TextBottlenecks
-    layered = LayerBottlenecks
     options: MlaOptions
 
-    def configuration(self) -> dict[str, Any]:
-        """Returns how much narrower a bottleneck is."""
-        return {"reduction": self.options.reduction}
+    def __init__(self, options: MlaOptions | None = None) -> None:
+        super().__init__(options)
+        config = {"reduction": self.options.reduction}
+        self.modules = self.add(LanguageModules(TextBottlenecks, LayerBottlenecks, config))

@@ -21,10 +21,18 @@ from __future__ import annotations
 from torch import Tensor
 
 from model_updates.families import Family
-from model_updates.parts.distillation import DistilledRows, right_rows, row_divergence
+from model_updates.pairs import Batch
+from model_updates.parts.distillation import (
+    Features,
+    RowOptions,
+    right_rows,
+    row_distillation,
+    row_divergence,
+)
+from model_updates.parts.two_towers import TwoTowers
 
 
-class ModX(DistilledRows):
+class ModX(TwoTowers):
     """Maintaining off-diagonal information."""
 
     name = "mod-x"
@@ -34,10 +42,13 @@ class ModX(DistilledRows):
     trains = "both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "about a quarter more time an epoch (C-CLIP, Table 9: +28 %)"
+    Options = RowOptions
+    needs = frozenset({"text_features"})
+    options: RowOptions
 
-    def divergences(self, old: Tensor, new: Tensor, same: Tensor) -> Tensor:
-        """Returns those of the rows that were right."""
-        return right_row_divergence(old, new, same, self.options.kl_temperature)
+    def distillation(self, new: Features, batch: Batch) -> Tensor:
+        """Returns the divergences of the rows that were right, weighted."""
+        return row_distillation(new, batch, self.options, right_row_divergence)
 
 
 def right_row_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:

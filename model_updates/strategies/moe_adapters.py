@@ -39,13 +39,13 @@ from model_updates.families import Family
 from model_updates.features import LoadImage
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.parts.contrasting import contrast, unit_features
 from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExperts
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.selectors import selected
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext, check_run
+from model_updates.strategy import BOTH_TOWERS, Epochs, ParameterGroup, Schedule, UpdateContext, check_run
 from model_updates.towers import embed, image_trunk, is_small, text_body
 
-BOTH = frozenset({"image", "text"})
 TOWERS = ("auto", "both", "image", "text")
 KNOWN_BY = 2_000
 """Pairs that an autoencoder learns from: more would cost minutes and tell little more."""
@@ -116,29 +116,19 @@ class MoeAdapters(FrozenTowers):
     def __init__(self, options: MoeAdaptersOptions | None = None) -> None:
         super().__init__(options)
         self._known: dict[str, float] = {}
-        self._towers = frozenset({self.options.towers} & {"image", "text"}) or BOTH
-
-    @property
-    def touches_image(self) -> bool:
-        """Unless the text tower learns alone; with "auto" that is known once the update begins."""
-        return "image" in self._towers
-
-    @property
-    def touches_text(self) -> bool:
-        """Unless the image tower learns alone; with "auto" that is known once the update begins."""
-        return "text" in self._towers
+        self.touches = frozenset({self.options.towers} & BOTH_TOWERS) or BOTH_TOWERS
 
     def before_update(self, context: UpdateContext) -> None:
         """Freezes the towers and adds a router to the experts, which are new or those of earlier updates."""
         super().before_update(context)
         encoder, self._seed = context.encoder, context.seed
         if self.options.towers == "auto":
-            self._towers = _new_sides(context)
+            self.touches = _new_sides(context)
         generator = torch.Generator().manual_seed(context.seed)
         self._experts = []
         for new in self.built(encoder.model):
             kept = next((insert for insert in encoder.inserts if insert.kind == new.kind), None)
-            if new.tower not in self._towers:
+            if new.tower not in self.touches:
                 continue
             if not isinstance(kept, Experts):
                 kept = new
@@ -190,16 +180,16 @@ class MoeAdapters(FrozenTowers):
         """Returns the contrastive term."""
         image, text = self._features(batch)
         smoothing = self.options.label_smoothing
-        return {"contrastive": self.contrast(image, text, batch, smoothing=smoothing)}
+        return {"contrastive": contrast(self._encoder, image, text, batch, smoothing=smoothing)}
 
     def _features(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Runs the towers; the image tower's features are cached where it does not learn."""
-        if self.touches_image:
-            return self.unit_features(batch)
+        if "image" in self.touches:
+            return unit_features(self._encoder, batch)
         text = self._encoder.forward_tokens(batch.tokens, batch.languages).float()
         return normalize(batch.image_features.float(), dim=-1), normalize(text, dim=-1)
 
-    def after_backward(self) -> None:
+    def after_backward(self, learning_rate: float) -> None:
         """Leaves frozen experts alone."""
         for experts in self._experts:
             experts.hold_frozen()
@@ -223,7 +213,7 @@ def _new_sides(context: UpdateContext) -> frozenset[str]:
     languages = {pair.language for pair in context.pairs} - context.learned_languages
     domains = {pair.domain for pair in context.pairs} - context.learned_domains
     if languages and domains:
-        return BOTH
+        return BOTH_TOWERS
     return frozenset({"text"} if languages else {"image"})
 
 

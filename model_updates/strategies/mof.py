@@ -18,11 +18,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from model_updates.families import Family
 from model_updates.parts.exemplars import Exemplars, herding_order
-from model_updates.parts.replaying import MemoryOptions
+from model_updates.parts.replaying import MemoryOptions, remember
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import Replay
 
@@ -32,7 +30,7 @@ class MofOptions(MemoryOptions, TwoTowerOptions):
     """The memory's options and those of two towers."""
 
 
-class Mof(Exemplars, TwoTowers):
+class Mof(TwoTowers):
     """Replay of herded exemplars."""
 
     name = "mof"
@@ -48,6 +46,6 @@ class Mof(Exemplars, TwoTowers):
     quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: MofOptions
 
-    def order(self, features: Tensor, count: int, seed: int) -> list[int]:
-        """Returns the exemplars in herding's order."""
-        return herding_order(features, count)
+    def __init__(self, options: MofOptions | None = None) -> None:
+        super().__init__(options)
+        self.kept = remember(self, Exemplars(self.options, herding_order))

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model_updates.byte_pairs import Merge
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
 from model_updates.families import Family
-from model_updates.parts.language_teaching import LanguageTeaching, TeachingOptions
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.table_rows import Rows, TeachingOptions
 from model_updates.prospect import Prospect
 from model_updates.strategy import UpdateContext
 from model_updates.vocabulary import Growth, Vocabulary
@@ -39,33 +39,10 @@ class NewWordsOptions(TeachingOptions):
     cross_lingual: float = 0.0
 
 
-class NewWords(LanguageTeaching):
-    """Trains rows of words that are new in a known language."""
+class WordRows(Rows):
+    """A row for each word that no earlier caption contains."""
 
-    name = "new-words"
-    summary = "Gives words that no earlier caption contains a row each; texts without them cannot change."
-    can_forget = False
-    paper = "our own, after the appended rows of CLL-CLIP, AAAI 2024"
-    family = Family.OURS
-    trains = "token rows of new words"
-    keeps = "nothing"
-    overhead = "none"
-    Options = NewWordsOptions
-    options: NewWordsOptions
-
-    def fits(self, prospect: Prospect) -> str | None:
-        """Refuses an encoder whose words are not ours: it spells in pieces of its own."""
-        vocabulary = prospect.encoder.vocabulary
-        if vocabulary is not None and vocabulary.segmenter is None:
-            return None
-        return (
-            f"{self.name} gives words rows of their own, and {prospect.encoder.architecture} spells them by rules that "
-            "are not ours. Use domain-adapters, which teaches how the pictures look"
-        )
-
-    def grow(
-        self, vocabulary: Vocabulary, merges: dict[str, tuple[Merge, ...]], context: UpdateContext
-    ) -> Growth:
+    def grow(self, vocabulary: Vocabulary, context: UpdateContext) -> Growth:
         """Appends the new words of each language of the chunk.
 
         Raises:
@@ -87,23 +64,51 @@ class NewWords(LanguageTeaching):
             np.concatenate([growth.start_from for growth in growths]),
         )
 
-    def start_rows(self, table: nn.Parameter, growth: Growth, generator: torch.Generator) -> None:
+    def start(
+        self, table: nn.Parameter, growth: Growth, generator: torch.Generator, first: tuple[float, float]
+    ) -> None:
         """Starts each new row from the mean of its word's pieces."""
         with torch.no_grad():
             for row, pieces in zip(growth.new_rows.tolist(), self._pieces, strict=True):
                 table[row] = table[list(pieces)].mean(dim=0)
 
-    def own_rows(self) -> Tensor:
+    def own(self) -> Tensor:
         """Returns the new rows: they alone cost moments."""
         return self._own.nonzero()[:, 0]
 
-    def row_scales(self, rows: int) -> tuple[Tensor, Tensor]:
+    def scales(self, rows: int) -> tuple[Tensor, Tensor]:
         """Returns 1 for the new rows, 0 for everybody else's."""
         return self._own, self._own
 
-    def notes(self) -> list[str]:
+    def said(self) -> list[str]:
         """Says how many words are new."""
-        return [f"{self.new_rows} words are new and got a row each; no other row could move."]
+        return [f"{len(self._pieces)} words are new and got a row each; no other row could move."]
+
+
+class NewWords(LanguageTeaching):
+    """Trains rows of words that are new in a known language."""
+
+    name = "new-words"
+    summary = "Gives words that no earlier caption contains a row each; texts without them cannot change."
+    can_forget = False
+    paper = "our own, after the appended rows of CLL-CLIP, AAAI 2024"
+    family = Family.OURS
+    trains = "token rows of new words"
+    keeps = "nothing"
+    overhead = "none"
+    Options = NewWordsOptions
+    rows_kind = WordRows
+    options: NewWordsOptions
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses an encoder whose words are not ours: it spells in pieces of its own."""
+        vocabulary = prospect.encoder.vocabulary
+        if vocabulary is not None and vocabulary.segmenter is None:
+            return None
+        return (
+            f"{self.name} gives words rows of their own, and {prospect.encoder.architecture} spells them by rules that "
+            "are not ours. Use domain-adapters, which teaches how the pictures look"
+        )
 
 
 def new_words(vocabulary: Vocabulary, context: UpdateContext) -> dict[str, dict[str, tuple[int, ...]]]:

@@ -29,7 +29,8 @@ from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.importance import fitted, mean_of_squared_gradients, quadratic_penalty
-from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.strategy import Epochs, State, UpdateContext
 from model_updates.towers import text_parts
 
@@ -60,7 +61,7 @@ class OewcOptions(SharedTableOptions):
             raise BadStrategyOption(f"fisher_mode is 'batch' or 'sample', got {self.fisher_mode!r}")
 
 
-class Oewc(SharedTableTeaching):
+class Oewc(LanguageTeaching):
     """Online elastic weight consolidation of the token table."""
 
     name = "oewc"

@@ -19,11 +19,11 @@ Kept in the encoder: one set of prefixes a language, read by its texts alone. Ca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
-from model_updates.parts.insert_teaching import InsertTeaching
+from model_updates.parts.language_modules import LanguageModules
+from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextPrefixes
 from model_updates.strategy import Epochs, UpdateContext
@@ -47,7 +47,7 @@ class PTuningOptions(SharedTableOptions):
             raise BadStrategyOption(f"length and hidden are at least 1, got {self.length} and {self.hidden}")
 
 
-class PTuning(InsertTeaching):
+class PTuning(LanguageTeaching):
     """Prefixes for each language."""
 
     name = "p-tuning"
@@ -57,14 +57,15 @@ class PTuning(InsertTeaching):
     trains = "the token table and prefixes for each language"
     keeps = "nothing: the prefixes are part of the encoder"
     overhead = "30 keys and values more a block"
+    language_at_query = True
     Options = PTuningOptions
-    quick = {**InsertTeaching.quick, "length": 3, "hidden": 8}
-    insert = TextPrefixes
+    quick = {**LanguageTeaching.quick, "length": 3, "hidden": 8}
     options: PTuningOptions
 
-    def configuration(self) -> dict[str, Any]:
-        """Returns the sizes of prefixes and network."""
-        return {"length": self.options.length, "hidden": self.options.hidden, "folded": False}
+    def __init__(self, options: PTuningOptions | None = None) -> None:
+        super().__init__(options)
+        config = {"length": self.options.length, "hidden": self.options.hidden, "folded": False}
+        self._prefixes = self.modules = self.add(LanguageModules(TextPrefixes, None, config))
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Folds the networks of new prefixes away."""
@@ -73,5 +74,5 @@ class PTuning(InsertTeaching):
         for place, insert in enumerate(encoder.inserts):
             if isinstance(insert, TextPrefixes) and not insert.config["folded"]:
                 folded = insert.folded(encoder.model).requires_grad_(False)
-                encoder.inserts[place] = self._modules[insert.owner.name] = folded
+                encoder.inserts[place] = self._prefixes.of[insert.owner.name] = folded
         encoder.forget_fingerprints()

@@ -15,14 +15,15 @@ Carried between updates: F, score and how many updates they are of. theta* is th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from model_updates.families import Family
-from model_updates.parts.consolidation import DAMPING, ConsolidationOptions, PathConsolidation
-from model_updates.parts.importance import fitted, gain_for_distance
+from model_updates.pairs import Batch
+from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, Path, fisher
+from model_updates.parts.importance import fitted
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategy import Epochs, State, UpdateContext
 
 SCORE = "score."
@@ -39,7 +40,7 @@ class RwalkOptions(ConsolidationOptions):
     strength: float = 1000.0
 
 
-class Rwalk(PathConsolidation):
+class Rwalk(TwoTowers):
     """Fine-tuning with Riemannian walk."""
 
     name = "rwalk"
@@ -50,30 +51,32 @@ class Rwalk(PathConsolidation):
     keeps = "a Fisher diagonal and a score, twice as large as the encoder"
     overhead = "one more backward pass a step and one more pass over the chunk (CTP: 6.2 h against 3.4 h)"
     Options = RwalkOptions
+    options: RwalkOptions
 
     def __init__(self, options: RwalkOptions | None = None) -> None:
         super().__init__(options)
+        self.held = self.add(HeldWeights(self.options.strength, self._measured, self._weights))
+        self.path = self.add(Path())
         self._score: dict[str, Tensor] = {}
 
-    @property
-    def factor(self) -> float:
-        """Lambda itself, not half of it."""
-        return self.options.strength
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the terms, and notes the gradient of the contrastive one alone."""
+        terms = super().terms(batch)
+        self.path.before_step(terms["contrastive"])
+        return terms
 
-    def weights(self) -> Mapping[str, Tensor]:
+    def _weights(self) -> dict[str, Tensor]:
         """Returns ``F + score``."""
-        return {name: fisher + self._score[name] for name, fisher in self.importance.items()}
+        return {name: importance + self._score[name] for name, importance in self.held.importance.items()}
 
-    def measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
+    def _measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
         """Returns the mean Fisher diagonal, and takes the mean of the old score and the new."""
-        fisher = self.mean_with_earlier(self.fisher(context, batches))
-        new = gain_for_distance(self._path.gained, self._now, self._anchors, damping=DAMPING, fisher=fisher)
-        earlier = self._score
+        importance, earlier = self.held.mean_with(fisher(context, batches)), self._score
         self._score = {
             name: (value + fitted(earlier[name], value)) / 2 if name in earlier else value / 2
-            for name, value in new.items()
+            for name, value in self.path.gain(self.held, importance).items()
         }
-        return fisher
+        return importance
 
     def carried(self) -> State:
         """Returns F, score and the number of updates that they are of."""
@@ -83,5 +86,5 @@ class Rwalk(PathConsolidation):
     def carry(self, state: State) -> None:
         """Takes F and score."""
         super().carry(state)
-        scores = [name for name in self.importance if name.startswith(SCORE)]
-        self._score = {name.removeprefix(SCORE): self.importance.pop(name) for name in scores}
+        scores = [name for name in self.held.importance if name.startswith(SCORE)]
+        self._score = {name.removeprefix(SCORE): self.held.importance.pop(name) for name in scores}

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.families import Family
-from model_updates.parts.consolidation import DAMPING, ConsolidationOptions, PathConsolidation
-from model_updates.parts.importance import fitted, gain_for_distance
+from model_updates.pairs import Batch
+from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, Path
+from model_updates.parts.importance import fitted
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategy import Epochs, UpdateContext
 
 
@@ -37,7 +39,7 @@ class SiOptions(ConsolidationOptions):
     strength: float = 1.0
 
 
-class Si(PathConsolidation):
+class Si(TwoTowers):
     """Fine-tuning with synaptic intelligence."""
 
     name = "si"
@@ -48,17 +50,23 @@ class Si(PathConsolidation):
     keeps = "an importance for each parameter, as large as the encoder"
     overhead = "one more backward pass a step (CTP: 4.9 h against 3.4 h)"
     Options = SiOptions
+    options: SiOptions
 
-    @property
-    def factor(self) -> float:
-        """Lambda itself, not half of it."""
-        return self.options.strength
+    def __init__(self, options: SiOptions | None = None) -> None:
+        super().__init__(options)
+        self.held = self.add(HeldWeights(self.options.strength, self._measured))
+        self.path = self.add(Path())
 
-    def measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
+    def terms(self, batch: Batch) -> dict[str, Tensor]:
+        """Returns the terms, and notes the gradient of the contrastive one alone."""
+        terms = super().terms(batch)
+        self.path.before_step(terms["contrastive"])
+        return terms
+
+    def _measured(self, context: UpdateContext, batches: Epochs) -> dict[str, Tensor]:
         """Returns the importance of all updates so far, summed."""
-        new = gain_for_distance(self._path.gained, self._now, self._anchors, damping=DAMPING)
-        earlier = self.importance
+        earlier = self.held.importance
         return {
             name: value + fitted(earlier[name], value) if name in earlier else value
-            for name, value in new.items()
+            for name, value in self.path.gain(self.held).items()
         }

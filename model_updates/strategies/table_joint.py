@@ -15,7 +15,7 @@ Kept between updates: nothing but the catalog's pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +26,9 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair
-from model_updates.parts.shared_table import SharedTableOptions, SharedTableTeaching
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.replaying import unlike
+from model_updates.parts.shared_table import SharedRows, SharedTableOptions
 from model_updates.strategy import Replay, UpdateContext
 from model_updates.towers import replace_token_table, token_table
 from model_updates.vocabulary import SHARED
@@ -50,7 +52,22 @@ class TableJointOptions(SharedTableOptions):
             )
 
 
-class TableJoint(SharedTableTeaching):
+class JointRows(SharedRows):
+    """Rows of one BPE of all captions so far, or of the oracle's."""
+
+    def __init__(self, options: SharedTableOptions, earlier: Callable[[], Sequence[TrainingPair]]) -> None:
+        super().__init__(options)
+        self._earlier = earlier
+
+    def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
+        """Returns one BPE of all captions so far, or that of the oracle."""
+        if self.options.oracle:
+            return super().merges(context)
+        texts = sorted(pair.text for pair in (*context.pairs, *self._earlier()))
+        return {SHARED: learn_merges(texts, size=self.options.oracle_vocabulary)}
+
+
+class TableJoint(LanguageTeaching):
     """Trains one table on all languages so far."""
 
     name = "cll-clip+joint"
@@ -71,6 +88,7 @@ class TableJoint(SharedTableTeaching):
     def __init__(self, options: TableJointOptions | None = None) -> None:
         super().__init__(options)
         self._earlier: list[TrainingPair] = []
+        self.rows = JointRows(self.options, lambda: self._earlier)
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns all pairs of earlier chunks and the English captions beside all, without what the chunk has again."""
@@ -80,21 +98,13 @@ class TableJoint(SharedTableTeaching):
             for pair in (*context.pairs, *earlier)
             if pair.english is not None
         ]
-        own = set(context.pairs)
-        self._earlier = [pair for pair in dict.fromkeys((*earlier, *base)) if pair not in own]
+        self._earlier = unlike(context.pairs, list(dict.fromkeys((*earlier, *base))))
         return self._earlier
 
     def before_update(self, context: UpdateContext) -> None:
         """Goes back to the base's vocabulary and table, and grows them once for all languages so far."""
         start_anew(context.encoder, context.open_anchor())
         super().before_update(context)
-
-    def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
-        """Returns one BPE of all captions so far, or that of the oracle."""
-        if self.options.oracle:
-            return super().merges(context)
-        texts = sorted(pair.text for pair in (*context.pairs, *self._earlier))
-        return {SHARED: learn_merges(texts, size=self.options.oracle_vocabulary)}
 
     def notes(self) -> list[str]:
         """Says how many pairs were learned again."""

@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.parts.merging import added, task_vector
 from model_updates.parts.merging_towers import TaskVectors
-from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import State
 
 
@@ -44,43 +45,50 @@ class TaskArithmeticOptions(TwoTowerOptions):
             raise BadStrategyOption(f"scale is from 0, which stands for 1/T, to 2, got {self.scale}")
 
 
-class TaskArithmetic(TaskVectors):
+class TaskArithmetic(TwoTowers):
     """The base plus a share of every update's task vector."""
 
     name = "task-arithmetic"
     summary = "Trains each chunk from the base encoder and releases the base plus a share of every change."
     paper = "Editing Models with Task Arithmetic, ICLR 2023"
+    family = Family.MERGING
     keeps = "the sum of all changes, as large as the encoder"
     Options = TaskArithmeticOptions
     options: TaskArithmeticOptions
 
     def __init__(self, options: TaskArithmeticOptions | None = None) -> None:
         super().__init__(options)
+        self.vectors = self.add(TaskVectors(self._merged, self._add_up))
         self._sum: dict[str, Tensor] = {}
 
-    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the base with all changes added."""
-        return added(self.base, self._summed(trained), trained, self.options.scale or 1 / (self.updates + 1))
+        return added(
+            self.vectors.base,
+            self._summed(trained),
+            trained,
+            self.options.scale or 1 / (self.vectors.updates + 1),
+        )
 
-    def add_up(self, trained: Mapping[str, Tensor]) -> None:
+    def _add_up(self, trained: Mapping[str, Tensor]) -> None:
         """Adds an update's change to the sum."""
         self._sum = self._summed(trained)
 
     def notes(self) -> list[str]:
         """Says how many changes were added."""
-        return [f"The changes of {self.updates} updates are added to the base."]
+        return [f"The changes of {self.vectors.updates} updates are added to the base."]
 
     def carried(self) -> State:
         """Returns the sum and the number of its vectors."""
-        return State(self._sum, {"updates": self.updates}) if self.updates else State()
+        return State(self._sum, {"updates": self.vectors.updates}) if self.vectors.updates else State()
 
     def carry(self, state: State) -> None:
         """Takes them."""
         self._sum = {name: value.clone() for name, value in state.tensors.items()}
-        self.updates = int(state.facts["updates"])
+        self.vectors.updates = int(state.facts["updates"])
 
     def _summed(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        change = task_vector(self.base, trained)
+        change = task_vector(self.vectors.base, trained)
         return {
             name: value + self._sum[name].to(value) if name in self._sum else value
             for name, value in change.items()

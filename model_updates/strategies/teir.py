@@ -17,10 +17,11 @@ that trains the shared table has a `teir+` form with the same rows (`parts.teir`
 from __future__ import annotations
 
 from model_updates.families import Family
-from model_updates.parts.teir import PAPER, TeirRows
+from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.teir import PAPER, TeirOptions, TeirRows
 
 
-class Teir(TeirRows):
+class Teir(LanguageTeaching):
     """CLL-CLIP with identical-distribution start and regularised rows."""
 
     name = "teir"
@@ -30,3 +31,11 @@ class Teir(TeirRows):
     trains = "the token table"
     keeps = "how often each token was seen"
     overhead = "2 % (paper: 0.2 h of 11 h)"
+    Options = TeirOptions
+    rows_kind = TeirRows
+    rows: TeirRows
+    options: TeirOptions
+
+    def __init__(self, options: TeirOptions | None = None) -> None:
+        super().__init__(options)
+        self.add(self.rows)

@@ -29,7 +29,7 @@ from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.chunked_memory import ChunkedMemory
-from model_updates.parts.replaying import MemoryOptions
+from model_updates.parts.replaying import MemoryOptions, remember, unlike
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import Replay, Schedule, UpdateContext
 
@@ -57,7 +57,40 @@ class TicOptions(MemoryOptions, TwoTowerOptions):
             raise BadStrategyOption(f"buffer is one of {', '.join(BUFFERS)}, got {self.buffer!r}")
 
 
-class Tic(ChunkedMemory, TwoTowers):
+class Buffer(ChunkedMemory):
+    """Random parts of every chunk so far, or all of them."""
+
+    options: TicOptions
+
+    def __init__(self, options: TicOptions) -> None:
+        super().__init__(options, self._equal_or_halved, self._drawn)
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the buffer, or the pairs of all earlier chunks."""
+        if self.options.buffer == "all":
+            return unlike(context.pairs, context.open_earlier())
+        return super().memory(context)
+
+    def choose(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns the next buffer; where all is learned again, none is needed."""
+        return () if self.options.buffer == "all" else super().choose(context)
+
+    def notes(self) -> list[str]:
+        """Says what the buffer holds."""
+        if self.options.buffer == "all":
+            return ["All pairs of earlier chunks were learned again."]
+        return super().notes()
+
+    def _equal_or_halved(self, taught: Sequence[int], size: int) -> list[int]:
+        return quotas(self.options.buffer, size, len(taught))
+
+    def _drawn(self, context: UpdateContext, count: int) -> Sequence[TrainingPair]:
+        """Returns a random part in a random order, so that any beginning of it is a random sample."""
+        draw = random.Random(f"{context.seed}:{self.seen}")
+        return draw.sample(list(context.pairs), min(count, len(context.pairs)))
+
+
+class Tic(TwoTowers):
     """Cumulative training with a buffer."""
 
     name = "tic"
@@ -75,14 +108,8 @@ class Tic(ChunkedMemory, TwoTowers):
 
     def __init__(self, options: TicOptions | None = None) -> None:
         super().__init__(options)
+        self.kept = remember(self, Buffer(self.options))
         self._longer = 1.0
-
-    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns the buffer, or the pairs of all earlier chunks."""
-        if self.options.buffer != "all":
-            return super().memory(context)
-        own = set(context.pairs)
-        return [pair for pair in context.open_earlier() if pair not in own]
 
     def take(self, data: UpdateData) -> None:
         """Learns how much longer an epoch is by the buffer."""
@@ -92,31 +119,12 @@ class Tic(ChunkedMemory, TwoTowers):
             again = round(own * min(1.0, again / self.options.batch_size))
         self._longer = (own + again) / own
 
-    def choose(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns the next buffer; where all is learned again, none is needed."""
-        return () if self.options.buffer == "all" else super().choose(context)
-
-    def parts(self, taught: Sequence[int], size: int) -> list[int]:
-        """Returns equal parts, or halves of what the newer chunks leave."""
-        return quotas(self.options.buffer, size, len(taught))
-
-    def ranked(self, context: UpdateContext, count: int) -> Sequence[TrainingPair]:
-        """Returns a random part in a random order, so that any beginning of it is a random sample."""
-        draw = random.Random(f"{context.seed}:{self._seen}")
-        return draw.sample(list(context.pairs), min(count, len(context.pairs)))
-
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns finetune's schedule with the released moments, and as many epochs as the compute allows."""
         made = replace(super().schedule(encoder), betas=(0.9, 0.98), eps=1e-6)
         if not self.options.fixed_compute:
             return made
         return replace(made, epochs=max(1, round(made.epochs / self._longer)))
-
-    def notes(self) -> list[str]:
-        """Says what the buffer holds."""
-        if self.options.buffer == "all":
-            return ["All pairs of earlier chunks were learned again."]
-        return super().notes()
 
 
 def quotas(buffer: str, size: int, chunks: int) -> list[int]:

@@ -24,9 +24,10 @@ from dataclasses import dataclass, fields
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.parts.merging import SignSums, added, task_vector, trimmed
 from model_updates.parts.merging_towers import TaskVectors
-from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import State
 
 PARTS = tuple(field.name for field in fields(SignSums))
@@ -52,7 +53,7 @@ class TiesOptions(TwoTowerOptions):
             )
 
 
-class Ties(TaskVectors):
+class Ties(TwoTowers):
     """The base plus the changes that agree."""
 
     name = "ties"
@@ -60,25 +61,27 @@ class Ties(TaskVectors):
         "Trains each chunk from the base encoder and releases the base plus the large changes that agree."
     )
     paper = "TIES-Merging, NeurIPS 2023"
+    family = Family.MERGING
     keeps = "sums and counts of the changes by sign, three times the encoder"
     Options = TiesOptions
     options: TiesOptions
 
     def __init__(self, options: TiesOptions | None = None) -> None:
         super().__init__(options)
+        self.vectors = self.add(TaskVectors(self._merged, self._add_up))
         self._sums: SignSums | None = None
 
-    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the base with the merged change added."""
-        return added(self.base, self._summed(trained).merged(), trained, self.options.scale)
+        return added(self.vectors.base, self._summed(trained).merged(), trained, self.options.scale)
 
-    def add_up(self, trained: Mapping[str, Tensor]) -> None:
+    def _add_up(self, trained: Mapping[str, Tensor]) -> None:
         """Adds an update's change to the sums."""
         self._sums = self._summed(trained)
 
     def notes(self) -> list[str]:
         """Says how many changes were merged."""
-        return [f"The changes of {self.updates} updates are merged into the base."]
+        return [f"The changes of {self.vectors.updates} updates are merged into the base."]
 
     def carried(self) -> State:
         """Returns sums and counts."""
@@ -86,7 +89,7 @@ class Ties(TaskVectors):
             return State()
         sums = {part: getattr(self._sums, part) for part in PARTS}
         tensors = {f"{part}/{name}": value for part, values in sums.items() for name, value in values.items()}
-        return State(tensors, {"updates": self.updates})
+        return State(tensors, {"updates": self.vectors.updates})
 
     def carry(self, state: State) -> None:
         """Takes them."""
@@ -94,10 +97,10 @@ class Ties(TaskVectors):
         for key, value in state.tensors.items():
             part, _, name = key.partition("/")
             parts[part][name] = value.clone()
-        self._sums, self.updates = SignSums(**parts), int(state.facts["updates"])
+        self._sums, self.vectors.updates = SignSums(**parts), int(state.facts["updates"])
 
     def _summed(self, trained: Mapping[str, Tensor]) -> SignSums:
-        change = trimmed(task_vector(self.base, trained), self.options.keep)
+        change = trimmed(task_vector(self.vectors.base, trained), self.options.keep)
         if self._sums is None:
             return SignSums.none(change).with_one_more(change)
         return self._sums.to(self._encoder.device).with_one_more(change)

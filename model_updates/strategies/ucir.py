@@ -27,9 +27,11 @@ from torch.nn.functional import cosine_similarity, normalize, relu
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import Batch
-from model_updates.parts.distillation import same_picture
-from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
-from model_updates.strategy import Replay
+from model_updates.parts.distillation import Features, old_features, same_picture
+from model_updates.parts.old_features import OldFeatureOptions, weight_of_old
+from model_updates.parts.replaying import ReplayMemory, remember
+from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategy import Replay, UpdateContext
 
 HARDEST = 2  # wrong ones that the margin is kept to
 
@@ -57,7 +59,7 @@ class UcirOptions(OldFeatureOptions):
             )
 
 
-class Ucir(OldFeatures):
+class Ucir(TwoTowers):
     """Directions that stay."""
 
     name = "ucir"
@@ -67,22 +69,29 @@ class Ucir(OldFeatures):
     keeps = "a sample of the pairs"
     overhead = "epochs longer by the memory, and a pass of the old towers (CTP: 5.5 h against 3.4 h)"
     Options = UcirOptions
+    needs = frozenset({"text_features"})
     replay = Replay.JOINED
     quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
-    follows_sizes = True
     options: UcirOptions
 
-    def kept_close(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns how far directions have turned, both towers' added."""
+    def __init__(self, options: UcirOptions | None = None) -> None:
+        super().__init__(options)
+        self.kept = remember(self, ReplayMemory(self.options))
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Lets every parameter train, and decides how much the old features count."""
+        super().before_update(context)
+        self._weight = weight_of_old(self.options, context, self.kept.seen, follows_sizes=True)
+
+    def distillation(self, new: Features, batch: Batch) -> Tensor | None:
+        """Returns how far directions have turned, both towers' added, and the margin of replayed pairs where wanted."""
+        if self._weight is None:
+            return None
         turned = [
             (1 - cosine_similarity(now, before.detach(), dim=1)).mean()
-            for now, before in zip(new, old, strict=True)
+            for now, before in zip(new, old_features(batch), strict=True)
         ]
-        return torch.stack(turned).sum()
-
-    def distillation(self, new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Returns the weighted term, with the margin of replayed pairs where it is wanted."""
-        kept = super().distillation(new, old, batch)
+        kept = self._weight * torch.stack(turned).sum()
         if not self.options.margin_weight or not bool(batch.replayed.any()):
             return kept
         cosines = normalize(new[0], dim=-1) @ normalize(new[1], dim=-1).T

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.errors import BadStrategyOption
+from model_updates.families import Family
 from model_updates.parts.merging import interpolated
-from model_updates.parts.merging_towers import MergingTowers, values_of
-from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.parts.merging_towers import Merging, values_of
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
 from model_updates.strategy import UpdateContext
 
 
@@ -46,7 +47,7 @@ class WiseFtOptions(TwoTowerOptions):
             raise BadStrategyOption(f"reference is 'previous' or 'base', got {self.reference!r}")
 
 
-class WiseFt(MergingTowers):
+class WiseFt(TwoTowers):
     """Fine-tuning with an interpolated release."""
 
     name = "wise-ft"
@@ -54,8 +55,13 @@ class WiseFt(MergingTowers):
         "Fine-tunes both towers and releases the mean of old and new weights; forgets about half as much."
     )
     paper = "WiSE-FT, CVPR 2022"
+    family = Family.MERGING
     Options = WiseFtOptions
     options: WiseFtOptions
+
+    def __init__(self, options: WiseFtOptions | None = None) -> None:
+        super().__init__(options)
+        self.add(Merging(self._merged))
 
     def before_update(self, context: UpdateContext) -> None:
         """Lets every parameter train; remembers where to go back to."""
@@ -63,6 +69,6 @@ class WiseFt(MergingTowers):
         of_base = self.options.reference == "base"
         self._reference = values_of((context.open_anchor() if of_base else context.open_previous()).model)
 
-    def merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _merged(self, trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the point between."""
         return interpolated(self._reference, trained, self.options.alpha)

@@ -39,6 +39,7 @@ from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch, UpdateData
+from model_updates.parts.contrasting import contrastive, inverse_temperature
 from model_updates.parts.importance import quadratic_penalty
 from model_updates.parts.reference_data import Taught, chosen_reference
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers, groups_of
@@ -138,9 +139,8 @@ class Zscl(TwoTowers):
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive term, the distillation and the distance to the weights before."""
-        image, text = self.unit_features(batch)
         smoothing = self.options.label_smoothing
-        terms = {"contrastive": self.contrast(image, text, batch, smoothing=smoothing)}
+        terms = {"contrastive": contrastive(self._encoder, batch, smoothing=smoothing)}
         if self._taught is not None:
             terms["distillation"] = self.options.distillation * self._distilled(self._taught)
         moved = quadratic_penalty(self._now, self._start, self._ones)
@@ -151,7 +151,7 @@ class Zscl(TwoTowers):
         rows = taught.draw(self.options.reference_batch, self._seed * 1_000_003 + step)
         pictures, domains = taught.pictures(rows)
         now = normalize(self._encoder.forward_images(pictures, domains).float(), dim=-1)
-        scale, temperature = self.scale, self.options.temperature
+        scale, temperature = inverse_temperature(self._encoder), self.options.temperature
         before = scale * taught.images(rows) @ taught.texts.T / temperature
         after = scale * now @ taught.texts.T / temperature
         return temperature**2 * (kl_rows(before, after) + kl_rows(before.T, after.T))
@@ -162,7 +162,7 @@ class Zscl(TwoTowers):
         if self._average is not None:
             self._average.after_step()
 
-    def deployed(self) -> AbstractContextManager[object]:
+    def deployed(self) -> AbstractContextManager[None]:
         """Validates the average."""
         return super().deployed() if self._average is None else self._average.in_place()
 

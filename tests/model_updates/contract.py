@@ -48,7 +48,7 @@ BOTH = "evergreen-of-both"
 CASES: Mapping[str, type[Strategy]] = {**STRATEGIES, BOTH: STRATEGIES["evergreen"]}
 
 # Terms that hold an encoder where it was: zero, or without a gradient (cross-entropy forms), while it is as it was.
-# Others teach, and may be anything. A term whose name is new holds if it is at rest when an update begins.
+# Others teach, and may be anything but one that falls when the encoder leaves a place where it was at rest.
 HOLDS = frozenset({"consolidation", "cross-topology", "same-topology", "distillation", "stay"})
 # Terms of a strategy that hold and yet are not at rest, with the reason.
 NOT_AT_REST = {
@@ -261,7 +261,7 @@ def begin(name: str, *, update: int = 1, new_word: str = "Karton", **options: An
         replay=strategy.replay,
     )
     strategy.before_epoch(0, batches)
-    return Begun(strategy, context, strategy.prepare_batch(next(iter(batches.epoch(0)))))
+    return Begun(strategy, context, next(iter(batches.epoch(0))))
 
 
 def gradient_norm(term: Tensor, parameters: Sequence[nn.Parameter]) -> float:

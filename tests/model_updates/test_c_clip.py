@@ -29,7 +29,7 @@ def test_auto_adapts_both_towers_while_only_the_base_language_is_known() -> None
     image, text = encoder.image_fingerprint(), encoder.text_fingerprint()
     strategy = make_strategy("c-clip")
     report = teach(encoder, strategy, toy_pairs("en"))
-    assert strategy.touches_text
+    assert "text" in strategy.touches
     assert encoder.image_fingerprint() != image
     assert encoder.text_fingerprint() != text
     assert report.notes == ("Adapters in both towers.",)
@@ -40,7 +40,7 @@ def test_auto_leaves_the_text_tower_alone_once_other_languages_are_known() -> No
     image, text = encoder.image_fingerprint(), encoder.text_fingerprint("de")
     strategy = make_strategy("c-clip")
     report = teach(encoder, strategy, toy_pairs("en"), languages=GERMAN_TOO)
-    assert not strategy.touches_text
+    assert "text" not in strategy.touches
     assert encoder.image_fingerprint() != image
     assert encoder.text_fingerprint("de") == text
     assert report.notes == ("Adapters in the image tower only.",)

@@ -137,7 +137,7 @@ def gradients(pairs_before: int) -> list[Tensor]:
     data = data_for(strategy, context_for(tiny_encoder(), toy_pairs()))
     batch = next(iter(Batches(data.train, encoder, size=8, load_image=draw).epoch(0)))
     strategy.terms(batch)["contrastive"].backward()  # type: ignore[no-untyped-call]
-    strategy.after_backward()
+    strategy.after_backward(0.1)
     return [p.grad for group in strategy.parameter_groups() for p in group.parameters if p.grad is not None]
 
 

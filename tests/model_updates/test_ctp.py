@@ -182,7 +182,7 @@ def first_terms(**options: Any) -> dict[str, float]:
     data = data_for(strategy, context)
     strategy.before_update(context)
     batch = next(iter(Batches(data.train, context.encoder, size=8, load_image=data.load_image).epoch(0)))
-    terms = strategy.terms(strategy.prepare_batch(batch))
+    terms = strategy.terms(batch)
     return {name: float(value.detach()) for name, value in terms.items()}
 
 
@@ -226,7 +226,7 @@ def test_the_slow_model_follows_whom_it_is_told_to(
     with torch.no_grad():
         now.add_(1.0)  # type: ignore[operator]
     data = data_for(strategy, context)
-    strategy.prepare_batch(
+    strategy.terms(
         next(iter(Batches(data.train, context.encoder, size=8, load_image=data.load_image).epoch(0)))
     )
     slow = strategy.progress()["momentum.text_projection"]

@@ -1,6 +1,7 @@
 """LwF, Mod-X and DKR: values by hand, which rows count, and that an unchanged model pays nothing."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,12 +14,12 @@ from model_updates.errors import BadStrategyOption
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
 from model_updates.parts.distillation import (
-    Distilled,
     feature_divergence,
     reduced,
     right_rows,
     row_divergence,
 )
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.dkr import rectified_divergence
 from model_updates.strategies.mod_x import right_row_divergence
@@ -153,9 +154,9 @@ def test_features_as_logits_diverge_by_hand() -> None:
     assert float(feature_divergence((q, p), (p, p))) == pytest.approx(0.085123 / 2, abs=1e-6)
 
 
-def begun(name: str, encoder: Encoder | None = None, /, **options: object) -> tuple[Distilled, Batch]:
+def begun(name: str, encoder: Encoder | None = None, /, **options: object) -> tuple[TwoTowers, Batch]:
     encoder, strategy = encoder or tiny_encoder(), make_strategy(name, **options)
-    assert isinstance(strategy, Distilled)
+    assert isinstance(strategy, TwoTowers)
     context = context_for(encoder, toy_pairs())
     data = data_for(strategy, context)
     strategy.before_update(context)
@@ -217,7 +218,9 @@ def test_lwf_is_t_squared_times_the_mean_of_both_directions(
         encoder.model.get_parameter("logit_scale").fill_(math.log(2))
     strategy, batch = begun("lwf", encoder)
     now = torch.ones(2, 2)
-    term = strategy.distillation((now, now), (torch.tensor(old_image), torch.tensor(old_text)), batch)
+    old = replace(batch, image_features=torch.tensor(old_image), text_features=torch.tensor(old_text))
+    term = strategy.distillation((now, now), old)
+    assert term is not None
     assert float(term.detach()) == pytest.approx(expected, abs=1e-6)
 
 

@@ -80,7 +80,7 @@ def test_what_is_foreseen_is_what_is_then_prepared_and_changes_nothing(
     prepared = Evergreen()
     prepared.before_update(context)
     assert prepared.schedule(encoder).epochs == foreseen.epochs
-    assert (prepared.touches_image, prepared.reads_pictures) == (
+    assert ("image" in prepared.touches, prepared.reads_pictures) == (
         foreseen.moves_pictures,
         foreseen.reads_pictures,
     )

@@ -13,7 +13,8 @@ import torch
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
 from model_updates.opening import base_languages, open_encoder
 from model_updates.pairs import TrainingPair
-from model_updates.parts.language_teaching import FOREIGN_EPOCHS, TeachingOptions
+from model_updates.parts.language_teaching import FOREIGN_EPOCHS
+from model_updates.parts.table_rows import TeachingOptions
 from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
 from model_updates.photo.image_tower import ImageTower

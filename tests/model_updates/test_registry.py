@@ -10,6 +10,7 @@ from model_updates.errors import StrategyRefused
 from model_updates.options import options_of
 from model_updates.registry import Registry
 from model_updates.strategies import STRATEGIES
+from model_updates.strategy import Strategy
 from tests.model_updates.tiny import teach, tiny_encoder
 
 OWN = {"finetune": "model_updates.strategies.finetune:Finetune"}
@@ -140,3 +141,13 @@ def test_a_strategy_of_ours_is_loaded_without_the_others() -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False"
     assert next(iter(STRATEGIES)) == "finetune"
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_no_strategy_is_more_than_three_classes_deep(name: str) -> None:
+    # `Strategy`, a base that several share, the strategy; what else they share are parts that they are made of.
+    def depth(kind: type) -> int:
+        bases = [base for base in kind.__bases__ if issubclass(base, Strategy)]
+        return 1 + max(map(depth, bases), default=0)
+
+    assert depth(STRATEGIES[name]) <= 3

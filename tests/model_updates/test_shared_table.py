@@ -10,7 +10,7 @@ from ingest.errors import UnknownChunk
 from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.pairs import TrainingPair
 from model_updates.parts.shared_table import merge_into_shared, oracle_merges
-from model_updates.parts.teir import TeirRows
+from model_updates.strategies.teir import Teir
 from model_updates.towers import token_table
 from model_updates.vocabulary import Vocabulary
 from tests.model_updates.tiny import (
@@ -83,18 +83,20 @@ def test_the_control_trains_all_that_reads_a_text_and_no_picture_moves() -> None
 
 def test_rows_of_languages_to_come_wait_until_they_are_taught() -> None:
     encoder, used = tiny_encoder(), make_strategy("teir", oracle=ORACLE)
-    assert isinstance(used, TeirRows)
+    assert isinstance(used, Teir)
     teach(encoder, used, toy_pairs(), reference=oracle)
     assert encoder.vocabulary is not None
-    waiting = [row for row in encoder.vocabulary.encode(["cercle rouge"])[0][1:-1] if used.lambdas[row] == 0]
+    waiting = [
+        row for row in encoder.vocabulary.encode(["cercle rouge"])[0][1:-1] if used.rows.lambdas[row] == 0
+    ]
     assert waiting
-    assert all(int(used.counts[row]) in {0, 1} for row in waiting)
+    assert all(int(used.rows.counts[row]) in {0, 1} for row in waiting)
     again = make_strategy("teir", oracle=ORACLE)
     again.carry(used.carried())
     context = context_for(encoder, [TrainingPair("red circle", "cercle rouge", "fr", "drawn")])
     again.before_update(replace(context, open_reference=oracle))
-    assert isinstance(again, TeirRows)
-    assert all(again.lambdas[row] > 0 for row in waiting)
+    assert isinstance(again, Teir)
+    assert all(again.rows.lambdas[row] > 0 for row in waiting)
 
 
 def test_an_oracle_has_the_size_that_is_asked_for() -> None:

@@ -89,7 +89,7 @@ def test_an_epoch_is_looked_at_as_it_would_be_deployed() -> None:
 
 def test_the_length_of_a_pictures_feature_changes_no_score() -> None:
     encoder, strategy = tiny_encoder(), make_strategy("cll-clip")
-    assert not strategy.touches_image, "its pictures come as features that were made before"
+    assert "image" not in strategy.touches, "its pictures come as features that were made before"
     rows = data_for(strategy, context_for(encoder, toy_pairs("en"))).train
     lengths = 2.0 ** (torch.arange(len(rows)) % 7 - 3)  # powers of two round nothing
     stretched = replace(rows, image_features=rows.image_features * lengths[:, None])

@@ -14,7 +14,7 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
-from model_updates.parts.contrasting import even_cross_entropy
+from model_updates.parts.contrasting import even_cross_entropy, inverse_temperature, unit_features
 from model_updates.parts.reference_data import Taught, chosen_reference
 from model_updates.parts.weight_average import WeightAverage
 from model_updates.strategies.zscl import Zscl
@@ -134,8 +134,8 @@ def test_labels_are_smoothed_when_told() -> None:
 
 
 def logits_of(strategy: Zscl, batch: Batch) -> Tensor:
-    image, text = strategy.unit_features(batch)
-    return strategy.scale * image @ text.T
+    image, text = unit_features(strategy._encoder, batch)
+    return inverse_temperature(strategy._encoder) * image @ text.T
 
 
 def line(value: float) -> nn.Linear:

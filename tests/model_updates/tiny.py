@@ -42,7 +42,7 @@ ENGLISH_TEXTS = [f"a {colour} {shape} on paper" for colour in COLOURS for shape 
 DOMAIN = "drawn"
 SKETCH, NEGATIVE = "sketch", "negative"  # domains of the same things in other styles: outlines, a dark ground
 CONTEXT_LENGTH = 16
-TEXT_ONLY = tuple(name for name, kind in STRATEGIES.items() if not kind().touches_image)
+TEXT_ONLY = tuple(name for name, kind in STRATEGIES.items() if "image" not in kind().touches)
 
 
 # Registered with open_clip, so that a version of a tiny encoder opens like any other.

@@ -1,0 +1,105 @@
+"""Strategies that are another one with something beside it: `<name>+er` has a memory, `teir+<name>` other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar, cast
+
+from model_updates.encoder import Encoder
+from model_updates.pairs import TrainingPair
+from model_updates.prospect import Prospect
+from model_updates.strategy import Foresight, Part, Schedule, State, Strategy, UpdateContext
+
+SAID = (
+    "paper", "family", "trains", "keeps", "overhead", "language_at_query", "embeds_again", "touches", "needs", "replay",
+    "can_forget", "trains_on_all", "quick",
+)  # fmt: skip
+
+
+class Extended(Strategy):
+    """Base of the strategies that do as another one does, and have a part beside it.
+
+    Attributes:
+        host_kind: of the other one.
+        beside_kind: makes the part, for the strategy.
+        prefix: of the other one's tensors among those that are carried.
+        host: the other one.
+        beside: the part.
+    """
+
+    host_kind: ClassVar[type[Strategy]]
+    beside_kind: ClassVar[Callable[[Any], Part]]
+    prefix: ClassVar[str] = ""
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self.host: Any = self.add(self.host_kind(self.options))
+        vars(self.host)["name"] = self.name  # what it refuses was asked for by this name
+        self.touches = self.host.touches
+        self.beside: Any = self.add(self.beside_kind())
+
+    @property
+    def reads_pictures(self) -> bool:
+        """As the other one."""
+        return bool(self.host.reads_pictures)
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """As the other one."""
+        return cast(Strategy, self.host).fits(prospect)
+
+    def taught(
+        self,
+        pairs: Sequence[TrainingPair],
+        learned_languages: Collection[str],
+        learned_domains: Collection[str],
+    ) -> Sequence[TrainingPair]:
+        """As the other one."""
+        return cast(Strategy, self.host).taught(pairs, learned_languages, learned_domains)
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """As the other one."""
+        return cast(Strategy, self.host).schedule(encoder)
+
+    def foreseen(self, context: UpdateContext) -> Foresight:
+        """As the other one."""
+        return cast(Strategy, self.host).foreseen(context)
+
+    def carried(self) -> State:
+        """Returns what both keep."""
+        own, host = self.beside.carried(), self.host.carried()
+        kept = {f"{self.prefix}{name}": value for name, value in host.tensors.items()}
+        return State({**own.tensors, **kept}, {**host.facts, **own.facts})
+
+    def carry(self, state: State) -> None:
+        """Hands each what is its own, if there is any."""
+        self.beside.carry(state)
+        own = self.beside.carried()
+        tensors = {
+            name.removeprefix(self.prefix): value
+            for name, value in state.tensors.items()
+            if name.startswith(self.prefix) and name not in own.tensors
+        }
+        facts = {name: value for name, value in state.facts.items() if name not in own.facts}
+        if tensors or facts:
+            self.host.carry(State(tensors, facts, state.update))
+
+
+def extended(
+    kind: type[Strategy], class_name: str, beside: Callable[[Any], Part], **said: Any
+) -> type[Strategy]:
+    """Makes a strategy that extends another one.
+
+    Args:
+        kind: of the other one.
+        class_name: of the new one.
+        beside: makes what it has beside the other one.
+        **said: attributes that are not as the other one's.
+    """
+    body = {name: getattr(kind, name) for name in SAID} | said
+    made = {"__module__": beside.__module__, "host_kind": kind, "beside_kind": beside}
+    return cast("type[Strategy]", type(class_name, (Extended,), body | made))
+
+
+def also(keeps: str, more: str) -> str:
+    """Returns what a strategy keeps, and something more."""
+    return more if keeps.startswith("nothing") else f"{keeps}; {more}"

@@ -1,0 +1,106 @@
+"""The rows of a token table in an update: which are new, where they start, and how far each may move."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from model_updates.byte_pairs import Merge, learn_merges
+from model_updates.errors import BadStrategyOption
+from model_updates.parts.token_table import start_new_rows
+from model_updates.strategy import Part, UpdateContext, check_run
+from model_updates.vocabulary import Growth, Vocabulary
+
+PAPER_CROSS_MODAL = 0.01
+
+
+@dataclass(frozen=True)
+class TeachingOptions:
+    """Options of every strategy that trains the token table.
+
+    Attributes:
+        epochs: passes over the chunk; 0 means the default for the encoder. The paper takes 3 on 616,767 captions;
+            small chunks need more, 15; where the body is foreign and rows start from translations, 3 will do, and 10
+            where they start from nothing.
+        batch_size: pairs per step (paper: 128).
+        learning_rate: 0 means the default for the encoder's size (5e-5 in the paper for ViT-B/16).
+        weight_decay: on rows that may move (paper: 0.05).
+        cross_modal: weight of the picture-text term (paper: 0.01).
+        cross_lingual: weight of the term towards the English caption (paper: 1).
+        vocabulary: BPE entries learned on a language's captions (paper: 10,000).
+    """
+
+    epochs: int = 0
+    batch_size: int = 128
+    learning_rate: float = 0.0
+    weight_decay: float = 0.05
+    cross_modal: float = PAPER_CROSS_MODAL
+    cross_lingual: float = 1.0
+    vocabulary: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_run(self.epochs or 1, self.batch_size, self.learning_rate, self.weight_decay)
+        if self.cross_modal < 0 or self.cross_lingual < 0 or self.cross_modal + self.cross_lingual == 0:
+            raise BadStrategyOption(
+                "cross_modal and cross_lingual are weights: not negative, and at least one above zero; got "
+                f"{self.cross_modal} and {self.cross_lingual}"
+            )
+        if self.vocabulary <= 512:
+            raise BadStrategyOption(f"vocabulary counts the 512 byte symbols too; got {self.vocabulary}")
+
+
+class Rows(Part, ABC):
+    """How the token table of an encoder grows and trains.
+
+    Args:
+        options: of the strategy.
+
+    Attributes:
+        grows_shared: whether new words join the table that all languages share.
+        needs_table: whether nothing can be learned without a table that grows.
+        apply_to: whether row scales act on the gradient ("grad") or on the step ("update").
+    """
+
+    grows_shared: ClassVar[bool] = True
+    needs_table: ClassVar[bool] = False
+    apply_to: str = "grad"
+
+    def __init__(self, options: TeachingOptions) -> None:
+        self.options = options
+
+    def merges(self, context: UpdateContext) -> dict[str, tuple[Merge, ...]]:
+        """Returns a BPE learned on the captions of each language of the chunk."""
+        return {
+            language: learn_merges(sorted(texts), size=self.options.vocabulary)
+            for language, texts in sorted(context.texts_by_language().items())
+        }
+
+    def first_values(self, table: Tensor) -> tuple[float, float]:
+        """Returns mean and standard deviation of rows that start from nothing (CLL-CLIP: 0 and 0.02)."""
+        return 0.0, 0.02
+
+    @abstractmethod
+    def grow(self, vocabulary: Vocabulary, context: UpdateContext) -> Growth:
+        """Grows the vocabulary and says where the new rows start from."""
+
+    def start(
+        self, table: nn.Parameter, growth: Growth, generator: torch.Generator, first: tuple[float, float]
+    ) -> None:
+        """Fills the new rows in place: a copy of the row each overlaps, else drawn around the first values."""
+        start_new_rows(table, growth, mean=first[0], std=first[1], generator=generator)
+
+    def scales(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Returns the gradient and decay scale of each row, (rows,) float32 each."""
+        return torch.ones(rows), torch.ones(rows)
+
+    def own(self) -> Tensor | None:
+        """Returns the rows (o,) that alone may move, so that they alone cost moments; None: `scales` decide."""
+        return None
+
+    def said(self) -> list[str]:
+        """Returns what the report says of the rows."""
+        return []
