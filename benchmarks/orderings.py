@@ -1,6 +1,6 @@
 """Writes docs/results/strategies.md: per protocol the table of strategies, then what the five papers claim against it.
 
-    python benchmarks/orderings.py --cells docs/results/bench --report docs/results/strategies.md
+    python benchmarks/orderings.py --cells benchmarks/results --report docs/results/strategies.md
 
 Reads finished cells alone (`protocols.py` runs them) and the claims of `orderings.toml`; it trains nothing. A cell of
 an older version of its sequence counts as not run.
@@ -15,17 +15,16 @@ from pathlib import Path
 
 from evergreen_bars import bars
 from orderings_claims import CONTRADICTS, Claim, Judged, Side, judge, read_claims, tally
-from protocols import CELLS, CLAIMS, SEQUENCES, planned
+from protocols import CELLS, CLAIMS, HERE, SEQUENCES, planned
 
 from app.bench.comparison import FEWEST_SEEDS, ZERO
 from app.bench.figures import Spread
 from app.bench.findings import Findings
 from app.bench.report import findings_in
-from app.bench.results import cell_path
 from app.bench.sequence import read_sequence
 from app.bench.tables import change, explained, figure, notes_of, tables_of
 
-REPORT = CELLS.parent / "strategies.md"
+REPORT = HERE.parent / "docs" / "results" / "strategies.md"
 PROTOCOLS: Mapping[str, Sequence[str]] = {
     "1. Languages": (
         "languages",
@@ -55,7 +54,7 @@ METRICS = {
 }
 HEAD = """# Strategies compared: five protocols, and what five papers claim
 
-Written by `python benchmarks/orderings.py`; do not edit. The cells behind it are under `docs/results/bench/`, the
+Written by `python benchmarks/orderings.py`; do not edit. The cells behind it are under `benchmarks/results/`, the
 sequences under `benchmarks/sequences/`; [tuning.md](tuning.md) says how options were chosen. Every figure is of a tiny
 encoder and small chunks: orderings can be compared with the papers', sizes cannot.
 
@@ -109,13 +108,8 @@ def all_findings(cells: Path, sequences: Path, claims: Path = CLAIMS) -> dict[st
         path = sequences / f"{name}.toml"
         if path.exists():
             sequence = read_sequence(path)
-            paths = [
-                cell_path(cells, name, one.label, seed)
-                for one in sequence.strategies
-                for seed in sequence.seeds
-            ]
             command = f"python benchmarks/protocols.py --only {name}"
-            found[name] = findings_in(sequence, paths, command, planned(sequence, claims))
+            found[name] = findings_in(sequence, cells, command, planned(sequence, claims))
     return found
 
 

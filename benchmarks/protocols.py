@@ -2,11 +2,11 @@
 
     python benchmarks/protocols.py --data ../shared/data --work WORK [--only languages] [--processes 2]
 
-Homes are made once in the work folder (`protocol_data.py` says what is in them). Every finished cell is a small JSON
-file under docs/results/bench/ and is not run again, so the whole set can be stopped, and go on elsewhere. `--quick`
-runs small sequences of their own within ten minutes on two cores. What a claim of `orderings.toml` or a promise of
-`evergreen` compares runs with as many seeds as that asks for; the other rows of a table are context and run with the
-first alone, which saves a third of the time; `--every-seed` runs all.
+Homes are made once in the work folder (`protocol_data.py` says what is in them). Finished cells are kept
+under benchmarks/results/, a file for each sequence, and are not run again, so the whole set can be stopped, and go on
+elsewhere. `--quick` runs small sequences of their own within ten minutes on two cores. What a claim of `orderings.toml`
+or a promise of `evergreen` compares runs with as many seeds as that asks for; the other rows of a table are context and
+run with the first alone, which saves a third of the time; `--every-seed` runs all.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
 
 from app.bench.grid import CellTask, missing, run_grid
-from app.bench.results import cell_path
 from app.bench.sequence import BenchSequence, Compared, read_sequence
 from app.home.settings import Settings
 
 HERE = Path(__file__).parent
 SEQUENCES = HERE / "sequences"
 CLAIMS = HERE / "orderings.toml"
-CELLS = HERE.parent / "docs" / "results" / "bench"
+CELLS = HERE / "results"
 QUICK, TUNE = "quick-", "tune-"
 
 
@@ -67,13 +66,7 @@ def _tasks(
     sequence: BenchSequence, settings: dict[str, Settings], asked: argparse.Namespace
 ) -> list[CellTask]:
     return [
-        CellTask(
-            settings[home_for(sequence)],
-            sequence,
-            compared,
-            seed,
-            cell_path(asked.cells, sequence.name, compared.label, seed),
-        )
+        CellTask(settings[home_for(sequence)], sequence, compared, seed, asked.cells)
         for compared, seed in planned(sequence, every_seed=asked.every_seed)
         if not asked.strategy or compared.name in asked.strategy or compared.label in asked.strategy
         if asked.seeds is None or seed < asked.seeds

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from protocol_data import TUNING, home_of
-from protocols import CELLS, SEQUENCES, say
+from protocols import CELLS, HERE, SEQUENCES, say
 
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.matrix import SEARCHED
-from app.bench.results import Cell, cell_path, read_cell
+from app.bench.results import Cell, read_cells
 from app.bench.sequence import BenchSequence, Compared, read_sequence
 from app.home.settings import Settings
 from model_updates.encoder import Encoder
@@ -39,7 +39,7 @@ from model_updates.options import options_of
 from model_updates.references import REFERENCES
 from model_updates.strategies import strategy_named
 
-REPORT = CELLS.parent / "tuning.md"
+REPORT = HERE.parent / "docs" / "results" / "tuning.md"
 TABLES = {
     "tuned-domains.toml": "tune-domains",
     "tuned-languages.toml": "tune-languages",
@@ -58,6 +58,9 @@ Written by `python benchmarks/tuning.py --data ../shared/data`. {ABOUT}
 | strategy | sequence | trial | score | chosen |
 |---|---|---|--:|---|
 """
+
+Kept = Mapping[str, Mapping[tuple[str, int], Cell]]
+"""By sequence, its finished cells by strategy and seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +85,11 @@ class Tuned:
     sequence: BenchSequence
     trials: list[Trial]
 
-    def path(self, trial: Trial, cells: Path) -> Path:
-        """Returns where the cell of a trial is kept."""
-        return cell_path(cells, self.sequence.name, trial.compared.label, 0)
-
-    def scores(self, cells: Path) -> dict[Trial, float]:
+    def scores(self, kept: Kept) -> dict[Trial, float]:
         """Returns the score of each trial that ran; a step that was refused leaves it out."""
         found = {}
         for trial in self.trials:
-            cell = read_cell(self.path(trial, cells))
+            cell = kept[self.sequence.name].get((trial.compared.label, 0))
             ran = cell is not None and cell.digest == self.sequence.digest(trial.compared)
             if cell is not None and ran and not any(step["refused"] for step in cell.steps):
                 found[trial] = score(cell)
@@ -194,9 +193,9 @@ def _left(
     failed: set[str],
 ) -> list[CellTask]:
     """Adds the trials that finished ones ask for, and returns what is to be run."""
-    tasks = []
+    tasks, kept = [], _kept(asked.cells)
     for name, one in ((name, one) for strategies in tuned.values() for name, one in strategies.items()):
-        while len(scores := one.scores(asked.cells)) == len(one.trials):
+        while len(scores := one.scores(kept)) == len(one.trials):
             more = further(one, scores)
             if not more:
                 break
@@ -204,19 +203,22 @@ def _left(
         chosen = not asked.strategy or name in asked.strategy
         if settings is not None and chosen and (not asked.only or one.sequence.name in asked.only):
             tasks += [
-                CellTask(settings, one.sequence, trial.compared, 0, one.path(trial, asked.cells))
-                for trial in one.trials
+                CellTask(settings, one.sequence, trial.compared, 0, asked.cells) for trial in one.trials
             ]
     return [task for task in missing(tasks) if task.name not in failed]
 
 
+def _kept(cells: Path) -> Kept:
+    return {name: read_cells(cells, name) for name in TABLES.values()}
+
+
 def _write(tuned: Mapping[str, Mapping[str, Tuned]], cells: Path) -> None:
     """Writes what was chosen for each table, and every trial to the report."""
-    rows = []
+    rows, kept = [], _kept(cells)
     for table, strategies in tuned.items():
         chosen = []
         for name, one in sorted(strategies.items()):
-            scores = one.scores(cells)
+            scores = one.scores(kept)
             best = max(scores, key=lambda trial: scores[trial], default=None)
             rows += _rows(name, one, scores, best)
             if best is not None and best.compared.options:

@@ -35,7 +35,7 @@ class CellTask:
         sequence: what is taught and measured.
         compared: the strategy.
         seed: of the run.
-        path: where the finished cell is kept.
+        folder: where finished cells are kept.
         threads: of torch.
     """
 
@@ -43,7 +43,7 @@ class CellTask:
     sequence: BenchSequence
     compared: Compared
     seed: int
-    path: Path
+    folder: Path
     threads: int = 1
 
     @property
@@ -62,13 +62,18 @@ class Failed:
 
 def missing(tasks: Sequence[CellTask]) -> list[CellTask]:
     """Returns the cells that are not finished for their sequence as it is now, those of the first seed first."""
-    from app.bench.results import read_cell
+    from app.bench.results import read_cells
 
-    left = []
-    for task in tasks:
-        kept = read_cell(task.path)
-        if kept is None or kept.digest != task.sequence.digest(task.compared):
-            left.append(task)
+    kept = {
+        (folder, name): read_cells(folder, name)
+        for folder, name in {(task.folder, task.sequence.name) for task in tasks}
+    }
+
+    def is_finished(task: CellTask) -> bool:
+        cell = kept[task.folder, task.sequence.name].get((task.compared.label, task.seed))
+        return cell is not None and cell.digest == task.sequence.digest(task.compared)
+
+    left = [task for task in tasks if not is_finished(task)]
     return sorted(left, key=lambda task: task.sequence.seeds.index(task.seed))
 
 
@@ -137,7 +142,7 @@ def _run(task: CellTask) -> str:
     try:
         with Workspace.open(task.settings, read_only=True) as workspace:
             result = run_cell(workspace, task.sequence, task.compared, task.seed, threads=task.threads)
-            write_cell(task.path, cell_of(task.sequence, task.compared, task.seed, result))
+            write_cell(task.folder, cell_of(task.sequence, task.compared, task.seed, result))
     except (AppError, ModelUpdateError) as error:
         return str(error)
     except Exception as error:

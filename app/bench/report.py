@@ -12,7 +12,7 @@ from app.bench.comparison import Measure
 from app.bench.figures import MAIN
 from app.bench.findings import Findings, command_of, findings_of
 from app.bench.page import page_of
-from app.bench.results import read_cell
+from app.bench.results import read_cells
 from app.bench.sequence import BenchSequence, Compared, step_name
 from app.bench.tables import MEGABYTE, change, figure, markdown_of
 from app.words import messages
@@ -33,12 +33,12 @@ class Written:
     table: Any
 
 
-def write_report(folder: Path, sequence: BenchSequence, paths: Sequence[Path]) -> Written:
-    """Writes the report of the cells that are there: `NAME.html`, `NAME.json` and `NAME.md` in a folder.
+def write_report(folder: Path, sequence: BenchSequence, cells: Path) -> Written:
+    """Writes the report of the cells that are in a folder: `NAME.html`, `NAME.json` and `NAME.md`.
 
     Cells of another version of the sequence are left out, and the report says so.
     """
-    findings = findings_in(sequence, paths)
+    findings = findings_in(sequence, cells)
     document = findings.to_json()
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{sequence.name}.html"
@@ -51,7 +51,7 @@ def write_report(folder: Path, sequence: BenchSequence, paths: Sequence[Path]) -
 
 def findings_in(
     sequence: BenchSequence,
-    paths: Sequence[Path],
+    folder: Path,
     command: str = "",
     planned: Collection[tuple[Compared, int]] | None = None,
 ) -> Findings:
@@ -59,7 +59,7 @@ def findings_in(
 
     Args:
         sequence: that was run.
-        paths: of its cells.
+        folder: of its cells.
         command: that runs it; the usual one when empty.
         planned: which strategy with which seed counts as not run where it is missing; every one with every seed when
             None.
@@ -67,7 +67,9 @@ def findings_in(
     if planned is None:
         planned = [(one, seed) for one in sequence.strategies for seed in sequence.seeds]
     wanted = {one.label: sequence.digest(one) for one in sequence.strategies}
-    found = [cell for path in paths if (cell := read_cell(path)) is not None]
+    kept = read_cells(folder, sequence.name)
+    every = [(one.label, seed) for one in sequence.strategies for seed in sequence.seeds]
+    found = [kept[key] for key in every if key in kept]
     cells = [cell for cell in found if cell.digest == wanted.get(cell.strategy)]
     there = {(cell.strategy, cell.seed) for cell in cells}
     others = [(cell.strategy, cell.seed) for cell in found if (cell.strategy, cell.seed) not in there]

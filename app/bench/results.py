@@ -1,20 +1,24 @@
-"""A finished cell as a small JSON file: what each step cost, every recall, and which queries were answered.
+"""Finished cells on disk: what each step cost, every recall, and which queries were answered.
 
-Pictures and captions are not in it: a slice is named by language, domain, kind and a digest of its captions, a query by
-its number in it. Of the queries' hits those after the step that taught a slice and after the last are kept, packed to
-bits, so that two strategies can be compared query by query.
+A sequence has one file, `NAME.jsonl.xz`, with a line of JSON for each cell, ordered by strategy and seed: the same
+cells make the same bytes. Pictures and captions are not in it. A slice is named by language, domain, kind and a digest
+of its captions, a query by its number in the slice. Whether a query was answered is kept as a bit, after the step that
+taught its slice and after the last step, so that two strategies can be compared query by query.
 """
 
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
+import lzma
 import os
 import platform
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +29,13 @@ from numpy.typing import NDArray
 from app.bench.cell import CellResult
 from app.bench.matrix import VIEWS, Looked
 from app.bench.sequence import BenchSequence, Compared
+from app.desk.errors import UsageProblem
+from app.home.durable import replace_file
 
-FORMAT = 1
+FORMAT = 2
 Bits = NDArray[np.bool_]
+PACKED = ("learned", "last", "last_ten")
+"""Fields of `SliceRun` that are bits of queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +98,9 @@ class Cell:
     made: Mapping[str, Any]
 
 
-def cell_path(folder: Path, sequence: str, strategy: str, seed: int) -> Path:
-    """Returns where a cell is kept."""
-    safe = re.sub(r"[^A-Za-z0-9+=,.-]", "_", strategy)
-    return folder / sequence / f"{safe}.{seed}.json"
+def results_path(folder: Path, sequence: str) -> Path:
+    """Returns where the cells of a sequence are kept."""
+    return folder / f"{sequence}.jsonl.xz"
 
 
 def cell_of(sequence: BenchSequence, compared: Compared, seed: int, result: CellResult) -> Cell:
@@ -144,84 +151,79 @@ def made_here() -> dict[str, Any]:
     }
 
 
-def write_cell(path: Path, cell: Cell) -> None:
-    """Writes a cell; a file that is there is whole."""
-    document = {
-        "format": FORMAT,
-        "sequence": cell.sequence,
-        "digest": cell.digest,
-        "strategy": cell.strategy,
-        "seed": cell.seed,
-        "options": dict(cell.options),
-        "probe_accuracy": list(cell.probe),
-        "made": dict(cell.made),
-        "peak_bytes": cell.peak_bytes,
-        "steps": [dict(step) for step in cell.steps],
-        "slices": [_slice_json(run) for run in cell.slices],
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(_one_line_each(document), encoding="utf-8")
-    partial.replace(path)
+def read_cells(folder: Path, sequence: str) -> dict[tuple[str, int], Cell]:
+    """Returns the finished cells of a sequence by strategy and seed; those of another format are left out.
+
+    Raises:
+        UsageProblem: the file is damaged.
+    """
+    documents = _documents(results_path(folder, sequence))
+    return {key: _cell(document) for key, document in documents.items() if document["format"] == FORMAT}
 
 
-def read_cell(path: Path) -> Cell | None:
-    """Reads a cell; None where there is none of this format."""
+def write_cell(folder: Path, cell: Cell) -> None:
+    """Writes a cell beside the others of its sequence, in place of an older one; others may write there meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = results_path(folder, cell.sequence)
+    with _only_writer(folder):
+        documents = _documents(path) | {(cell.strategy, cell.seed): _document(cell)}
+        lines = [
+            json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+            for _, document in sorted(documents.items(), key=itemgetter(0))
+        ]
+        replace_file(path, lzma.compress("".join(f"{line}\n" for line in lines).encode()))
+
+
+@contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    """Waits until no other process writes a cell in the folder; the lock ends with the process that holds it."""
+    with (folder / ".lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _documents(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
     if not path.exists():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
-    if document.get("format") != FORMAT:
-        return None
-    return Cell(
-        document["sequence"],
-        document["strategy"],
-        document["seed"],
-        tuple(document["steps"]),
-        tuple(_slice_run(said) for said in document["slices"]),
-        document["peak_bytes"],
-        document["digest"],
-        document["options"],
-        tuple(document["probe_accuracy"]),
-        document["made"],
-    )
+        return {}
+    try:
+        documents = [json.loads(line) for line in lzma.decompress(path.read_bytes()).splitlines()]
+    except (lzma.LZMAError, ValueError) as error:
+        raise UsageProblem(
+            f"{path} is damaged ({error}). Restore it, or move it away to run its cells again."
+        ) from error
+    return {(document["strategy"], document["seed"]): document for document in documents}
+
+
+def _document(cell: Cell) -> dict[str, Any]:
+    return vars(cell) | {"format": FORMAT, "slices": [_slice_document(run) for run in cell.slices]}
+
+
+def _cell(document: Mapping[str, Any]) -> Cell:
+    said = {name: value for name, value in document.items() if name != "format"}
+    slices = tuple(_slice_run(run) for run in document["slices"])
+    return Cell(**said | {"slices": slices, "steps": tuple(said["steps"]), "probe": tuple(said["probe"])})
 
 
 def _bits(looked: Looked) -> dict[str, Bits]:
     return dict(looked.first)
 
 
-def _slice_json(run: SliceRun) -> dict[str, Any]:
-    return {
-        "language": run.language,
-        "domain": run.domain,
-        "kind": run.kind,
-        "since": run.since,
-        "unseen": run.unseen,
-        "digest": run.digest,
+def _slice_document(run: SliceRun) -> dict[str, Any]:
+    return vars(run) | {
         "queries": len(run.clusters),
         "clusters": base64.b64encode(run.clusters.astype("<u2").tobytes()).decode(),
         "recalls": {view: _columns(run.recalls[view]) for view in VIEWS},
-        "learned": {view: _packed(run.learned[view]) for view in VIEWS},
-        "last": {view: _packed(run.last[view]) for view in VIEWS},
-        "last_ten": {view: _packed(run.last_ten[view]) for view in VIEWS},
+        **{name: {view: _packed(getattr(run, name)[view]) for view in VIEWS} for name in PACKED},
     }
 
 
-def _slice_run(said: Mapping[str, Any]) -> SliceRun:
-    count = said["queries"]
-    return SliceRun(
-        said["language"],
-        said["domain"],
-        said["kind"],
-        said["since"],
-        said["unseen"],
-        said["digest"],
-        np.frombuffer(base64.b64decode(said["clusters"]), dtype="<u2").astype(np.int64),
-        {view: _rows(said["recalls"][view]) for view in VIEWS},
-        {view: _unpacked(said["learned"][view], count) for view in VIEWS},
-        {view: _unpacked(said["last"][view], count) for view in VIEWS},
-        {view: _unpacked(said["last_ten"][view], count) for view in VIEWS},
-    )
+def _slice_run(document: Mapping[str, Any]) -> SliceRun:
+    said = dict(document)
+    count = said.pop("queries")
+    clusters = np.frombuffer(base64.b64decode(said["clusters"]), dtype="<u2").astype(np.int64)
+    recalls = {view: _rows(said["recalls"][view]) for view in VIEWS}
+    bits = {name: {view: _unpacked(said[name][view], count) for view in VIEWS} for name in PACKED}
+    return SliceRun(**said | {"clusters": clusters, "recalls": recalls} | bits)
 
 
 def _columns(steps: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
@@ -240,15 +242,3 @@ def _packed(bits: Bits) -> str:
 def _unpacked(text: str, count: int) -> Bits:
     packed = np.frombuffer(base64.b64decode(text), dtype=np.uint8)
     return np.unpackbits(packed, count=count).astype(np.bool_)
-
-
-def _one_line_each(document: Mapping[str, Any]) -> str:
-    """Steps and slices on a line each, so that a file is small and its changes can be read."""
-    parts = []
-    for key, value in document.items():
-        if isinstance(value, list):
-            rows = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in value)
-            parts.append(f" {json.dumps(key)}: [\n{rows}\n ]")
-        else:
-            parts.append(f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"

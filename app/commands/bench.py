@@ -59,14 +59,13 @@ def bench(  # noqa: PLR0913 - one parameter per option
     """Compare strategies over a sequence of chunks: what each learns, forgets and costs."""
     from app.bench.grid import CellTask, missing, run_grid
     from app.bench.report import write_report
-    from app.bench.results import cell_path
 
     settings = settings_for(home)
     found = _found(settings, sequence, chunk, encoder)
     wanted = _compared_with(found, strategy, seeds, epochs)
     folder = out or settings.home / "bench"
     tasks = [
-        CellTask(settings, wanted, compared, seed, cell_path(folder, wanted.name, compared.label, seed))
+        CellTask(settings, wanted, compared, seed, folder)
         for compared in wanted.strategies
         for seed in wanted.seeds
     ]
@@ -74,7 +73,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
     if not is_json and not report_only:
         typer.echo(f"{len(tasks)} cells, {len(tasks) - len(left)} of them finished before.")
     failed = run_grid(left, processes=processes, say=(lambda _: None) if is_json else typer.echo)
-    written = write_report(folder, wanted, [task.path for task in tasks])
+    written = write_report(folder, wanted, folder)
     if failed:
         raise BenchFailed(
             f"{len(failed)} of {len(tasks)} cells could not be run; the first: {failed[0].name}: {failed[0].reason} "

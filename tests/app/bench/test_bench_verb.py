@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from app import cli
 from app.bench.grid import CellTask, missing
 from app.bench.material import material_of
-from app.bench.results import cell_path, read_cell
+from app.bench.results import read_cells, results_path
 from app.bench.sequence import read_sequence
 from app.desk.errors import UsageProblem
 from app.desk.jobs import UpdateRequest
@@ -63,19 +63,19 @@ def test_bench_teaches_measures_reports_and_does_not_run_a_finished_cell_again(
     assert first.exit_code == 0, first.output
     assert "2 cells, 0 of them finished before." in first.output
     folder = sequence.parent / "out"
-    cells = {path.name: path.stat().st_mtime_ns for path in (folder / "small").iterdir()}
-    assert sorted(cells) == ["language-tables.0.json", "zero-shot.0.json"]
+    written = results_path(folder, "small").stat().st_mtime_ns
+    cells = read_cells(folder, "small")
+    assert set(cells) == {("language-tables", 0), ("zero-shot", 0)}
 
     again = _bench(sequence, home, "--json")
     assert again.exit_code == 0, again.output
-    assert {path.name: path.stat().st_mtime_ns for path in (folder / "small").iterdir()} == cells
+    assert results_path(folder, "small").stat().st_mtime_ns == written
     document = json.loads(again.output)
     figures = {one["label"]: one["figures"] for one in document["strategies"]}
     assert set(figures) == {"zero-shot", "language-tables"}
     taught = figures["language-tables"]
     assert taught["cpu_seconds"]["mean"] > 0
-    table = read_cell(folder / "small" / "language-tables.0.json")
-    assert table is not None
+    table = cells["language-tables", 0]
     assert table.made["cpu_seconds"] > taught["cpu_seconds"]["mean"]  # with measuring
     assert taught["re_embedded"]["mean"] == figures["zero-shot"]["seconds"]["mean"] == 0
     assert (folder / "small.html").exists()
@@ -92,7 +92,7 @@ def _asks_for_changed_cells_alone(home: Path, path: Path) -> None:
     def left(changed: dict[str, Any]) -> list[str]:
         wanted = found.model_copy(update=changed)
         tasks = [
-            CellTask(settings, wanted, one, seed, cell_path(folder, wanted.name, one.label, seed))
+            CellTask(settings, wanted, one, seed, folder)
             for one in wanted.strategies
             for seed in wanted.seeds
         ]
@@ -138,8 +138,7 @@ def test_chunks_of_the_home_are_measured_beside_what_it_knows(home: Path, tmp_pa
     chunk = small_home.taught_chunk(home)
     result = _bench_chunk(home, tmp_path / "out", "--chunk", chunk, "--strategy", "finetune", "--json")
     assert result.exit_code == 0, result.output
-    cell = read_cell(tmp_path / "out" / "own" / "finetune.0.json")
-    assert cell is not None
+    cell = read_cells(tmp_path / "out", "own")["finetune", 0]
     known = [run for run in cell.slices if run.since == 0]
     assert {run.language for run in known} == {"en"}
     assert all(len(run.recalls["told"]) == 2 for run in known)  # before the step and after it: what it forgot

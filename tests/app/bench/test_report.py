@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from app.bench.report import write_report
-from app.bench.results import cell_path, write_cell
+from app.bench.results import write_cell
 from app.bench.sequence import BenchSequence, Compared
 from app.words import messages
 from tests.app.bench.cells import cell_for, slice_run, step
@@ -30,21 +31,19 @@ def sequence() -> BenchSequence:
     )
 
 
-def _write(folder: Path, sequence: BenchSequence, compared: Compared, seed: int, right: int) -> Path:
+def _write(
+    folder: Path, sequence: BenchSequence, compared: Compared, seed: int, right: int, other: str = ""
+) -> None:
     bits = [1] * right + [0] * (8 - right)
     learned = slice_run([90, right * 12.5], language=EVIL, learned=[1] * 8, last=bits)
-    slices = [learned, slice_run([50], language="fr", since=2, last=[1, 0] * 4)]
-    path = cell_path(folder, sequence.name, compared.label, seed)
-    write_cell(path, cell_for(sequence, compared, seed, slices))
-    return path
+    slices = [learned, slice_run([50], language="fr", since=2, last=[1, 0] * 4, digest=other)]
+    write_cell(folder, cell_for(sequence, compared, seed, slices))
 
 
-def _written(folder: Path, sequence: BenchSequence) -> list[Path]:
-    return [
-        _write(folder, sequence, compared, seed, right)
-        for compared, right in zip(sequence.strategies, (2, 8), strict=True)
-        for seed in sequence.seeds
-    ]
+def _write_all(folder: Path, sequence: BenchSequence) -> None:
+    for compared, right in zip(sequence.strategies, (2, 8), strict=True):
+        for seed in sequence.seeds:
+            _write(folder, sequence, compared, seed, right)
 
 
 class _Tags(HTMLParser):
@@ -68,7 +67,8 @@ class _Tags(HTMLParser):
 def test_the_page_stands_alone_and_escapes_what_is_said_in_labels(
     tmp_path: Path, sequence: BenchSequence
 ) -> None:
-    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    _write_all(tmp_path, sequence)
+    written = write_report(tmp_path, sequence, tmp_path)
     seen = _Tags(written.html.read_text(encoding="utf-8"))
     assert "script" not in seen.tags
     assert all(load.startswith("#") for load in seen.loads)
@@ -79,7 +79,8 @@ def test_the_page_stands_alone_and_escapes_what_is_said_in_labels(
 def test_the_document_has_figures_differences_and_their_words(
     tmp_path: Path, sequence: BenchSequence
 ) -> None:
-    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    _write_all(tmp_path, sequence)
+    written = write_report(tmp_path, sequence, tmp_path)
     document = json.loads((tmp_path / "made-up.json").read_text(encoding="utf-8"))
     assert document == json.loads(json.dumps(written.document))
     best, other = document["strategies"]
@@ -97,7 +98,8 @@ def test_the_document_has_figures_differences_and_their_words(
 def test_markdown_and_terminal_show_the_same_figures(
     tmp_path: Path, sequence: BenchSequence, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    _write_all(tmp_path, sequence)
+    written = write_report(tmp_path, sequence, tmp_path)
     text = (tmp_path / "made-up.md").read_text(encoding="utf-8")
     assert "| finetune | 37.5 | 37.5 |" in text
     assert "python -m app bench made-up.toml" in text
@@ -108,49 +110,48 @@ def test_markdown_and_terminal_show_the_same_figures(
 def test_cells_of_another_version_are_left_out_and_missing_ones_named(
     tmp_path: Path, sequence: BenchSequence
 ) -> None:
-    paths = _written(tmp_path, sequence)
-    paths[0].unlink()
-    changed = sequence.model_copy(update={"epochs": 7})
-    paths[1] = _write(tmp_path, changed, sequence.strategies[0], 1, 2)
-    written = write_report(tmp_path, sequence, paths)
+    changed, (finetune, evergreen) = sequence.model_copy(update={"epochs": 7}), sequence.strategies
+    _write(tmp_path, changed, finetune, 1, 2)
+    for seed in sequence.seeds:
+        _write(tmp_path, sequence, evergreen, seed, 8)
+    written = write_report(tmp_path, sequence, tmp_path)
     assert written.document["left_out"] == ["finetune (seed 1)"]
     assert written.document["not_run"] == ["finetune (seeds 0, 1)"]
-    assert [one["label"] for one in written.document["strategies"]] == [sequence.strategies[1].label]
+    assert [one["label"] for one in written.document["strategies"]] == [evergreen.label]
     assert "Left out, since they are of another version" in written.html.read_text(encoding="utf-8")
 
 
 def test_a_report_without_a_cell_says_so(tmp_path: Path, sequence: BenchSequence) -> None:
-    written = write_report(tmp_path, sequence, [tmp_path / "nothing.json"])
+    written = write_report(tmp_path, sequence, tmp_path)
     assert "No cell has been run." in written.html.read_text(encoding="utf-8")
     assert written.document["strategies"] == []
 
 
 def test_one_seed_draws_things_alone_and_says_so(tmp_path: Path, sequence: BenchSequence) -> None:
     single = sequence.model_copy(update={"seeds": (0,)})
-    write_report(tmp_path, single, _written(tmp_path, single))
+    _write_all(tmp_path, single)
+    write_report(tmp_path, single, tmp_path)
     assert "things alone, since there is one seed" in (tmp_path / "made-up.md").read_text(encoding="utf-8")
 
 
 def test_drift_is_drawn_where_there_is_any(tmp_path: Path, sequence: BenchSequence) -> None:
-    paths = _written(tmp_path, sequence)
-    written = write_report(tmp_path, sequence, paths)
+    _write_all(tmp_path, sequence)
+    written = write_report(tmp_path, sequence, tmp_path)
     assert "<h2>Drift</h2>" not in written.html.read_text(encoding="utf-8")
-    compared = sequence.strategies[0]
-    turned = cell_for(sequence, compared, 0, [slice_run([50, 40], last=[1, 0])])
-    drifted = [step("one"), step("two", drift={"ram_texts": 12.0})]
-    write_cell(paths[0], type(turned)(**{**vars(turned), "steps": tuple(drifted)}))
-    written = write_report(tmp_path, sequence, paths[:1])
+    turned = cell_for(sequence, sequence.strategies[0], 0, [slice_run([50, 40], last=[1, 0])])
+    drifted = (step("one"), step("two", drift={"ram_texts": 12.0}))
+    write_cell(tmp_path, replace(turned, steps=drifted))
+    written = write_report(tmp_path, sequence, tmp_path)
     assert "RAM texts" in written.html.read_text(encoding="utf-8")
 
 
 def test_a_strategy_that_answered_other_captions_is_named_and_not_compared(
     tmp_path: Path, sequence: BenchSequence
 ) -> None:
-    paths = _written(tmp_path, sequence)
-    for path in paths[:2]:
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("trained:fr:flat:2", "of another home"), encoding="utf-8")
-    document = write_report(tmp_path, sequence, paths).document
+    _write_all(tmp_path, sequence)
+    for seed in sequence.seeds:
+        _write(tmp_path, sequence, sequence.strategies[0], seed, 2, "of another home")
+    document = write_report(tmp_path, sequence, tmp_path).document
     assert document["differences"] == []
     (sentence,) = document["not_compared"]
     assert "were not asked the same captions (1 of 2 and 2 slices agree)" in sentence
@@ -160,7 +161,8 @@ def test_a_strategy_that_answered_other_captions_is_named_and_not_compared(
 @pytest.mark.browser
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing; install Debian's chromium")
 def test_nothing_hangs_over_the_edge_of_a_telephone(tmp_path: Path, sequence: BenchSequence) -> None:
-    written = write_report(tmp_path, sequence, _written(tmp_path, sequence))
+    _write_all(tmp_path, sequence)
+    written = write_report(tmp_path, sequence, tmp_path)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         for width in (390, 1440):
