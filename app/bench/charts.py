@@ -6,66 +6,82 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from operator import itemgetter
 
 from app.bench.figures import Curves
 
 WIDE = 330
 """Of a small drawing, in pixels: what a telephone shows."""
 _LETTER = 6.6
-"""Of a letter in the drawings' small type, in pixels, about."""
+"""About how wide a letter of the drawings' small type is, in pixels."""
 _SHADES = 20
-_MOST_LABEL = 17
+_Box = tuple[float, float, float, float]
+"""Left, top, right and bottom, in pixels."""
 
 
 @dataclass(frozen=True)
-class Heat:
-    """A recall matrix.
+class _Plot:
+    """A plot in its drawing, in pixels, and the percentages at its foot and its head."""
 
-    Attributes:
-        names: of the slices, in the order they were taught.
-        rows: for each, a recall after every step, percent; None before it was known.
-        highest: what the darkest shade stands for.
-    """
-
-    names: Sequence[str]
-    rows: Sequence[Sequence[float | None]]
+    left: float
+    top: float
+    right: float
+    bottom: float
     highest: float
+    lowest: float = 0.0
+
+    def up(self, value: float) -> float:
+        """Returns the height at which a percentage stands."""
+        return self.bottom - (self.bottom - self.top) * (value - self.lowest) / (self.highest - self.lowest)
+
+    def lines(self) -> Iterator[str]:
+        """Draws a line for every few percent, and its number."""
+        step = next(step for step in (2, 5, 10, 20, 25, 50) if (self.highest - self.lowest) / step <= 5)
+        value = self.lowest
+        while value <= self.highest:
+            y = self.up(value)
+            yield f'<path class="grid" d="M{self.left} {y:.1f}H{self.right}"/>'
+            yield _text(self.left - 4, y + 3.5, f"{value:g}", "end")
+            value += step
 
 
-@dataclass(frozen=True)
-class Point:
-    """A strategy in a plane of cost and recall."""
+def heatmap(names: Sequence[str], rows: Sequence[Sequence[float | None]], highest: float, said: str) -> str:
+    """Draws a matrix of recalls, slices down and steps across; numbers stand in it where there is room.
 
-    label: str
-    seconds: float
-    recall: float
-
-
-def heatmap(heat: Heat, said: str) -> str:
-    """Draws a matrix, slices down and steps across; numbers stand in it where there is room."""
-    steps = len(heat.rows[0])
-    names = [_short(name, _MOST_LABEL) for name in heat.names]
-    left = max(map(len, names)) * _LETTER + 6
+    Args:
+        names: of the slices, in the order they were taught.
+        rows: for each slice, its recall after every step, percent; None before it was known.
+        highest: what the darkest shade stands for.
+        said: what the drawing shows, for those who cannot see it.
+    """
+    steps = len(rows[0])
+    names = [_short(name, 17) for name in names]
+    left, top = max(map(len, names)) * _LETTER + 6, 16
     wide = min(40.0, (WIDE - left) / steps)
     tall = max(11.0, min(22.0, wide))
-    top = 16
     parts = [_text(left - 5, top + (n + 0.5) * tall + 3.5, name, "end") for n, name in enumerate(names)]
-    every = max(1, math.ceil(18 / wide))
     parts += [
-        _text(left + (step + 0.5) * wide, top - 5, str(step), "middle") for step in range(0, steps, every)
+        _text(left + (step + 0.5) * wide, top - 5, str(step), "middle")
+        for step in range(0, steps, max(1, math.ceil(18 / wide)))
     ]
     cells = [
         (left + step * wide, top + row * tall, value)
-        for row, values in enumerate(heat.rows)
+        for row, values in enumerate(rows)
         for step, value in enumerate(values)
         if value is not None
     ]
-    parts += _shaded(cells, wide, tall, heat.highest)
+    parts += _shaded(cells, wide, tall, highest)
     if wide >= 22:
-        for x, y, value in cells:
-            is_dark = value > 0.55 * heat.highest
-            number = f"{value:.0f}"
-            parts.append(_text(x + wide / 2, y + tall / 2 + 3.5, number, "middle", "on" if is_dark else "in"))
+        parts += [
+            _text(
+                x + wide / 2,
+                y + tall / 2 + 3.5,
+                f"{value:.0f}",
+                "middle",
+                "on" if value > 0.55 * highest else "in",
+            )
+            for x, y, value in cells
+        ]
     return _svg(WIDE, top + tall * len(names) + 4, parts, said)
 
 
@@ -99,11 +115,10 @@ def backdrop(name: str, all_of_them: Sequence[Curves], highest: float) -> str:
 def curves(own: Curves, behind: str, highest: float, said: str) -> str:
     """Draws one strategy's curves before a backdrop, which is called by its name."""
     steps = max(1, len(own.average) - 1)
-    parts = list(_percent_axis(highest, _LEFT, WIDE - _RIGHT, _TOP, _TALL - _BOTTOM))
-    every = max(1, math.ceil(steps / 12))
+    parts = list(_plot_of_curves(highest).lines())
     parts += [
-        _text(_LEFT + step * (WIDE - _LEFT - _RIGHT) / steps, _TALL - 5, str(step), "middle")
-        for step in range(0, steps + 1, every)
+        _text(_across(step, steps), _TALL - 5, str(step), "middle")
+        for step in range(0, steps + 1, max(1, math.ceil(steps / 12)))
     ]
     parts.append(f'<use href="#{behind}"/>')
     parts += [_line(own.first, "first", steps, highest), _line(own.average, "own", steps, highest)]
@@ -111,14 +126,10 @@ def curves(own: Curves, behind: str, highest: float, said: str) -> str:
 
 
 def _line(values: Sequence[float | None], kind: str, steps: int, highest: float) -> str:
-    """A line through the steps that have a value; a dot where there is one alone."""
+    """Draws a line through the steps that have a value; a dot where only one has."""
+    plot = _plot_of_curves(highest)
     points = [
-        (
-            _LEFT + step * (WIDE - _LEFT - _RIGHT) / steps,
-            _up(value, highest, _TOP, _TALL - _BOTTOM),
-        )
-        for step, value in enumerate(values)
-        if value is not None
+        (_across(step, steps), plot.up(value)) for step, value in enumerate(values) if value is not None
     ]
     if len(points) == 1:
         (x, y), *_ = points
@@ -127,67 +138,74 @@ def _line(values: Sequence[float | None], kind: str, steps: int, highest: float)
     return f'<polyline class="{kind}" points="{drawn}"/>'
 
 
-def scatter(points: Sequence[Point], width: int, said: str) -> str:
-    """Draws recall over the logarithm of training seconds; what costs nothing stands left of the axis."""
-    height, left, bottom, top, right = 380 if width > WIDE else 420, 30, 34, 10, 10
-    none = 44
-    recalls = [point.recall for point in points]
+def _plot_of_curves(highest: float) -> _Plot:
+    return _Plot(_LEFT, _TOP, WIDE - _RIGHT, _TALL - _BOTTOM, highest)
+
+
+def _across(step: int, steps: int) -> float:
+    return _LEFT + step * (WIDE - _LEFT - _RIGHT) / steps
+
+
+def scatter(points: Mapping[str, tuple[float, float]], width: int, said: str) -> str:
+    """Draws recall over the logarithm of training seconds; what costs nothing stands left of the axis.
+
+    Args:
+        points: by label, seconds and recall.
+        width: of the drawing, in pixels.
+        said: what the drawing shows, for those who cannot see it.
+    """
+    height, none = 380 if width > WIDE else 420, 44
+    recalls = [recall for _, recall in points.values()]
     highest = max(10.0, math.ceil(max(recalls) / 10) * 10)
     lowest = max(0.0, math.floor((min(recalls) - 3) / 10) * 10)
-    paid = [point.seconds for point in points if point.seconds > 0]
+    plot = _Plot(30, 10, width - 10, height - 34, highest, lowest)
+    paid = [seconds for seconds, _ in points.values() if seconds > 0]
     low, high = (math.log10(min(paid)), math.log10(max(paid))) if paid else (0.0, 1.0)
     low, high = low - 0.1, max(high, low + 0.5) + 0.1
-    parts = list(_percent_axis(highest, left, width - right, top, height - bottom, lowest))
 
     def across(seconds: float) -> float:
         if seconds <= 0:
-            return left + none / 2
-        start = left + none
-        return start + (math.log10(seconds) - low) / (high - low) * (width - right - start)
+            return plot.left + none / 2
+        start = plot.left + none
+        return start + (math.log10(seconds) - low) / (high - low) * (plot.right - start)
 
-    for mark in _log_marks(low, high):
-        parts.append(_text(across(mark), height - bottom + 14, f"{mark:g}", "middle"))
-    parts.append(_text(left + none / 2, height - bottom + 14, "none", "middle"))
-    parts.append(_text(width - right, height - 4, "seconds of processor time, all steps", "end"))
+    below = plot.bottom + 14
+    parts = list(plot.lines())
+    parts += [_text(across(mark), below, f"{mark:g}", "middle") for mark in _log_marks(low, high)]
+    parts.append(_text(across(0), below, "none", "middle"))
+    parts.append(_text(plot.right, height - 4, "seconds of processor time, all steps", "end"))
     placed = [
-        (
-            across(point.seconds),
-            _up(point.recall - lowest, highest - lowest, top, height - bottom),
-            _short(point.label, 26),
-        )
-        for point in points
+        (across(seconds), plot.up(recall), _short(label, 26)) for label, (seconds, recall) in points.items()
     ]
-    parts += _labelled(placed, (left, width - right, top, height - bottom))
+    parts += _labelled(placed, plot)
     parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y, _ in placed]
     return _svg(width, height, parts, said)
 
 
-def _labelled(
-    placed: Sequence[tuple[float, float, str]], frame: tuple[float, float, float, float]
-) -> Iterator[str]:
+def _labelled(placed: Sequence[tuple[float, float, str]], plot: _Plot) -> Iterator[str]:
     """Writes each label beside its point where nothing else is, further up or down if it must be."""
-    left, right, top, bottom = frame
-    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in placed]
-    shifts = [sign * 12.0 * n for n in range(14) for sign in ((1, -1) if n else (1,))]
-    for x, y, label in sorted(placed, key=lambda one: one[1]):
+    taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in placed]
+    shifts = [0.0, *(sign * 12.0 * n for n in range(1, 14) for sign in (1, -1))]
+    for x, y, label in sorted(placed, key=itemgetter(1)):
         wide = len(label) * _LETTER
-        for shift in shifts:
-            for start in (x + 8, x - 8 - wide):
-                box = (start, y + shift - 6, start + wide, y + shift + 6)
-                inside = left <= box[0] and box[2] <= right and top <= box[1] and box[3] <= bottom
-                if inside and not any(_overlap(box, other) for other in taken):
-                    taken.append(box)
-                    if shift:
-                        end = start - 2 if start > x else start + wide + 2
-                        yield f'<path class="lead" d="M{x:.1f} {y:.1f}L{end:.1f} {y + shift:.1f}"/>'
-                    yield _text(start, y + shift + 3.5, label, "start")
-                    break
-            else:
-                continue
-            break
+        places = ((start, shift) for shift in shifts for start in (x + 8, x - 8 - wide))
+        for start, shift in places:
+            box = (start, y + shift - 6, start + wide, y + shift + 6)
+            if _inside(box, plot) and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                if shift:
+                    end = start - 2 if start > x else start + wide + 2
+                    yield f'<path class="lead" d="M{x:.1f} {y:.1f}L{end:.1f} {y + shift:.1f}"/>'
+                yield _text(start, y + shift + 3.5, label, "start")
+                break
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+def _inside(box: _Box, plot: _Plot) -> bool:
+    left, top, right, bottom = box
+    return plot.left <= left and right <= plot.right and plot.top <= top and bottom <= plot.bottom
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
@@ -205,18 +223,6 @@ def bars(angles: Mapping[str, float], highest: float, said: str) -> str:
     return _svg(WIDE, tall * len(angles), parts, said)
 
 
-def _percent_axis(
-    highest: float, left: float, right: float, top: float, bottom: float, lowest: float = 0.0
-) -> Iterator[str]:
-    step = next(step for step in (2, 5, 10, 20, 25, 50) if (highest - lowest) / step <= 5)
-    value = lowest
-    while value <= highest:
-        y = _up(value - lowest, highest - lowest, top, bottom)
-        yield f'<path class="grid" d="M{left} {y:.1f}H{right}"/>'
-        yield _text(left - 4, y + 3.5, f"{value:g}", "end")
-        value += step
-
-
 def _log_marks(low: float, high: float) -> list[float]:
     wanted = (1, 2, 5) if high - low < 1.2 else (1, 3) if high - low < 2.5 else (1,)
     found = [
@@ -226,10 +232,6 @@ def _log_marks(low: float, high: float) -> list[float]:
         if low <= math.log10(digit * 10.0**power) <= high
     ]
     return found or [10.0**low]
-
-
-def _up(value: float, highest: float, top: float, bottom: float) -> float:
-    return bottom - (bottom - top) * value / highest
 
 
 def _short(text: str, most: int) -> str:

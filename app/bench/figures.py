@@ -29,17 +29,8 @@ FIRST, TENTH, MEAN_OF_SIX = "t2i_r1", "t2i_r10", "mean_recall"
 MAIN = "trained/told/r1"
 """What tables are sorted by, and what the best strategy is best at."""
 
-COSTS = (
-    "cpu_seconds",
-    "cpu_seconds_last",
-    "seconds",
-    "peak_bytes",
-    "stored_bytes",
-    "re_embedded",
-    "image_forwards",
-    "refused",
-)
 RESEGMENTED = "resegmented"
+"""The share of earlier captions that a grown vocabulary cuts otherwise; only some steps measure it."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +126,7 @@ def series(run: SliceRun, steps: int, view: str, metric: str = FIRST) -> list[fl
 def _costs(cell: Cell) -> dict[str, float]:
     steps = cell.steps
     stored = [step["stored_bytes"] for step in steps if not step["refused"]]
+    cut = [step[RESEGMENTED] for step in steps if step.get(RESEGMENTED) is not None]
     return {
         "cpu_seconds": math.fsum(step["cpu_seconds"] for step in steps),
         "cpu_seconds_last": float(steps[-1]["cpu_seconds"]) if steps else 0.0,
@@ -144,30 +136,17 @@ def _costs(cell: Cell) -> dict[str, float]:
         "re_embedded": float(sum(step["re_embedded"] for step in steps)),
         "image_forwards": float(sum(step["image_forwards"] for step in steps)),
         "refused": float(sum(bool(step["refused"]) for step in steps)),
-    } | _resegmented(cell)
-
-
-def _resegmented(cell: Cell) -> dict[str, float]:
-    """Returns the share of earlier captions that are cut otherwise at the end; nothing where no step measured it."""
-    found = [step[RESEGMENTED] for step in cell.steps if step.get(RESEGMENTED) is not None]
-    return {RESEGMENTED: float(found[-1])} if found else {}
+        **({RESEGMENTED: float(cut[-1])} if cut else {}),
+    }
 
 
 def drift_of(cell: Cell) -> dict[str, float]:
     """Returns the mean over steps of each angle that the steps have under `drift`, by `drift/name`; degrees."""
     found: dict[str, list[float]] = {}
     for step in cell.steps:
-        for name, degrees in _flat(step.get("drift") or {}):
+        for name, degrees in (step.get("drift") or {}).items():
             found.setdefault(f"drift/{name}", []).append(degrees)
     return {name: math.fsum(values) / len(values) for name, values in found.items()}
-
-
-def _flat(angles: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, float]]:
-    for name, value in angles.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name} ")
-        elif isinstance(value, (int, float)):
-            yield f"{before}{name}", float(value)
 
 
 def by_strategy(cells: Iterable[Cell]) -> dict[str, list[Cell]]:

@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
+from app.bench import charts
 from app.bench.comparison import ZERO
-from app.bench.drawn import drawn_sections
+from app.bench.figures import MAIN, curves_of, first_order, matrix_of
 from app.bench.findings import Findings
+from app.bench.material import HELD_OUT, KINDS, TRAINED
+from app.bench.matrix import TOLD
 from app.bench.tables import Table, explained, notes_of, tables_of
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2330; --soft: #5b6575; --line: #dfe3ea; --paper: #fbfbfd; --panel: #fff;
-  --accent: #1d5fbf; --on: #fff; --second: #b8560b; --other: #c9cfd9; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #9aa4b5; --line: #333a47; --paper: #14171d;
-  --panel: #1b1f27; --accent: #78aef5; --on: #10141b; --second: #f0a35c; --other: #454e5e; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 1320px; margin: 0 auto; padding: 24px 16px 64px; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 8px; letter-spacing: -0.01em; }
-h2 { font-size: 1.2rem; margin: 44px 0 6px; }
-details { margin-top: 12px; } summary { cursor: pointer; color: var(--accent); padding: 6px 0; }
-h3 { font-size: 0.92rem; margin: 0 0 6px; overflow-wrap: anywhere; }
-p { margin: 0 0 12px; max-width: 78ch; color: var(--soft); }
-p.about { color: var(--ink); }
-code { font: 0.9em ui-monospace, monospace; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 12px 0; font-size: 0.92rem; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-.frame { overflow-x: auto; width: fit-content; max-width: 100%;
-  border: 1px solid var(--line); border-radius: 8px; background: var(--panel); }
-table { border-collapse: collapse; font-size: 0.88rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 6px 9px; text-align: right; white-space: nowrap; border-top: 1px solid var(--line); }
-thead th { border: 0; font-weight: 600; vertical-align: bottom; white-space: normal; min-width: 5.2rem; }
-thead th small { display: block; color: var(--soft); font-weight: 400; }
-th:first-child { text-align: left; position: sticky; left: 0; background: var(--panel); max-width: 13rem;
-  min-width: 8rem; white-space: normal; overflow-wrap: break-word; border-right: 1px solid var(--line); }
-tbody th { font-weight: 500; }
-td small { display: block; color: var(--soft); }
-.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(358px, 100%), 1fr)); gap: 12px; }
-figure { margin: 0; padding: 12px; border: 1px solid var(--line); border-radius: 8px; background: var(--panel);
-  overflow-x: auto; }
-figcaption { color: var(--soft); font-size: 0.82rem; }
-svg { display: block; }
-figure svg { width: 100%; height: auto; min-width: 310px; }
-svg text { font: 11px system-ui, sans-serif; fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg text.on { fill: var(--on); } svg text.in, svg text.name { fill: var(--ink); } svg text.name { font-weight: 600; }
-svg .fill, svg .dot { fill: var(--accent); }
-polyline { fill: none; stroke-width: 1.2; stroke: var(--other); }
-polyline.own { stroke: var(--accent); stroke-width: 2.4; }
-polyline.first { stroke: var(--second); stroke-width: 1.8; stroke-dasharray: 5 3; }
-circle.own { fill: var(--accent); } circle.first { fill: var(--second); }
-circle.other { fill: var(--other); }
-svg .cells { stroke: var(--accent); } svg .grid { stroke: var(--line); } svg .lead { stroke: var(--other); fill: none; }
-.own-key { color: var(--accent); font-weight: 600; } .first-key { color: var(--second); font-weight: 600; }
-.narrow { display: none; }
-@media (max-width: 800px) { .narrow { display: block; } .broad { display: none; } main { padding-inline: 10px; }
-  th:first-child { max-width: 8.5rem; min-width: 6.6rem; }
-  dl { grid-template-columns: 1fr; }
-  dd { margin-bottom: 6px; } h2 { margin-top: 34px; } }
-"""
+KIND_WORDS = {TRAINED: "Trained captions: memory", HELD_OUT: "Held-out captions: generalisation"}
+DRIFTS_SAID = {
+    "drift/sam_pictures": "SAM pictures",
+    "drift/sam_texts": "SAM texts",
+    "drift/ram_pictures": "RAM pictures",
+    "drift/ram_texts": "RAM texts",
+    "drift/imam_text_to_image": "ImAM",
+}
+BROAD = 1180
+"""Width of a drawing on a broad screen, in pixels."""
+STYLE = Path(__file__).with_name("page.css")
 
 
 def page_of(findings: Findings, facts: Sequence[tuple[str, str]]) -> str:
@@ -70,12 +37,15 @@ def page_of(findings: Findings, facts: Sequence[tuple[str, str]]) -> str:
         facts: of the head, name and text.
     """
     parts = [_head(findings, facts), *(_table(table) for table in tables_of(findings))]
-    parts += drawn_sections(findings)
+    parts += _drawn(findings)
+    style = STYLE.read_text(encoding="utf-8")
     title = escape(f"Benchmark: {findings.sequence}")
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n" + "\n".join(filter(None, parts)) + "\n</main>\n"
+        f"<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(filter(None, parts))
+        + "\n</main>\n"
         "</body>\n</html>\n"
     )
 
@@ -122,3 +92,110 @@ def _marked(text: str) -> str:
     """Returns escaped text with Markdown's *words* and `code` marked up."""
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+
+
+def _drawn(findings: Findings) -> list[str]:
+    """Returns the sections that there are figures for; those of held-out captions are folded."""
+    kinds = {
+        run.kind for own in findings.cells.values() for cell in own for run in cell.slices if not run.unseen
+    }
+    sections = [_scatter(findings)]
+    for title, drawn in (("What was kept, step by step", _curves), ("Recall matrices", _matrices)):
+        parts = [_folded(kind, drawn(findings, kind)) for kind in KINDS if kind in kinds]
+        if parts:
+            sections.append(f"<section><h2>{title}</h2>{''.join(parts)}</section>")
+    return [section for section in [*sections, _drift(findings)] if section]
+
+
+def _folded(kind: str, drawn: str) -> str:
+    opened = " open" if kind == TRAINED else ""
+    return f"<details{opened}><summary>{KIND_WORDS[kind]}</summary>{drawn}</details>"
+
+
+def _scatter(findings: Findings) -> str:
+    points = {
+        label: (figures["cpu_seconds"].mean, figures[MAIN].mean)
+        for label, figures in findings.figures.items()
+        if MAIN in figures
+    }
+    if not points:
+        return ""
+    said = "Average recall at the end over seconds of processor time, a point for each strategy"
+    return (
+        "<section><h2>Cost against recall</h2><p>R@1 of trained captions at the end, told, over seconds of processor "
+        "time, mean over seeds; the axis is logarithmic.</p>"
+        f'<figure><div class="broad">{charts.scatter(points, BROAD, said)}'
+        f'</div><div class="narrow">{charts.scatter(points, charts.WIDE, said)}</div></figure></section>'
+    )
+
+
+def _curves(findings: Findings, kind: str) -> str:
+    found = {
+        label: one for label, own in findings.cells.items() if (one := curves_of(own, kind, TOLD)) is not None
+    }
+    highest = _rounded(value for one in found.values() for value in (*one.average, *one.first))
+    name = f"all-{kind}"
+    behind = charts.backdrop(name, list(found.values()), highest)
+    figures = [
+        _figure(
+            label,
+            charts.curves(one, name, highest, f"Recall after each step: {label}"),
+            f"first: {escape(one.of)}",
+        )
+        for label, one in found.items()
+    ]
+    return (
+        "<p>R@1 after each step, told, percent, mean over seeds. "
+        '<span class="own-key">Line</span>: average of all slices known by then. '
+        '<span class="first-key">Dashes</span>: what was known first alone. Grey: all strategies.</p>'
+        f'{behind}<div class="grid">{"".join(figures)}</div>'
+    )
+
+
+def _matrices(findings: Findings, kind: str) -> str:
+    found = {label: matrix_of(own, kind) for label, own in findings.cells.items()}
+    highest = _rounded(value for _, rows in found.values() for row in rows for value in row)
+    figures = []
+    for label, (names, rows) in found.items():
+        if names:
+            said = f"Recall of each slice after each step: {label}"
+            seeds = ", ".join(str(cell.seed) for cell in first_order(findings.cells[label]))
+            figures.append(_figure(label, charts.heatmap(names, rows, highest, said), f"seeds: {seeds}"))
+    return (
+        "<p>A slice a line, a step a column (0: before the first); R@1, told, mean over the seeds that took the steps "
+        f"in the first seed's order. Full colour: {highest:.0f} %.</p>"
+        f'<div class="grid">{"".join(figures)}</div>'
+    )
+
+
+def _drift(findings: Findings) -> str:
+    rows = {
+        label: {
+            DRIFTS_SAID.get(name, name.removeprefix("drift/")): spread.mean
+            for name, spread in figures.items()
+            if name.startswith("drift/")
+        }
+        for label, figures in findings.figures.items()
+    }
+    rows = {label: angles for label, angles in rows.items() if angles}
+    if not rows:
+        return ""
+    highest = max(degrees for angles in rows.values() for degrees in angles.values())
+    figures = "".join(
+        _figure(label, charts.bars(angles, highest, f"Drift of {label}")) for label, angles in rows.items()
+    )
+    return (
+        "<section><h2>Drift</h2><p>How far a step turns the vectors of one tower (RAM), the angles within a tower "
+        "(SAM) and those between a picture and its caption (ImAM); degrees, mean over steps and seeds.</p>"
+        f'<div class="grid">{figures}</div></section>'
+    )
+
+
+def _figure(label: str, drawing: str, caption: str = "") -> str:
+    below = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return f"<figure><h3>{escape(label)}</h3>{drawing}{below}</figure>"
+
+
+def _rounded(values: Iterable[float | None]) -> float:
+    """Returns the next ten above the highest."""
+    return max(10.0, math.ceil(max((value for value in values if value is not None), default=0.0) / 10) * 10)

@@ -14,7 +14,7 @@ from app.bench.findings import Findings, command_of, findings_of
 from app.bench.page import page_of
 from app.bench.results import read_cells
 from app.bench.sequence import BenchSequence, Compared, step_name
-from app.bench.tables import MEGABYTE, change, figure, markdown_of
+from app.bench.tables import COSTS, change, figure, markdown_of
 from app.words import messages
 
 
@@ -94,25 +94,24 @@ def _by_strategy(cells: Sequence[tuple[str, int]]) -> list[str]:
 def facts_of(findings: Findings, sequence: BenchSequence) -> list[tuple[str, str]]:
     """Returns what the head of a page says was run, name and Markdown text."""
     steps = [step_name(sequence.filled(step)) for step in sequence.steps]
-    base = "nothing"
-    if sequence.base is not None:
-        base = step_name(sequence.filled(sequence.base))
+    base = "nothing" if sequence.base is None else step_name(sequence.filled(sequence.base))
+    gallery = "grows with the steps" if sequence.gallery == "growing" else "all pictures from the start"
     facts = [
         ("encoder", sequence.encoder + (", weights drawn anew by each seed" if sequence.scratch else "")),
         ("known before", base),
         ("steps", f"{len(steps)}: {', '.join(steps)}"),
         ("seeds", ", ".join(map(str, findings.seeds)) or "none yet"),
         ("orders, seed by seed", ", ".join(sequence.orders)),
-        (
-            "gallery",
-            "grows with the steps" if sequence.gallery == "growing" else "all pictures from the start",
-        ),
+        ("gallery", gallery),
         ("epochs", str(sequence.epochs) if sequence.epochs else "each strategy its own"),
     ]
-    given = {label: own[0].options for label, own in findings.cells.items() if own[0].options}
+    given = [
+        f"{label}: {', '.join(f'{name}={value}' for name, value in own[0].options.items())}"
+        for label, own in findings.cells.items()
+        if own[0].options
+    ]
     if given:
-        said = "; ".join(f"{label}: {_options(options)}" for label, options in given.items())
-        facts.append(("options given", said))
+        facts.append(("options given", "; ".join(given)))
     return [*facts, ("made", findings.made_on), ("command", f"`{findings.command}`")]
 
 
@@ -131,12 +130,8 @@ def terminal_table(findings: Findings) -> Any:
     main = Measure(*MAIN.split("/"))
     rows = []
     for label, figures in findings.figures.items():
-        cost = (figure(figures["cpu_seconds"], digits=0), figure(figures["stored_bytes"], MEGABYTE, 2))
+        cost = [figure(figures[name], *form) for name, *form in (COSTS[column] for column in header[-2:])]
         told = [figure(figures.get(name)) for name in names]
         rows.append((label, *told, *cost, change(findings.differences.get(label, {}).get(main))))
     title = f"{findings.sequence}: average at the end, percent; mean over {len(findings.seeds)} seeds"
     return messages.table((*header, f"R@1 less {findings.reference}"), rows, title=title)
-
-
-def _options(options: Any) -> str:
-    return ", ".join(f"{name}={value}" for name, value in options.items())

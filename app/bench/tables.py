@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.bench.comparison import FEWEST_SEEDS, ZERO, Difference, Measure
+from app.bench.comparison import FEWEST_SEEDS, ZERO, Difference
 from app.bench.figures import RESEGMENTED, Spread
 from app.bench.findings import Findings
 from app.bench.matrix import TOLD, VIEWS
@@ -16,6 +16,18 @@ from model_updates.recalls import LABELS
 MEGABYTE = 1_000_000
 NONE = "–"
 
+COSTS = {
+    "processor, s": ("cpu_seconds", 1, 0),
+    "of the last step": ("cpu_seconds_last", 1, 0),
+    "updates, s": ("seconds", 1, 0),
+    "peak memory, MB": ("peak_bytes", MEGABYTE, 0),
+    "stored, MB": ("stored_bytes", MEGABYTE, 2),
+    "pictures re-embedded": ("re_embedded", 1, 0),
+    "image forwards": ("image_forwards", 1, 0),
+    "steps refused": ("refused", 1, 0),
+    "cut otherwise, %": (RESEGMENTED, 1, 1),
+}
+"""Columns of the table of costs: the figure, what it is divided by, and its digits."""
 RECALLS = {"r1": LABELS["t2i_r1"], "r10": LABELS["t2i_r10"]}
 WORDS = {**RECALLS, "bwt": "transfer"}
 EXPLAINED = (
@@ -55,7 +67,9 @@ class Table:
         """Returns it as Markdown, title (a heading of that level) and note above."""
         names = [f"{group} {name}".strip() for group, name in self.header]
         lines = [names, ["---"] * len(names), *self.rows]
-        table = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+        table = "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+        )
         note = f"{self.note}\n\n" if self.note else ""
         return f"{'#' * level} {self.title}\n\n{note}{table}\n"
 
@@ -86,11 +100,10 @@ def notes_of(findings: Findings) -> list[str]:
     """Returns sentences on what is missing, in Markdown paragraphs."""
     notes = []
     if findings.not_run:
-        notes.append(f"Not run: {_listed(findings.not_run)}.\n")
+        notes.append(f"Not run: {'; '.join(findings.not_run)}.\n")
     if findings.left_out:
-        notes.append(
-            f"Left out, since they are of another version of the sequence: {_listed(findings.left_out)}.\n"
-        )
+        others = "; ".join(findings.left_out)
+        notes.append(f"Left out, since they are of another version of the sequence: {others}.\n")
     return notes + [f"{sentence}\n" for sentence in findings.not_compared]
 
 
@@ -142,32 +155,14 @@ def _unseen(findings: Findings) -> Table:
 
 
 def _costs(findings: Findings) -> Table:
-    rows = []
-    for label, figures in findings.figures.items():
-        rows.append(
-            (
-                label,
-                str(len(findings.cells[label])),
-                figure(figures["cpu_seconds"], digits=0),
-                figure(figures["cpu_seconds_last"], digits=0),
-                figure(figures["seconds"], digits=0),
-                figure(figures["peak_bytes"], MEGABYTE, 0),
-                figure(figures["stored_bytes"], MEGABYTE, 2),
-                figure(figures["re_embedded"], digits=0),
-                figure(figures["image_forwards"], digits=0),
-                figure(figures["refused"], digits=0),
-                figure(figures.get(RESEGMENTED)),
-            )
+    rows = [
+        (
+            label,
+            str(len(findings.cells[label])),
+            *(figure(figures.get(name), scale, digits) for name, scale, digits in COSTS.values()),
         )
-    names = ("seeds", "processor, s", "of the last step", "updates, s", "peak memory, MB", "stored, MB")
-    header = (
-        "strategy",
-        *names,
-        "pictures re-embedded",
-        "image forwards",
-        "steps refused",
-        "cut otherwise, %",
-    )
+        for label, figures in findings.figures.items()
+    ]
     note = (
         "Sums over all steps; *processor*: processor time of the updates, and of the last one alone, which is all that "
         "training jointly takes where nothing was wanted before the end; *updates*: on the wall; *stored*: what the "
@@ -175,7 +170,7 @@ def _costs(findings: Findings) -> Table:
         "*refused*: steps that the strategy said it cannot learn from; *cut otherwise*: held-out captions of earlier "
         "steps that a grown vocabulary cuts into other tokens than when they were taught, after the last."
     )
-    return Table("Cost", note, tuple(("", name) for name in header), tuple(rows))
+    return Table("Cost", note, tuple(("", name) for name in ("strategy", "seeds", *COSTS)), tuple(rows))
 
 
 def _differences(findings: Findings) -> Table:
@@ -190,12 +185,11 @@ def _differences(findings: Findings) -> Table:
         f"Each strategy less {findings.reference}, paired per query and per seed, points; 95 % intervals over "
         f"{seeds}, one by one, not jointly. An interval that spans zero: {ZERO}."
     )
-    header = (("", "strategy"), *((measure.kind, _measured(measure)) for measure in shown))
+    header = (
+        ("", "strategy"),
+        *((measure.kind, f"{WORDS[measure.figure]} {measure.view}") for measure in shown),
+    )
     return Table(f"Differences from {findings.reference}", note, header, tuple(rows))
-
-
-def _measured(measure: Measure) -> str:
-    return f"{WORDS[measure.figure]} {measure.view}"
 
 
 def _table(findings: Findings, title: str, note: str, columns: Mapping[str, tuple[str, str]]) -> Table:
@@ -214,11 +208,3 @@ def _table(findings: Findings, title: str, note: str, columns: Mapping[str, tupl
 def _number(value: float, digits: int) -> str:
     text = f"{abs(value):.{digits}f}"
     return text if value >= 0 or float(text) == 0 else f"−{text}"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return "; ".join(names)
