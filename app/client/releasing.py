@@ -11,7 +11,7 @@ from app.client.answers import ListedRelease, WentLiveAnswer
 from app.client.connection import Connection, address_part, given, record_of, typed
 from app.client.errors import ServerAway
 from app.desk.errors import UsageProblem
-from app.home.package import SUFFIX, signature
+from app.home.package import SUFFIX, checksum
 from ingest.records import JobRecord
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Releasing(Connection):
             to: a new file, or a folder that it goes into under its id.
 
         Returns:
-            `release`, `path`, `bytes`, and the `sha256` by which it is signed.
+            `release`, `path`, `bytes`, and the checksum `sha256`.
 
         Raises:
             UsageProblem: the file is there already, or its folder is not.
@@ -128,7 +128,7 @@ class Releasing(Connection):
 
         Args:
             package: what `export` wrote.
-            sha256: by which it is signed, as its sender told.
+            sha256: its checksum, as its sender told it.
         """
         with package.open("rb") as opened:
             answer = self._ask(
@@ -138,7 +138,7 @@ class Releasing(Connection):
 
 
 def _received(stream: httpx.Response, file: Path) -> str:
-    """Writes a package that comes into a file and returns the SHA-256 by which it is signed.
+    """Writes a package that comes into a file and returns its checksum.
 
     Raises:
         ServerAway, PackageDamaged: it is not what the server sent.
@@ -146,7 +146,7 @@ def _received(stream: httpx.Response, file: Path) -> str:
     with file.open("wb") as opened:
         for block in stream.iter_bytes():
             opened.write(block)
-    sha256 = signature(file)
+    sha256 = checksum(file)
     if sha256 != stream.headers.get("X-Perennial-Sha256"):
         raise ServerAway("The release did not arrive as it was sent. Export it again.")
     return sha256

@@ -182,7 +182,8 @@ BackToArgument = Annotated[
 ]
 ExportOption = Annotated[Path, typer.Option("--to", help="A file, or a folder.")]
 PackageArgument = Annotated[Path, _named("A file that `export` wrote.")]
-SignatureOption = Annotated[
-    str | None, _said("--sha256", says="What its export printed; proves who sent it.")
+ChecksumOption = Annotated[
+    str | None,
+    _said("--sha256", says="What its export printed: the file that came is the one that was sent."),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Even if the gate asks for a review.")]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.options import ExportOption, PackageArgument, ReleaseArgument, SignatureOption
+from app.commands.options import ChecksumOption, ExportOption, PackageArgument, ReleaseArgument
 from app.commands.terminal import HomeOption, JsonOption, show, workspace_for
 
 
@@ -43,7 +43,7 @@ def export(
 
 
 def show_export(written: Mapping[str, Any], *, is_json: bool) -> None:
-    """Shows where a package is and by what it is signed: the fields of `app.learning.transfer.Exported`."""
+    """Shows where a package is and its checksum: the fields of `app.learning.transfer.Exported`."""
     from app.words.messages import plain, size
 
     path, sha256 = Path(written["path"]), written["sha256"]
@@ -58,7 +58,7 @@ def show_export(written: Mapping[str, Any], *, is_json: bool) -> None:
 
 def import_(
     source: PackageArgument,
-    sha256: SignatureOption = None,
+    sha256: ChecksumOption = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
@@ -74,10 +74,10 @@ def import_(
                 sha256=sha256,
                 progress=lambda stage: move(stage.name, stage.message, stage.fraction),
             )
-    show_import(asdict(came), is_signed=sha256 is not None, is_json=is_json)
+    show_import(asdict(came), is_checked=sha256 is not None, is_json=is_json)
 
 
-def show_import(came: Mapping[str, Any], *, is_signed: bool, is_json: bool) -> None:
+def show_import(came: Mapping[str, Any], *, is_checked: bool, is_json: bool) -> None:
     """Shows what came: the fields of `app.learning.transfer.Imported`."""
     from app.words.messages import plain
 
@@ -88,7 +88,7 @@ def show_import(came: Mapping[str, Any], *, is_signed: bool, is_json: bool) -> N
         f"Look at it with `python -m app search WORDS --release {name}` and `compare`, then "
         f"`python -m app promote {name}`.",
     ]
-    if not is_signed:
+    if not is_checked:
         said.insert(
             1,
             "Its parts are as its manifest says; --sha256 would have proved that it is the one that was sent.",

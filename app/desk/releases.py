@@ -152,7 +152,7 @@ class SliceSummary:
 
 @dataclass(frozen=True)
 class Exported:
-    """A package that was written: where, how large, of which release, and the hash that signs it."""
+    """A package that was written: where, how large, of which release, and its checksum."""
 
     release: str
     path: Path

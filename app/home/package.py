@@ -1,9 +1,9 @@
 """One release as one file, to be carried to another home: a zip of named parts and a manifest that vouches for each.
 
-`export.json` names size and sha256 of every other member, and its own checksum; its sha256 signs the whole. Whoever
-sends a package tells that number by another way, and whoever takes it in gives it: then not one byte can have been
-exchanged. Members are stored as they are, so that nothing unpacks to more than what was received; no name of a member
-becomes a path before it was found to be one of ours, and nothing in it is ever unpickled.
+`export.json` names size and sha256 of every other member, and its own checksum; its sha256 is the checksum of the
+whole. Whoever sends a package tells that number by another way, and whoever takes it in gives it: then not one byte can
+have been exchanged. Members are stored as they are, so that nothing unpacks to more than what was received; no name of
+a member becomes a path before it was found to be one of ours, and nothing in it is ever unpickled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same release makes the same bytes
 
 
 def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, Any]) -> str:
-    """Writes a package and returns the sha256 of its manifest, by which it is signed.
+    """Writes a package and returns the sha256 of its manifest, which is its checksum.
 
     Args:
         target: the file to make; a power cut leaves it whole or not at all.
@@ -64,8 +64,8 @@ def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, A
     return hashlib.sha256(encoded).hexdigest()
 
 
-def signature(package: Path) -> str:
-    """Returns the sha256 by which a package is signed, as `write_package` did when it made it.
+def checksum(package: Path) -> str:
+    """Returns the sha256 of a package's manifest, as `write_package` did when it made it.
 
     Raises:
         PackageDamaged: it is no package.
@@ -159,8 +159,8 @@ def _copied(archive: zipfile.ZipFile, name: str, place: Path) -> dict[str, Any]:
 def _encode(facts: Mapping[str, Any]) -> bytes:
     rest = {key: value for key, value in facts.items() if key != "checksum"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    signed = rest | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
-    return (json.dumps(signed, indent=2, sort_keys=True) + "\n").encode()
+    complete = rest | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
+    return (json.dumps(complete, indent=2, sort_keys=True) + "\n").encode()
 
 
 def _refused(source: Path, why: str) -> PackageDamaged:

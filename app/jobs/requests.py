@@ -108,7 +108,7 @@ def import_job(settings: Settings, received: Path, *, name: str, sha256: str | N
         settings: Of the installation.
         received: The package, on the home's disk; the job's from now on, which removes it.
         name: What its sender called it.
-        sha256: By which it is signed, as its sender told; None trusts it to be what it says.
+        sha256: Its checksum, as its sender told it; None trusts it to be what it says.
         by: Who asks.
     """
     arguments = {"source": received.name, "name": name, "sha256": sha256, "by": by}

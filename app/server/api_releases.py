@@ -14,7 +14,7 @@ from app.learning.difference import difference_between
 from app.learning.release_words import pinned
 from app.server.api_context import Admin, State
 from app.server.api_models import Note, Strict
-from app.server.packages import checked_signature, packed, require_package
+from app.server.packages import checked_sha256, packed, require_package
 from app.server.uploads import receive
 
 router = APIRouter(prefix="/v1")
@@ -45,7 +45,7 @@ def difference(release_id: str, other_id: str, state: State) -> dict[str, Any]:
 
 @router.get("/releases/{release_id}/package", response_class=FileResponse, responses=_PACKAGE)
 def package(release_id: str, state: State, account: Admin) -> FileResponse:
-    """Returns a release as one file for another home; the header `X-Perennial-Sha256` signs it."""
+    """Returns a release as one file for another home; the header `X-Perennial-Sha256` is its checksum."""
     made = packed(state.workspace, release_id)
     headers = {"X-Perennial-Sha256": made.sha256}
     return FileResponse(made.path, filename=made.path.name, headers=headers, media_type="application/zip")
@@ -61,9 +61,9 @@ def add_package(
     """Starts taking in a release of another home and returns the job; it is not live before somebody promotes it."""
     name = file.filename or "package"
     require_package(name)
-    signed = checked_signature(sha256)
+    checked = checked_sha256(sha256)
     received = receive(file.file, name, state.workspace.home.inbox)
-    return {"job": asdict(state.work.take_release(received, name=name, sha256=signed, by=account.name))}
+    return {"job": asdict(state.work.take_release(received, name=name, sha256=checked, by=account.name))}
 
 
 @router.post("/releases/{release_id}/reject")

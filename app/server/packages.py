@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.desk.errors import UsageProblem
 from app.desk.releases import Exported
-from app.home.package import SUFFIX, signature
+from app.home.package import SUFFIX, checksum
 from app.home.workspace import Workspace
 from app.learning.transfer import export_release
 
@@ -24,12 +24,12 @@ def packed(workspace: Workspace, release: str) -> Exported:
     folder.mkdir(exist_ok=True)
     path = folder / f"{record.id}{SUFFIX}"
     if path.is_file():  # written whole or not at all, and a release never changes
-        return Exported(record.id, path, path.stat().st_size, signature(path))
+        return Exported(record.id, path, path.stat().st_size, checksum(path))
     return export_release(workspace, record.id, folder)
 
 
-def checked_signature(sha256: str) -> str | None:
-    """Returns a signature as a person typed it, None for an empty one.
+def checked_sha256(sha256: str) -> str | None:
+    """Returns a checksum as a person typed it, None for an empty one.
 
     Raises:
         UsageProblem: it is no sha256.
@@ -39,7 +39,7 @@ def checked_signature(sha256: str) -> str | None:
         return None
     if len(said) != _SHA256_LETTERS or not set(said) <= set("0123456789abcdef"):
         raise UsageProblem(
-            f"The signature is 64 letters 0-9 and a-f, as the export showed it; found {said[:80]!r}."
+            f"The checksum is 64 letters 0-9 and a-f, as the export showed it; found {said[:80]!r}."
         )
     return said
 

@@ -120,7 +120,7 @@ class Work:
         Args:
             received: The package in the inbox; it is not the caller's any more.
             name: What its sender called it.
-            sha256: By which it is signed, if its sender told.
+            sha256: Its checksum, if its sender told it.
             by: Who asks.
         """
         shown = Path(name).name[:_LONGEST_NAME]

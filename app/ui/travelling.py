@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from app.home.package import SUFFIX
-from app.server.packages import checked_signature, packed, require_package
+from app.server.packages import checked_sha256, packed, require_package
 from app.server.serving import OWN_ERRORS, Serving
 from app.server.uploads import receive
 from app.ui import update_words
@@ -21,7 +21,7 @@ from ingest.records import FINAL_STATES, JobRecord
 _POLL_SECONDS = 1.0
 _INTRO = (
     "One file of weights and a manifest. The other home embeds its own pictures; nothing is live there before somebody "
-    "promotes it. Tell its signature by another way: it proves that the file is the one that was sent."
+    "promotes it. Tell its checksum by another way: it proves that the file is the one that was sent."
 )
 Outputs = tuple[Any, ...]
 
@@ -46,7 +46,7 @@ class Travelling:
                     label="An exported release", file_types=[SUFFIX], height=140, elem_id="package"
                 )
                 self.sha256 = gr.Textbox(
-                    label="Its signature, as the sender told it",
+                    label="Its checksum, as the sender told it",
                     placeholder="64 letters; without it the file is trusted to be what it says",
                     max_length=80,
                     elem_id="package-sha256",
@@ -78,7 +78,7 @@ class Travelling:
             made = packed(self.serving.workspace, release)
         except OWN_ERRORS as error:
             return say.said(f"**{escaped(error)}**"), gr.Button(visible=False)
-        said = say.said(f"{escaped(made.release)} is packed ({size(made.bytes)}). Signature: `{made.sha256}`")
+        said = say.said(f"{escaped(made.release)} is packed ({size(made.bytes)}). Checksum: `{made.sha256}`")
         return said, gr.Button(visible=True, link=f"/v1/releases/{made.release}/package")
 
     def _take(self, file: str | None, sha256: str, request: gr.Request) -> Outputs:
@@ -88,10 +88,10 @@ class Travelling:
         try:
             account, name = self.access.admin(request), Path(file).name
             require_package(name)
-            signed = checked_signature(sha256)
+            checked = checked_sha256(sha256)
             with Path(file).open("rb") as upload:
                 received = receive(upload, name, self.serving.workspace.home.inbox)
-            job = self.serving.work.take_release(received, name=name, sha256=signed, by=account.name)
+            job = self.serving.work.take_release(received, name=name, sha256=checked, by=account.name)
         except OWN_ERRORS as error:
             return "", gr.Timer(active=False), gr.skip(), say.said(f"**{escaped(error)}**")
         said = say.said(update_words.progress_view(job.state, job.progress))
@@ -117,9 +117,9 @@ def came_line(job: JobRecord, say: Words = ENGLISH) -> str:
     """Says what an import brought, and how sure it is to be what was sent."""
     came = job.result
     proof = (
-        "Its signature is right."
+        "Its checksum is right."
         if came["verified"]
-        else "Nobody gave a signature; its parts are as its manifest says."
+        else "Nobody gave a checksum; its parts are as its manifest says."
     )
     return say.said(
         f"{escaped(came['origin'])} is here as **{escaped(came['release'])}**, not live; "

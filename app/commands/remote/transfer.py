@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from app.commands.learning import JobFailed
-from app.commands.options import ExportOption, PackageArgument, ReleaseArgument, SignatureOption
+from app.commands.options import ChecksumOption, ExportOption, PackageArgument, ReleaseArgument
 from app.commands.remote.connection import connected, watch
 from app.commands.terminal import JsonOption
 from app.commands.transfer import show_export, show_import
@@ -25,7 +25,7 @@ def export(
 def import_(
     context: typer.Context,
     source: PackageArgument,
-    sha256: SignatureOption = None,
+    sha256: ChecksumOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Take a release of another home in; it is not live before somebody promotes it."""
@@ -35,4 +35,4 @@ def import_(
         done = watch(client, client.add_release(source, sha256=sha256 or ""), is_json=is_json)
     if done.state != "succeeded":
         raise JobFailed(done.error or f"Job {done.id} is {done.state}.", done.result)
-    show_import(done.result, is_signed=sha256 is not None, is_json=is_json)
+    show_import(done.result, is_checked=sha256 is not None, is_json=is_json)

@@ -96,7 +96,7 @@ def test_what_was_tampered_with_is_refused(
     assert not (tmp_path / "evil.json").exists()
 
 
-def test_a_package_whose_manifest_was_made_anew_is_refused_by_its_signature(
+def test_a_package_whose_manifest_was_made_anew_is_refused_by_its_checksum(
     sent: tuple[Path, str], tmp_path: Path
 ) -> None:
     path, sha256 = sent

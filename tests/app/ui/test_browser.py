@@ -151,7 +151,7 @@ def test_a_release_is_rejected_with_a_note_and_what_is_live_is_pinned(judged: Se
     page.get_by_text("Carry a release to another home").click()
     settle(page)
     page.click("#export")
-    expect(page.locator("#exported")).to_contain_text("Signature")
+    expect(page.locator("#exported")).to_contain_text("Checksum")
     assert re.search(
         r"/v1/releases/r3-\w+/package", page.locator("#fetch-export").evaluate("a => a.outerHTML")
     )

@@ -165,7 +165,7 @@ def test_a_release_of_another_home_is_taken_in_on_the_page(fresh: Served, page: 
     settle(page)
     page.click("#take-package")
     expect(page.locator("#package-said")).to_contain_text("is here as", timeout=UPDATE_MS)
-    expect(page.locator("#package-said")).to_contain_text("Its signature is right")
+    expect(page.locator("#package-said")).to_contain_text("Its checksum is right")
     settle(page)
     came = fresh.serving.workspace.catalog.jobs(limit=1)[0].result["release"]
     expect(page.locator("#releases")).to_contain_text(came)
