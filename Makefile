@@ -9,6 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The exact versions that an install takes.
 PINNED := --constraint constraints.txt
 
+# Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.
+CLIP_RETRIEVAL := 2.45.0
+
 .PHONY: demo test check docs constraints clean
 
 demo: .venv/demo-installed
@@ -21,7 +24,7 @@ test: .venv/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python -m pytest -q -rfEs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python -m pytest -q -rfEs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 check: test
 
@@ -59,4 +62,5 @@ clean:
 .venv/test-installed: pyproject.toml constraints.txt | .venv/pyvenv.cfg
 	@echo "Installing Perennial, its tools and what it needs into .venv (once; some minutes) ..."
 	@$(PIP) install $(PINNED) --editable '.[dev]'
+	@$(PIP) install --no-deps --upgrade --target .venv/clip-retrieval clip-retrieval==$(CLIP_RETRIEVAL)
 	@touch $@ .venv/demo-installed
