@@ -8,7 +8,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,9 @@ from PIL import Image
 
 from app.client import Client
 from app.client.assistant import assistant_server
-from tests.app.server.served import Served, make_home, served
+from tests.app.server.served import Served
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
 
 
 def _with(server: Served, act: Callable[[mcp.Client], Awaitable[Any]]) -> Any:

@@ -29,12 +29,6 @@ from tests.app.server.served import Served, make_home, sample_upload, served
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
 @pytest.fixture
 def client(server: Served) -> Iterator[Client]:
     with Client(server.url) as client:

@@ -69,12 +69,6 @@ def test_what_says_nothing_is_refused_alike(
     assert (refused.exit_code, says.lower() in refused.stderr.lower()) == (code, True), refused.output
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
 def test_the_client_adds_pictures_and_gets_vectors(server: Served) -> None:
     drawn = io.BytesIO()
     draw(list(all_scenes())[200], "flat", seed=1).save(drawn, "PNG")

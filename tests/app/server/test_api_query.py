@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.app.server.served import PICTURES, Served, make_home, served
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
+from tests.app.server.served import PICTURES, Served
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -16,18 +15,6 @@ import pytest
 from PIL import Image
 
 from tests.app.server.served import Served, make_home, served
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
 
 
 def _base64(picture: Image.Image, kind: str) -> str:

@@ -19,12 +19,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
-
-
 def test_each_of_many_queries_has_a_status_of_its_own(client: httpx.Client) -> None:
     asked = {"queries": ["a red boat", "x" * 600, "zwei rote Boote"], "a": "r1", "b": "r2", "k": 5}
     found = client.post("/v1/comparisons", json=asked).json()

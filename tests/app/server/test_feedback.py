@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -12,19 +11,7 @@ from app.client import Client
 from app.feedback.votes import votes, wilson
 from app.jobs import worker
 from ingest.feedback import FeedbackRecord
-from tests.app.server.served import Served, make_home, served
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
+from tests.app.server.served import Served
 
 
 def _first(client: httpx.Client) -> str:

@@ -7,7 +7,6 @@ import importlib.util
 import io
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,10 @@ import httpx
 import pytest
 from PIL import Image
 
-from tests.app.server.served import PICTURES, Served, make_home, served
+from tests.app.server.served import PICTURES, Served
 
 # `make` puts the package there: it asks for numpy below 2, so it cannot be installed beside us.
 THEIR_CLIENT = Path(sys.prefix) / "clip-retrieval" / "clip_retrieval" / "clip_client.py"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
 
 
 def _sent(**asked: Any) -> bytes:

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.app.server.served import PICTURES, Served, make_home, served
+from tests.app.server.served import PICTURES, Served
 
 DASHBOARD = Path(__file__).parents[3] / "monitoring" / "grafana-dashboard.json"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
 
 
 def _samples(client: httpx.Client) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

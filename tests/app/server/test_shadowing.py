@@ -21,7 +21,7 @@ from app.query.parts import query_terms
 from app.query.question import Question
 from app.server.serving import Serving
 from app.words.shadow import shadow_sentences
-from tests.app.server.served import Served, make_home, served
+from tests.app.server.served import Served, make_home
 
 QUERIES = ("two red boats", "a house at night", "a tree beside a lake", "เรือสีแดงสองลำ")
 
@@ -172,18 +172,6 @@ def test_nothing_of_what_was_asked_is_kept(serving: Serving) -> None:
     dump = "\n".join(connection.iterdump())
     connection.close()
     assert "zeppelin" not in dump
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
 
 
 def test_over_rest_it_begins_and_ends_and_metrics_say_what_it_shows(

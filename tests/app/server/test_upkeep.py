@@ -6,11 +6,9 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PIL import Image
 from sqlalchemy import update
 from typer.testing import CliRunner
@@ -26,12 +24,6 @@ from ingest.schema import images
 from tests.app.server.served import Served, make_home, served
 
 ADMINS_ONLY = ("/v1/log", "/v1/settings", "/v1/held", "/v1/jobs/j1/log")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
 
 
 def _examined(server: Served, *options: str) -> tuple[int, Any]:

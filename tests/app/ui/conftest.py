@@ -19,12 +19,6 @@ SERVERS = frozenset({"server", "guided", "judged", "measured"})
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A demo's home whose first step has been played."""
     settings = make_home(tmp_path_factory.mktemp("guided"))

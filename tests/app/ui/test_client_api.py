@@ -11,13 +11,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
-from tests.app.server.served import PICTURES, Served, make_home, served
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home"))) as running:
-        yield running
+from tests.app.server.served import PICTURES, Served
 
 
 @pytest.fixture(scope="module")
