@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import resource
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import date
+from typing import Any
 
+import numpy as np
 import torch
 
+from app.bench.caches import Overlay
 from app.bench.material import HELD_OUT, Material, material_of
-from app.bench.matrix import Looked, look_up
-from app.bench.overlay import Overlay
+from app.bench.matrix import VIEWS, Looked, look_up
+from app.bench.results import Cell, SliceRun
 from app.bench.segmentation import Segmentation
 from app.bench.sequence import BenchSequence, Compared
-from app.bench.teaching import Clock, Line, StepRecord, start, teach
+from app.bench.teaching import Clock, Line, start, teach
 from app.home.workspace import Workspace
 from model_updates import drift, zero_shot
 from model_updates.batches import sampled as sampled_pairs
@@ -25,31 +31,10 @@ DRIFT_PAIRS = 400
 DRIFTS = ("sam_pictures", "sam_texts", "ram_pictures", "ram_texts", "imam_text_to_image")
 
 
-@dataclass(frozen=True)
-class CellResult:
-    """Everything one cell found.
-
-    Attributes:
-        material: what was taught and measured.
-        steps: what each cost.
-        looked: after each step, the base (0) included, how each slice known by then was ranked.
-        peak_bytes: most memory that the process held.
-        probe: accuracy on the probe before the first step and after each, percent; empty without one.
-        cpu_seconds: processor time of the whole cell, measuring included.
-    """
-
-    material: Material
-    steps: tuple[StepRecord, ...]
-    looked: tuple[tuple[Looked, ...], ...]
-    peak_bytes: int
-    probe: tuple[float, ...] = ()
-    cpu_seconds: float = 0.0
-
-
 def run_cell(
     workspace: Workspace, sequence: BenchSequence, compared: Compared, seed: int, *, threads: int = 1
-) -> CellResult:
-    """Runs a strategy through a sequence.
+) -> Cell:
+    """Runs a strategy through a sequence, and returns what is kept of it.
 
     Args:
         workspace: opened for reading; nothing is written to it.
@@ -68,7 +53,7 @@ def run_cell(
     line = start(workspace, sequence, seed)
     line.taught.append(material.known)
 
-    def look(step: int) -> tuple[Looked, ...]:
+    def look(step: int) -> dict[int, Looked]:
         name = compared.name
         return look_up(line.load, line.encoder, line.languages, sequence, material, step, cache, name)
 
@@ -86,9 +71,55 @@ def run_cell(
         cache.forget_but(
             _fingerprints(line.encoder, line.languages) | _fingerprints(line.base, line.languages)
         )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    took = Clock.now().processor - began.processor
-    return CellResult(material, tuple(steps), tuple(looked), peak, tuple(probed), round(took, 1))
+    return Cell(
+        sequence.name,
+        compared.label,
+        seed,
+        tuple(asdict(step) for step in steps),
+        _slice_runs(material, looked),
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        sequence.digest(compared),
+        sequence.options_of(compared),
+        tuple(probed),
+        _made(round(Clock.now().processor - began.processor, 1)),
+    )
+
+
+def _slice_runs(material: Material, looked: Sequence[Mapping[int, Looked]]) -> tuple[SliceRun, ...]:
+    """Returns how each slice fared, from how it was found after each step."""
+    names = {name: n for n, name in enumerate(sorted({g for one in material.slices for g in one.groups}))}
+    runs = []
+    for number, one in enumerate(material.slices):
+        found = [step[number] for step in looked if number in step]
+        runs.append(
+            SliceRun(
+                one.key.language,
+                one.key.domain,
+                one.kind,
+                one.since,
+                one.unseen,
+                one.digest,
+                np.asarray([names[group] for group in one.groups], dtype=np.int64),
+                {view: [after.recalls[view] for after in found] for view in VIEWS},
+                found[0].first,
+                found[-1].first,
+                found[-1].ten,
+            )
+        )
+    return tuple(runs)
+
+
+def _made(cpu_seconds: float) -> dict[str, Any]:
+    """Returns when and on what a run was made, and the processor time that it took with measuring."""
+    return {
+        "date": date.today().isoformat(),  # noqa: DTZ011 - a day is enough, and it is the machine's own
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__.partition("+")[0],
+        "cpu_seconds": cpu_seconds,
+    }
 
 
 def _probed(line: Line, material: Material, cache: FeatureCache) -> list[float]:

@@ -135,14 +135,14 @@ def _run(task: CellTask) -> str:
     """Runs one cell in its own process; returns why it failed, "" when it did not."""
     os.environ.setdefault("OMP_NUM_THREADS", str(task.threads))
     from app.bench.cell import run_cell
-    from app.bench.results import cell_of, write_cell
+    from app.bench.results import write_cell
     from app.home.workspace import Workspace
     from model_updates.errors import ModelUpdateError
 
     try:
         with Workspace.open(task.settings, read_only=True) as workspace:
-            result = run_cell(workspace, task.sequence, task.compared, task.seed, threads=task.threads)
-            write_cell(task.folder, cell_of(task.sequence, task.compared, task.seed, result))
+            cell = run_cell(workspace, task.sequence, task.compared, task.seed, threads=task.threads)
+        write_cell(task.folder, cell)
     except (AppError, ModelUpdateError) as error:
         return str(error)
     except Exception as error:

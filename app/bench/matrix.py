@@ -35,13 +35,11 @@ class Looked:
     """One slice looked up after one step.
 
     Attributes:
-        slice: number of the slice in the material.
         recalls: by view, R@1, 5 and 10 from text to image, percent; told, also from image to text and their mean.
         first: by view, (n_captions,) bool: whether the right picture came first.
         ten: by view, (n_captions,) bool: whether it was among the first ten.
     """
 
-    slice: int
     recalls: Mapping[str, Mapping[str, float]]
     first: Mapping[str, NDArray[np.bool_]]
     ten: Mapping[str, NDArray[np.bool_]]
@@ -56,8 +54,8 @@ def look_up(
     step: int,
     cache: FeatureCache,
     strategy: str,
-) -> tuple[Looked, ...]:
-    """Ranks every slice that is known after a step.
+) -> dict[int, Looked]:
+    """Ranks every slice that is known after a step; returns each by its number in the material.
 
     Args:
         load_image: decodes a picture by id.
@@ -76,14 +74,14 @@ def look_up(
         _reads(encoder, languages, cache),
         {image_id: route for image_id, route in routes.items() if route != BASE},
     )
-    found = []
+    found = {}
     for number, one in enumerate(material.slices):
         if one.since > step and strategy != TRANSLATE_TEST.name:
             continue
         asked = _translated(one) if strategy == TRANSLATE_TEST.name else one
         everything = material.gallery(one.kind, until)
-        found.append(_looked(load_image, side, asked, number, everything, material, cache))
-    return tuple(found)
+        found[number] = _looked(load_image, side, asked, everything, material, cache)
+    return found
 
 
 def _reads(
@@ -99,7 +97,6 @@ def _looked(
     load_image: LoadImage,
     side: Side,
     one: Slice,
-    number: int,
     everything: tuple[str, ...],
     material: Material,
     cache: FeatureCache,
@@ -115,7 +112,7 @@ def _looked(
         result = results[Measured(one.key, view)]
         recalls[name] = {key: round(value, 3) for key, value in result.recalls().items()}
         first[name], ten[name] = result.text_ranks < DEPTHS[0], result.text_ranks < DEPTHS[-1]
-    return Looked(number, recalls, first, ten)
+    return Looked(recalls, first, ten)
 
 
 def _neutral(one: Slice, gallery: Sequence[str], material: Material) -> dict[int, tuple[int, ...]]:

@@ -12,23 +12,17 @@ import base64
 import fcntl
 import json
 import lzma
-import os
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from app.bench.cell import CellResult
-from app.bench.matrix import VIEWS, Looked
-from app.bench.sequence import BenchSequence, Compared
+from app.bench.matrix import VIEWS
 from app.desk.errors import UsageProblem
 from app.home.durable import replace_file
 
@@ -103,54 +97,6 @@ def results_path(folder: Path, sequence: str) -> Path:
     return folder / f"{sequence}.jsonl.xz"
 
 
-def cell_of(sequence: BenchSequence, compared: Compared, seed: int, result: CellResult) -> Cell:
-    """Returns a run as what is kept of it."""
-    material = result.material
-    names = {name: n for n, name in enumerate(sorted({g for one in material.slices for g in one.groups}))}
-    runs = []
-    for number, one in enumerate(material.slices):
-        looked = [found for step in result.looked for found in step if found.slice == number]
-        runs.append(
-            SliceRun(
-                one.key.language,
-                one.key.domain,
-                one.kind,
-                one.since,
-                one.unseen,
-                one.digest,
-                np.asarray([names[group] for group in one.groups], dtype=np.int64),
-                {view: [found.recalls[view] for found in looked] for view in VIEWS},
-                _bits(looked[0]),
-                _bits(looked[-1]),
-                dict(looked[-1].ten),
-            )
-        )
-    return Cell(
-        sequence.name,
-        compared.label,
-        seed,
-        tuple(asdict(step) for step in result.steps),
-        tuple(runs),
-        result.peak_bytes,
-        sequence.digest(compared),
-        sequence.options_of(compared),
-        result.probe,
-        made_here() | {"cpu_seconds": result.cpu_seconds},
-    )
-
-
-def made_here() -> dict[str, Any]:
-    """Returns when and on what a run was made."""
-    return {
-        "date": date.today().isoformat(),  # noqa: DTZ011 - a day is enough, and it is the machine's own
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__.partition("+")[0],
-    }
-
-
 def read_cells(folder: Path, sequence: str) -> dict[tuple[str, int], Cell]:
     """Returns the finished cells of a sequence by strategy and seed; those of another format are left out.
 
@@ -202,10 +148,6 @@ def _cell(document: Mapping[str, Any]) -> Cell:
     said = {name: value for name, value in document.items() if name != "format"}
     slices = tuple(_slice_run(run) for run in document["slices"])
     return Cell(**said | {"slices": slices, "steps": tuple(said["steps"]), "probe": tuple(said["probe"])})
-
-
-def _bits(looked: Looked) -> dict[str, Bits]:
-    return dict(looked.first)
 
 
 def _slice_document(run: SliceRun) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.bench.caches import resized_once
 from app.bench.material import Lesson, Material, chunk_named
-from app.bench.pictures import resized_once
 from app.bench.sequence import LIVE, BenchSequence, Compared
 from app.home.workspace import Workspace
 from app.learning.domains import domains_known_to
@@ -26,7 +27,7 @@ from model_updates.prospect import Prospect
 from model_updates.references import REFERENCES
 from model_updates.strategies import strategy_named
 from model_updates.strategy import State, Strategy, UpdateContext
-from model_updates.trainer import TrainingReport, run_update
+from model_updates.trainer import run_update
 
 VALIDATED_PAIRS = 400
 """By which what trains on everything so far chooses its epoch, at least."""
@@ -135,14 +136,7 @@ def teach(
     strategy = _strategy(sequence, compared, lesson, line)
     if strategy is None:
         return StepRecord(lesson.name)
-    prospect = Prospect(
-        encoder=line.encoder,
-        languages=frozenset(pair.language for pair in lesson.train),
-        domains=frozenset(pair.domain for pair in lesson.train),
-        learned_languages=frozenset(line.languages),
-        learned_domains=frozenset(line.encoder.image_routes),
-    )
-    refused = strategy.fits(prospect)
+    refused = strategy.fits(_prospect(lesson, line))
     if refused is not None:
         line.taught.append(lesson.train)
         return StepRecord(lesson.name, refused=refused)
@@ -168,7 +162,28 @@ def teach(
     line.encoder, line.updates = candidate, line.updates + 1
     line.languages += sorted({pair.language for pair in train} - set(line.languages))
     line.taught.append(lesson.train)
-    return _record(lesson, report, line, moved, began)
+    took = Clock.now()
+    return StepRecord(
+        lesson.name,
+        seconds=round(took.wall - began.wall, 2),
+        cpu_seconds=round(took.processor - began.processor, 2),
+        pairs=report.training_pairs,
+        stored_bytes=_stored(line),
+        image_forwards=report.image_forwards,
+        re_embedded=moved,
+        validation=report.validation,
+        notes=report.notes,
+    )
+
+
+def _prospect(lesson: Lesson, line: Line) -> Prospect:
+    return Prospect(
+        encoder=line.encoder,
+        languages=frozenset(pair.language for pair in lesson.train),
+        domains=frozenset(pair.domain for pair in lesson.train),
+        learned_languages=frozenset(line.languages),
+        learned_domains=frozenset(line.encoder.image_routes),
+    )
 
 
 def validation_pairs(strategy: Strategy, line: Line) -> tuple[TrainingPair, ...]:
@@ -195,10 +210,9 @@ def _strategy(sequence: BenchSequence, compared: Compared, lesson: Lesson, line:
         known = kind.Options.__dataclass_fields__
         given = {name: value for name, value in shared.items() if value and name in known} | given
     strategy = kind(options_of(kind, given))
-    if name in line.carried:
-        kept = line.carried[name]
-        if kept.tensors or kept.facts:
-            strategy.carry(kept)
+    kept = line.carried.get(name)
+    if kept is not None and (kept.tensors or kept.facts):
+        strategy.carry(kept)
     return strategy
 
 
@@ -235,29 +249,11 @@ def _context(
 
 def _moved(before: Encoder, after: Encoder, material: Material) -> int:
     """Returns how many pictures of the sequence the two encoders give different vectors."""
-    counted: dict[str, int] = {}
-    for domain in material.domains.values():
-        counted[domain] = counted.get(domain, 0) + 1
     return sum(
         count
-        for domain, count in counted.items()
+        for domain, count in Counter(material.domains.values()).items()
         if before.image_fingerprint(before.image_route(domain))
         != after.image_fingerprint(after.image_route(domain))
-    )
-
-
-def _record(lesson: Lesson, report: TrainingReport, line: Line, moved: int, began: Clock) -> StepRecord:
-    now = Clock.now()
-    return StepRecord(
-        lesson.name,
-        seconds=round(now.wall - began.wall, 2),
-        cpu_seconds=round(now.processor - began.processor, 2),
-        pairs=report.training_pairs,
-        stored_bytes=_stored(line),
-        image_forwards=report.image_forwards,
-        re_embedded=moved,
-        validation=report.validation,
-        notes=report.notes,
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from app.bench.pictures import resized_once
+from app.bench.caches import resized_once
 from model_updates.preprocessing import Preprocessing
 
 MEAN = (0.48, 0.46, 0.41)

@@ -1,4 +1,8 @@
-"""A feature cache for a benchmark: it reads a home's, and keeps what it computes in memory alone."""
+"""What a cell keeps in memory, so that nothing is computed twice: features, and pictures at the size a tower takes.
+
+A cell embeds the same pictures after every step; decoding and resizing took more than half of that (docs/log.md). What
+is kept is the picture just before it becomes numbers: resizing it again changes no pixel.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from model_updates.features import FeatureCache, Rows
+from model_updates.features import FeatureCache, LoadImage, Rows
+from model_updates.preprocessing import Preprocessing
+
+MOST_BYTES = 1 << 30
 
 
 class Overlay:
@@ -38,3 +46,26 @@ class Overlay:
     def forget_but(self, fingerprints: set[str]) -> None:
         """Drops rows under other fingerprints: those of encoders that are gone."""
         self._own = {key: row for key, row in self._own.items() if key[0] in fingerprints}
+
+
+def resized_once(load: LoadImage, preprocessing: Preprocessing, *, most_bytes: int = MOST_BYTES) -> LoadImage:
+    """Returns a way to load pictures at the size that a tower takes, which remembers them.
+
+    Args:
+        load: decodes a picture by id.
+        preprocessing: of the tower that looks at them.
+        most_bytes: of pixels kept; what comes later is decoded each time.
+    """
+    resize = preprocessing.resized()
+    kept: dict[str, Image.Image] = {}
+    room = most_bytes // (3 * preprocessing.size**2)
+
+    def resized(image_id: str) -> Image.Image:
+        found = kept.get(image_id)
+        if found is None:
+            found = resize(load(image_id))
+            if len(kept) < room:
+                kept[image_id] = found
+        return found
+
+    return resized
