@@ -8,7 +8,7 @@ from pathlib import Path
 
 def main() -> None:
     """Runs the command line and exits with its code."""
-    from app.cli import app
+    from app.commands.cli import app
 
     # Shells complete a command, and `python -m app` is none.
     name = "perennial" if Path(sys.argv[0]).stem == "perennial" else "python -m app"

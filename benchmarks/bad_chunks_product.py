@@ -16,7 +16,7 @@ from bad_chunks_worlds import PHOTO, TINY
 from real_input_data import UploadRow, emoji_rows, emoji_splits, photo_rows, write_upload
 
 from app.desk.jobs import UpdateRequest
-from app.home.settings import GateSettings, Settings
+from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
 from app.learning.outcomes import say_nothing
@@ -27,6 +27,7 @@ from ingest.images import decode
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
 from ingest.pair import Split
+from model_updates.gate.report import Policy
 
 Values = dict[str, Any]
 Say = Callable[[str], None]
@@ -75,7 +76,7 @@ class Product:
 
     def settings(self, name: str) -> Settings:
         """Returns the settings of one of the homes."""
-        return Settings(home=self.work / "homes" / name, device="cpu", gate=GateSettings())
+        return Settings(home=self.work / "homes" / name, device="cpu", gate=Policy())
 
     def template(self) -> Path:
         """Returns a home whose English pairs a person accepted as measuring material, made once."""

@@ -15,7 +15,7 @@ from photographs_data import DOMAIN, KNOWN, NEW, SHOP, photo_rows, shop_rows, te
 from real_input_runs import Bench, add, live_encoder, outcome_values, run_update
 
 from app.desk.jobs import UpdateRequest
-from app.home.settings import GateSettings, Settings
+from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.lessons import choose_strategy
@@ -23,6 +23,7 @@ from ingest.pair import Split
 from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
+from model_updates.gate.report import Policy
 from model_updates.opening import base_languages
 
 MODEL = "perennial-photo"
@@ -46,7 +47,7 @@ class Photographs:
 
     def settings(self, name: str) -> Settings:
         """Returns the settings of one of the benchmark's homes, with the default gate."""
-        return Settings(home=self.bench.work / "homes" / name, device="cpu", gate=GateSettings())
+        return Settings(home=self.bench.work / "homes" / name, device="cpu", gate=Policy())
 
 
 def template(cell: Photographs) -> Values:

@@ -22,7 +22,7 @@ from real_input_data import (
 )
 
 from app.desk.jobs import Stage, UpdateRequest
-from app.home.settings import GateSettings, Settings
+from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.language.detection import detect, handicaps, readings
 from app.learning import going_live, update_cycle
@@ -41,9 +41,7 @@ from model_updates.readings import background
 
 # A chain must go on after an update that the default gate stops, so its home asks for a review of everything
 # (no slice is ever large enough) and the benchmark says yes. The default gate's verdict is computed beside it.
-PERMISSIVE = GateSettings(
-    minimum_images=10**6, pooled_drop=100.0, slice_drop=100.0, samples=100, confidence=0.6
-)
+PERMISSIVE = Policy(minimum_images=10**6, pooled_drop=100.0, slice_drop=100.0, samples=100, confidence=0.6)
 TRAINED, HELD_OUT = "trained", "held-out"
 DEPTHS = (1, 10)
 # The pictures that the languages' names are read on; the other styles share the English names.
@@ -72,7 +70,7 @@ class Bench:
 
     def settings(self, name: str, *, permissive: bool = True) -> Settings:
         """Returns the settings of one of the benchmark's homes."""
-        gate = PERMISSIVE if permissive else GateSettings()
+        gate = PERMISSIVE if permissive else Policy()
         return Settings(home=self.work / "homes" / name, device="cpu", gate=gate)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from speed_timing import Measured
 
 from app.desk.jobs import Stage, UpdateRequest
-from app.home.settings import GateSettings, Settings
+from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.query.snapshot import Answer
@@ -18,6 +18,7 @@ from app.server.serving import Serving
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
+from model_updates.gate.report import Policy
 
 # Between swaps, so that several queries meet each release at 20 a second.
 SWAP_PAUSE_SECONDS = 0.25
@@ -25,7 +26,7 @@ SWAP_PAUSE_SECONDS = 0.25
 
 def swaps_under_load(work: Path, *, swaps: int, rate: float) -> Measured:
     """Swaps between two releases with different towers and galleries while queries come in at a steady rate."""
-    gate = GateSettings(minimum_images=10**6, pooled_drop=100.0, slice_drop=100.0, samples=100)
+    gate = Policy(minimum_images=10**6, pooled_drop=100.0, slice_drop=100.0, samples=100)
     settings = Settings(home=work / "swap-home", device="cpu", poll_seconds=0.05, gate=gate)
     update_cycle.initialise(settings)
     with Workspace.open(settings) as workspace:

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.encoder import Encoder
-from model_updates.features import FeatureCache, LoadImage, image_features, text_features
-from model_updates.inserts import BASE
-from model_updates.pairs import TrainingPair
+if TYPE_CHECKING:
+    from model_updates.encoder import Encoder
+    from model_updates.features import FeatureCache, LoadImage
+    from model_updates.pairs import TrainingPair
 
 CHANGE_EDGES = (5.0, 10.0, 15.0, 20.0)
 """Of SAM and ImAM, in degrees: up to 5, up to 10, and so on, above 20."""
@@ -233,6 +234,10 @@ def embedded(
         load_image: decodes a picture by id.
         cache: where raw features are kept.
     """
+    # Imported here because whoever only reads a `Drift` should not load torch.
+    from model_updates.features import image_features, text_features
+    from model_updates.inserts import BASE
+
     pictures = {image_id: n for n, image_id in enumerate(dict.fromkeys(pair.image_id for pair in pairs))}
     texts = {said: n for n, said in enumerate(dict.fromkeys((pair.language, pair.text) for pair in pairs))}
     routes = {pair.image_id: encoder.image_route(pair.domain) for pair in pairs}

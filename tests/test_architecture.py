@@ -23,7 +23,7 @@ def test_no_other_distribution_owns_a_package_name(package: str) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = f"import app.cli, sys; print([m for m in {HEAVY!r} if m in sys.modules])"
+    code = f"import app.commands.cli, sys; print([m for m in {HEAVY!r} if m in sys.modules])"
 
     said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 

@@ -13,19 +13,22 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from app.client import Client, FoundHit, SearchAnswer
+from app.desk.desk import Desk
 from app.desk.errors import AppError
+from app.desk.hits import SearchAnswer, SearchRequest
+from app.desk.operation import document_of
 
 _READS = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+_LISTED = ("id", "live", "strategy", "verdict", "languages", "created")
 _Count = Annotated[int, Field(ge=1, le=50)]
 
 
-def assistant_server(client: Client) -> MCPServer[Any]:
-    """Builds the tools around a client; `run("stdio")` serves them."""
+def assistant_server(desk: Desk) -> MCPServer[Any]:
+    """Builds the tools around a desk; `run("stdio")` serves them."""
     server: MCPServer[Any] = MCPServer(
         "perennial", instructions="Searches a picture collection by text, in any language it has learned."
     )
-    tools = _Tools(client)
+    tools = _Tools(desk)
     for tool in (tools.search_pictures, tools.compare_releases, tools.list_releases, tools.show_picture):
         server.add_tool(tool, annotations=_READS)
     return server
@@ -34,22 +37,23 @@ def assistant_server(client: Client) -> MCPServer[Any]:
 class _Tools:
     """The tools; names, arguments and docstrings are what an assistant is told of them."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     def search_pictures(
         self, text: str, language: str = "auto", k: _Count = 10, domains: list[str] | None = None
     ) -> dict[str, Any]:
         """Find pictures that show what a text describes; weights and signs may join parts: "2:red car - fruit"."""
         try:
-            return _told(self._client.search(text, language=language, k=k, domains=domains))
+            asked = SearchRequest(text=text, language=language, k=k, domains=domains)
+            return _told(self._desk.search(asked))
         except AppError as error:
             raise ToolError(error.message) from error
 
     def compare_releases(self, text: str, a: str, b: str, k: _Count = 10) -> dict[str, Any]:
         """Ask two releases of the search the same, and see how pictures moved between them."""
         try:
-            compared = self._client.compare(text, a, b, k=k)
+            compared = self._desk.compare(text, a, b, k=k)
         except AppError as error:
             raise ToolError(error.message) from error
         return {"overlap": compared.overlap, "a": _told(compared.a), "b": _told(compared.b)}
@@ -57,20 +61,15 @@ class _Tools:
     def list_releases(self) -> list[dict[str, Any]]:
         """List the releases of the search, newest first: what each has learned, and which is live."""
         try:
-            return [
-                one.model_dump(include={"id", "live", "strategy", "verdict", "languages", "created"})
-                for one in self._client.releases()
-            ]
+            listed = self._desk.releases()
         except AppError as error:
             raise ToolError(error.message) from error
+        return [{name: document_of(one)[name] for name in _LISTED} for one in listed]
 
     def show_picture(self, picture_id: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]) -> Image:
         """Show a picture by the id that a search gave."""
-        address = f"/v1/images/{picture_id}/thumbnail"
         try:
-            data = self._client.picture(
-                FoundHit(id=picture_id, score=0, rank=0, thumb_url=address), thumbnail=True
-            )
+            data = self._desk.thumbnail(picture_id)
         except AppError as error:
             raise ToolError(error.message) from error
         return Image(data=data, format="webp")

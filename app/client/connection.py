@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from app.client.errors import Refused, ServerAway
 from app.desk.errors import UsageProblem
-from ingest.records import AsidePair, ChunkRecord, JobRecord, QuestionedPair
+from app.desk.operation import adapter
 
 # A query may wait for a place; an upload of the largest size goes over a slow line.
 _SECONDS = httpx.Timeout(60.0, write=600.0)
-
-Record = TypeVar("Record", ChunkRecord, JobRecord, AsidePair, QuestionedPair)
-Dataclass = TypeVar("Dataclass")
 
 
 class Connection:
@@ -67,31 +62,18 @@ class Connection:
         """Closes the connections."""
         self._http.close()
 
-    def get(self, path: str, **query: Any) -> dict[str, Any]:
-        """Returns what a route answers."""
-        return _document(self._ask("GET", path, params=given(query)))
-
-    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Sends JSON to a route and returns what it answers."""
-        return _document(self._ask("POST", path, json=dict(body)))
-
-    def _ask(self, method: str, path: str, **how: Any) -> httpx.Response:
+    def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
+        """Sends a request and returns its answer, once it is a good one."""
         with self._reaching():
             answer = self._http.request(method, path, **how)
         _check(answer, self.url)
         return answer
 
-    def _events(self, job: str) -> Iterator[JobRecord]:
-        # A stream is silent for as long as nothing changes; the server sends a sign of life every 15 seconds.
-        with self._stream("GET", f"/v1/jobs/{address_part(job)}/events") as stream:
-            for line in stream.iter_lines():
-                if line.startswith("data:"):
-                    yield record_of(JobRecord, json.loads(line.removeprefix("data:")))
-
     @contextmanager
-    def _stream(
+    def stream(
         self, method: str, path: str, *, timeout: httpx.Timeout = _SECONDS
     ) -> Iterator[httpx.Response]:
+        """Opens an answer that is read as it comes."""
         with self._reaching(), self._http.stream(method, path, timeout=timeout) as stream:
             if stream.is_error:
                 stream.read()
@@ -114,11 +96,6 @@ def address_part(name: str) -> str:
     return quote(name, safe="") or "-"
 
 
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said; None leaves it to the server."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def _check(answer: httpx.Response, url: str) -> None:
     if answer.is_success:
         return
@@ -134,25 +111,22 @@ def _check(answer: httpx.Response, url: str) -> None:
     raise Refused(sentence, answer.status_code, code)
 
 
-def _document(answer: httpx.Response) -> dict[str, Any]:
+def document_in(answer: httpx.Response) -> Any:
+    """Returns the JSON of an answer.
+
+    Raises:
+        ServerAway: there is none in it.
+    """
     try:
-        document = answer.json()
+        return answer.json()
     except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise ServerAway(f"{answer.url} answered, but not as Perennial does.")
-    return document
+        raise ServerAway(f"{answer.url} answered, but not as Perennial does.") from None
 
 
-def record_of(kind: type[Record], document: Mapping[str, Any]) -> Record:
-    """Builds a record; what a newer server adds is left out."""
-    return kind(**{field.name: document[field.name] for field in fields(kind) if field.name in document})
-
-
-def typed(kind: type[Dataclass], document: object) -> Dataclass:
-    """Builds a dataclass, with those in it, from plain values; what a newer server adds is left out."""
+def typed(kind: Any, document: object) -> Any:
+    """Builds records from plain values; what a newer server adds is left out."""
     try:
-        return TypeAdapter(kind).validate_python(document)
+        return adapter(kind).validate_python(document)
     except ValidationError as error:
         raise ServerAway(
             f"The server's answer is not what this version of Perennial reads: {error}."

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-import httpx
-
 from app.desk.errors import AppError
-
-_USAGE, _HELD, _BUSY = 2, 4, 5
-# As the same error leaves a verb that works on a home.
-_EXIT_CODES = {
-    "bad_query": _USAGE,
-    "usage_problem": _USAGE,
-    "unknown_feedback": _USAGE,
-    "chunk_held": _HELD,
-    "update_running": _BUSY,
-    "parent_moved": _BUSY,
-    "captions_not_ready": _BUSY,
-}
+from app.desk.troubles import exit_code_of
 
 
 class ServerAway(AppError):
@@ -32,7 +19,14 @@ class Refused(AppError):
     """
 
     def __init__(self, sentence: str, status: int, code: str) -> None:
-        usage = _USAGE if status == httpx.codes.UNPROCESSABLE_ENTITY else 1
-        super().__init__(sentence, _EXIT_CODES.get(code, usage))
+        super().__init__(sentence, exit_code_of(code, status))
         self.status = status
+        self.code = code
+
+
+class JobFailed(AppError):
+    """A job did not end well; with the name and exit code that it had in its own process."""
+
+    def __init__(self, sentence: str, exit_code: int = 1, code: str = "job_failed") -> None:
+        super().__init__(sentence, exit_code)
         self.code = code

@@ -1,75 +1,36 @@
-"""The answer to a search as a terminal shows it, whether a home or a server gave it."""
+"""The answer to a search as a terminal shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from app.commands.option_records import SearchOptions
+    from app.desk.hits import Found, SearchAnswer
 
 ID_SHOWN = 12
 
 
-@dataclass(frozen=True)
-class ShownHit:
-    """One picture found; `caption` is the one that helps a reader most."""
-
-    id: str
-    rank: int
-    score: float
-    caption: str
-    relevance: str
-    by: Sequence[str]
-    copies: Sequence[str]
-    parts: Sequence[float]
-
-
-@dataclass(frozen=True)
-class ShownCaption:
-    """One caption found, and the pictures that have it."""
-
-    score: float
-    language: str
-    text: str
-    images: Sequence[str]
-
-
-@dataclass(frozen=True)
-class ShownAnswer:
-    """What of an answer is shown; the fields of `app.query.question.QueryAnswer`, with captions as words.
-
-    `asked` is the query as it was understood; empty when it is one part.
-    """
-
-    release: str
-    language: str
-    note: str
-    asked: str
-    mode: str
-    gallery: int
-    searched: int
-    relevance: str
-    next: str
-    hits: Sequence[ShownHit]
-    captions: Sequence[ShownCaption]
-
-
-def answer_parts(answer: ShownAnswer) -> list[Any]:
+def answer_parts(answer: SearchAnswer) -> list[Any]:
     """Returns lines that say how a query was understood and what was searched, and the tables of what was found."""
     return [*_lines(answer), _hits(answer), *_captions(answer)]
 
 
-def _lines(answer: ShownAnswer) -> list[str]:
+def caption_of(hit: Found) -> str:
+    """Returns a hit's first caption; those in the language of the query come first."""
+    return f"{hit.captions[0].text} ({hit.captions[0].language})" if hit.captions else ""
+
+
+def _lines(answer: SearchAnswer) -> list[str]:
     from app.words.messages import plain
 
     read = f", read as {answer.language}" if answer.language else ""
     lines = [f"Release {answer.release}{read}.", answer.note]
-    if answer.asked:
-        lines.append(f"Asked: {answer.asked}")
-    if answer.searched < answer.gallery:
-        lines.append(f"{answer.searched} of {answer.gallery} pictures were searched.")
+    if len(answer.parts) > 1:
+        lines.append(f"Asked: {answer.query}")
+    if answer.searched < answer.index_size:
+        lines.append(f"{answer.searched} of {answer.index_size} pictures were searched.")
     if answer.hits and answer.relevance == "nothing":
         lines.append("Probably nothing here fits; these are the nearest.")
     if answer.next:
@@ -77,7 +38,7 @@ def _lines(answer: ShownAnswer) -> list[str]:
     return [plain(line) for line in lines if line]
 
 
-def _hits(answer: ShownAnswer) -> Any:
+def _hits(answer: SearchAnswer) -> Any:
     from app.words.messages import table
 
     hits = answer.hits
@@ -93,13 +54,13 @@ def _hits(answer: ShownAnswer) -> Any:
     if any(hit.parts for hit in hits):
         more.append(("parts", [" ".join(f"{near:.3f}" for near in hit.parts) for hit in hits]))
     rows = [
-        (hit.rank, f"{hit.score:.3f}", hit.id[:ID_SHOWN], hit.caption, *(column[n] for _, column in more))
+        (hit.rank, f"{hit.score:.3f}", hit.id[:ID_SHOWN], caption_of(hit), *(column[n] for _, column in more))
         for n, hit in enumerate(hits)
     ]
     return table(["rank", "score", "picture", "caption", *(name for name, _ in more)], rows)
 
 
-def _captions(answer: ShownAnswer) -> list[Any]:
+def _captions(answer: SearchAnswer) -> list[Any]:
     from app.words.messages import table
 
     rows = [

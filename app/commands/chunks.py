@@ -1,25 +1,32 @@
-"""The verb that takes pictures and captions in: ingest."""
+"""Verbs about chunks: ingest, check, accept, withdraw, remove, held, decide."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING
+import typer
 
+from app.commands.learning import show_end
 from app.commands.option_records import IngestOptions, with_options
-from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
-from app.desk.errors import UsageProblem
-
-if TYPE_CHECKING:
-    from app.home.workspace import Workspace
-    from app.learning.outcomes import AddOutcome
-    from ingest.intake import IntakeOptions
-    from ingest.records import ChunkRecord
+from app.commands.options import (
+    AcceptedPairs,
+    CaptionLanguage,
+    ChunkArgument,
+    HeldChunk,
+    HeldLimit,
+    LeftOutPairs,
+    MeasureOption,
+    NoteOption,
+    ReasonOption,
+    TakenOutPairs,
+)
+from app.commands.terminal import HomeOption, JsonOption, desk_for, show, staged, watched
 
 
 @with_options
-def ingest(asked: IngestOptions, home: HomeOption = None, is_json: JsonOption = False) -> None:
+def ingest(
+    context: typer.Context, asked: IngestOptions, home: HomeOption = None, is_json: JsonOption = False
+) -> None:
     """Take a chunk of pictures and captions in, and make it searchable."""
+    from app.words.chunk_tables import added_lines
     from ingest.intake import IntakeOptions
 
     options = IntakeOptions(
@@ -29,54 +36,112 @@ def ingest(asked: IngestOptions, home: HomeOption = None, is_json: JsonOption = 
         name=asked.name,
         in_gallery=asked.gallery,
     )
-    with workspace_for(home) as workspace:
-        outcome = add(workspace, asked.source, options, is_quiet=is_json)
-        chunk = workspace.catalog.chunk(outcome.report.chunk_id)
-    if asked.report is not None:
-        outcome.report.write_csv(asked.report)
+    with desk_for(context, home) as desk:
+        with staged(is_json=is_json) as tell:
+            added = desk.add_chunk(asked.source, options, tell)
+        if asked.report is not None:
+            asked.report.write_bytes(desk.chunk_report(added.chunk.id))
     document = {
-        **outcome.report.to_json(),
-        "images_embedded": outcome.images_embedded,
-        "commit": asdict(outcome.commit) if outcome.commit else None,
-        "standing": chunk.standing,
-        "findings": chunk.report.get("findings", []),
+        **added.report,
+        "images_embedded": added.images_embedded,
+        "release": added.release,
+        "job": added.job,
+        "standing": added.chunk.standing,
+        "findings": list(added.chunk.findings),
     }
-    show(is_json, document, *added_lines(outcome, chunk))
+    show(is_json, document, *added_lines(added))
 
 
-def add(workspace: Workspace, source: Path, options: IntakeOptions, *, is_quiet: bool) -> AddOutcome:
-    """Takes a chunk in under a progress bar."""
-    from app.learning.update_cycle import add_chunk
-    from app.words.messages import progress_bar
+def check(
+    context: typer.Context, chunk: ChunkArgument, home: HomeOption = None, is_json: JsonOption = False
+) -> None:
+    """Show what a chunk's checks found, what it counts for, and what to do next."""
+    from app.words.chunk_tables import chunk_parts
 
-    if workspace.home.root.resolve().is_relative_to(source.resolve()):
-        raise UsageProblem(
-            f"{source} holds the home {workspace.home.root} itself; name the folder of the pictures."
-        )
-
-    with progress_bar(is_quiet=is_quiet) as move:
-        return add_chunk(
-            workspace,
-            source,
-            options,
-            by=who(),
-            progress=lambda stage: move(stage.name, stage.message, stage.fraction),
-        )
+    with desk_for(context, home) as desk:
+        record = desk.chunk(chunk)
+    show(is_json, record, *chunk_parts(record))
 
 
-def added_lines(outcome: AddOutcome, chunk: ChunkRecord) -> list[str]:
-    """Says what taking a chunk in did, and what its checks made of it."""
-    from app.words import chunk as chunk_words
-    from app.words import messages
+def accept(
+    context: typer.Context,
+    chunk: ChunkArgument,
+    why: ReasonOption,
+    measure: MeasureOption = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Let a chunk teach in spite of what its checks found."""
+    with desk_for(context, home) as desk:
+        record = desk.accept(chunk, why, measure)
+    said = f"Chunk {record.id} is accepted: `python -m app update --chunk {record.id}` learns from it."
+    if record.measures:
+        said += " Its held-out pairs measure every update from now on."
+    show(is_json, record, said)
 
-    lines = messages.intake(outcome.report.to_json())
-    if outcome.commit is not None:
-        lines.append(
-            f"{outcome.images_embedded} pictures are searchable now (release {outcome.commit.release})."
-        )
-    if chunk.standing == "held":
-        lines += ["It is held and teaches nothing yet:", *map(messages.plain, chunk_words.against(chunk))]
-        lines.append(f"`python -m app check {chunk.id}` shows examples and what to do.")
-    elif outcome.report.new_pairs:
-        lines.append(f"Teach it: `python -m app update --chunk {chunk.id}`.")
-    return lines
+
+def withdraw(
+    context: typer.Context,
+    chunk: ChunkArgument,
+    why: ReasonOption,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Take a chunk's pairs and pictures out of training, measuring and search."""
+    from app.words.messages import plain
+
+    with desk_for(context, home) as desk:
+        gone = desk.withdraw(chunk, why)
+    job = f" Job {gone.job.id} is taking them out of search." if gone.job else ""
+    show(is_json, gone, plain(gone.sentence + job))
+
+
+def remove(
+    context: typer.Context,
+    chunk: ChunkArgument,
+    why: ReasonOption,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Withdraw a chunk, and rebuild what is live from the last version before it."""
+    with desk_for(context, home) as desk:
+        done = watched(desk, desk.remove(chunk, why), is_json=is_json)
+    show_end(done, is_json=is_json)
+
+
+def held(
+    context: typer.Context,
+    chunk: HeldChunk = None,
+    limit: HeldLimit = 100,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """List the pairs that wait for a person's word, or all that was held and rejected of one chunk."""
+    from app.words.held import aside_parts, waiting_parts
+
+    with desk_for(context, home) as desk:
+        if chunk is None:
+            found = desk.held(limit)
+            show(is_json, found, *waiting_parts(found.total, found.rows))
+        else:
+            aside = desk.put_aside(chunk)
+            show(is_json, aside, *aside_parts(aside))
+
+
+def decide(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    chunk: ChunkArgument,
+    accept: AcceptedPairs = None,
+    leave_out: LeftOutPairs = None,
+    take_out: TakenOutPairs = None,
+    language: CaptionLanguage = None,
+    why: NoteOption = "",
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Accept held pairs, which then belong to their chunk, leave them out, or take out pairs that it has."""
+    from app.words.messages import plain
+
+    with desk_for(context, home) as desk:
+        decided = desk.decide(chunk, accept or (), leave_out or (), take_out or (), language, why)
+    show(is_json, decided, plain(decided.sentence))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.terminal import HomeOption, JsonOption, settings_for, show
+from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
 from app.desk.errors import UsageProblem
 
 _DEFAULT_MODEL = "perennial-photo"
@@ -132,14 +132,20 @@ def work(home: HomeOption = None) -> None:
         waiting.take_all()
 
 
-def mcp(home: HomeOption = None) -> None:
+def mcp(context: typer.Context, home: HomeOption = None) -> None:
     """Serve search as tools for assistants, from the server that runs on this machine or from --server."""
-    settings = settings_for(home)
-    from app.client import Client
-    from app.commands.remote.assistants import serve_tools
-
-    with Client(f"http://{settings.host}:{settings.port}") as client:
-        serve_tools(client)
+    url = server_of(context)
+    if url is None:
+        settings = settings_for(home)
+        url = f"http://{settings.host}:{settings.port}"
+    try:
+        from app.client.assistant import assistant_server
+    except ModuleNotFoundError as error:
+        raise UsageProblem(
+            "Tools for assistants need a package more: pip install 'perennial[mcp]'."
+        ) from error
+    with connected(url) as desk:
+        assistant_server(desk).run("stdio")
 
 
 def demo(

@@ -1,68 +1,51 @@
-"""Verbs about learning: update, methods, evaluate."""
+"""Verbs about learning: update, methods, evaluate, gate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.chunks import add, added_lines
 from app.commands.option_records import UpdateOptions, with_options
-from app.commands.terminal import (
-    HomeOption,
-    JsonOption,
-    pairs_of,
-    settings_for,
-    show,
-    who,
-    workspace_for,
-)
+from app.commands.options import JudgedArgument
+from app.commands.terminal import HomeOption, JsonOption, desk_for, pairs_of, show, staged, watched
 from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
-    from app.desk.jobs import Forecast
-    from app.home.settings import Settings
+    from app.desk.desk import Desk
+    from app.desk.jobs import Forecast, StartUpdate
     from ingest.records import JobRecord
 
 EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
 
 
-class JobFailed(AppError):
-    """What went wrong in a worker's process, with the name and exit code that it had there."""
-
-    def __init__(self, sentence: str, result: Mapping[str, Any]) -> None:
-        super().__init__(sentence, int(result.get("exit_code", 1)))
-        self.code = str(result.get("code", "JobFailed"))
-
-
 @with_options
-def update(asked: UpdateOptions, home: HomeOption = None, is_json: JsonOption = False) -> None:
+def update(
+    context: typer.Context, asked: UpdateOptions, home: HomeOption = None, is_json: JsonOption = False
+) -> None:
     """Learn from a chunk; what passes the gate goes live."""
-    from app.jobs import worker
+    options = _checked_options(asked)
+    with desk_for(context, home) as desk:
+        if asked.cancel is not None:
+            job = desk.cancel(asked.cancel)
+            said = f"{job.id} is {job.state}. `--resume {job.id}` goes on with it."
+            show(is_json, _document(job), said)
+            return
+        if asked.resume is not None:
+            job = desk.resume(asked.resume)
+        else:
+            request = _request(asked, options)
+            if asked.dry_run:
+                _show_forecast(desk.forecast(request), is_json=is_json)
+                return
+            if asked.source is not None:
+                request = _taken_in(desk, asked, request, is_json=is_json)
+            job = desk.update(request)
+        done = watched(desk, job, is_json=is_json)
+    show_end(done, is_json=is_json)
 
-    settings = settings_for(home)
-    options = checked_options(asked)
-    if asked.cancel is not None:
-        job = worker.cancel(settings, asked.cancel)
-        show(is_json, job_document(job), f"{job.id} is {job.state}. `--resume {job.id}` goes on with it.")
-        return
-    if asked.resume is not None:
-        watch(settings, worker.resume(settings, asked.resume), is_json=is_json)
-        return
-    _check_strategy(asked.strategy, options)
-    if asked.source is not None:
-        worker.refuse_second_update(settings)  # before anything is taken in
-        chunk = _take_in(settings, asked.source, asked.language, asked.domain, is_json)
-    else:
-        chunk = _known(settings, str(asked.chunk))
-    queued = _queued(asked, chunk, options, home, is_json=is_json)
-    if queued is not None:
-        watch(settings, queued, is_json=is_json)
 
-
-def checked_options(asked: UpdateOptions) -> dict[str, str]:
+def _checked_options(asked: UpdateOptions) -> dict[str, str]:
     """Returns the strategy's options; refuses what cannot be meant, before anything is done."""
     if sum(one is not None for one in (asked.source, asked.chunk, asked.resume, asked.cancel)) != 1:
         raise UsageProblem(
@@ -74,47 +57,83 @@ def checked_options(asked: UpdateOptions) -> dict[str, str]:
             "--dry-run looks at a chunk that is in. Take SOURCE in with `ingest`, which teaches nothing, "
             "and name it with --chunk."
         )
-    return pairs_of(asked.option, "--option", "epochs=5")
+    options = pairs_of(asked.option, "--option", "epochs=5")
+    if options and asked.strategy is None:
+        raise UsageProblem("--option belongs to a strategy; name it with --strategy. `methods` lists them.")
+    return options
 
 
-def _queued(
-    asked: UpdateOptions, chunk: str, options: dict[str, str], home: Path | None, *, is_json: bool
-) -> JobRecord | None:
-    """Queues the update and returns its job; with --dry-run, shows what it would take, and queues nothing."""
-    with workspace_for(home) as workspace:
-        from app.desk.jobs import UpdateRequest
-        from app.jobs.requests import update_job
-        from app.learning.fitting import require_fit
-        from app.learning.forecast import forecast
-        from app.learning.lessons import choose_strategy
+def _request(asked: UpdateOptions, options: dict[str, str]) -> StartUpdate:
+    from app.desk.jobs import StartUpdate
 
-        request = UpdateRequest(
-            chunk=chunk,
-            strategy=asked.strategy,
-            options=options,
-            seed=asked.seed,
-            promote=asked.promote,
-            why=asked.why,
-            by=who(),
+    return StartUpdate(
+        chunk=asked.chunk or "-",
+        strategy=asked.strategy,
+        options=dict(options),
+        seed=asked.seed,
+        promote=asked.promote,
+        why=asked.why,
+    )
+
+
+def _taken_in(desk: Desk, asked: UpdateOptions, request: StartUpdate, *, is_json: bool) -> StartUpdate:
+    """Takes a source in; returns the request to learn from it."""
+    from app.words.chunk_tables import added_lines
+    from ingest.intake import IntakeOptions
+
+    if asked.source is None:
+        raise TypeError("there is no source to take in")
+    desk.require_update(request)  # before anything is taken in
+    with staged(is_json=is_json) as tell:
+        added = desk.add_chunk(
+            asked.source, IntakeOptions(language=asked.language, domain=asked.domain), tell
         )
-        require_fit(workspace, request)
-        if not asked.dry_run:
-            return update_job(workspace, request)
-        found = forecast(workspace, request)
-        show_forecast(found, *choose_strategy(workspace, chunk), is_json=is_json)
-        return None
+    if not is_json:
+        show(False, None, *added_lines(added))
+    return request.model_copy(update={"chunk": added.chunk.id})
 
 
-def show_forecast(found: Forecast, recommended: str, why: str, *, is_json: bool) -> None:
+def _show_forecast(found: Forecast, *, is_json: bool) -> None:
     """Shows what an update would take, and which strategy is recommended."""
     from app.words.forecast import forecast_sentences
     from app.words.messages import plain
 
-    document = found.to_json() | {"recommended": recommended, "why": why}
+    if found.misfit:
+        raise UsageProblem(found.misfit)
     chosen = f"{found.strategy} would teach it."
-    if found.strategy != recommended:
-        chosen += f" {recommended} is recommended."
-    show(is_json, document, plain(f"{chosen} {recommended}: {why}"), *map(plain, forecast_sentences(found)))
+    if found.strategy != found.recommended:
+        chosen += f" {found.recommended} is recommended."
+    why = plain(f"{chosen} {found.recommended}: {found.why}")
+    show(is_json, found, why, *map(plain, forecast_sentences(found)))
+
+
+def show_end(done: JobRecord, *, is_json: bool) -> None:
+    """Shows how training ended, and leaves with the exit code of its verdict.
+
+    Raises:
+        JobFailed: there is none; with the job's own sentence, name and exit code.
+    """
+    from app.words import messages
+
+    if done.state not in EXIT_CODES:
+        raise JobFailed(done)
+    show(is_json, _document(done), *messages.outcome(done))
+    raise typer.Exit(EXIT_CODES[done.state])
+
+
+class JobFailed(AppError):
+    """What went wrong in a worker's process, with the name and exit code that it had there."""
+
+    def __init__(self, job: JobRecord) -> None:
+        resumed = f"`python -m app update --resume {job.id}` goes on with it."
+        sentence = job.error or f"Job {job.id} is {job.state}. {resumed}"
+        super().__init__(sentence, int(job.result.get("exit_code", 1)))
+        self.code = str(job.result.get("code", "job_failed"))
+
+
+def _document(job: JobRecord) -> dict[str, Any]:
+    """Returns a job as `--json` shows it, with what came of it."""
+    return {"job": job.id, "state": job.state, "error": job.error, **job.result}
 
 
 def methods(
@@ -147,6 +166,7 @@ def methods(
 
 
 def evaluate(
+    context: typer.Context,
     release: Annotated[
         str | None, typer.Option(help="Measure this release, not the live one.", show_default=False)
     ] = None,
@@ -154,97 +174,25 @@ def evaluate(
     is_json: JsonOption = False,
 ) -> None:
     """Measure recall on today's held-out pairs."""
-    with workspace_for(home) as workspace:
-        from app.learning import going_live
-        from app.learning.slices import summaries
-        from app.words import messages
+    from app.words.messages import slices_table
 
-        record = workspace.releases.release(release) if release else going_live.live_release(workspace)[1]
-        slices = summaries(going_live.evaluate(workspace, record.id))
-    title = f"Recall of {record.id} in percent, text to image"
-    found: Any = messages.slices_table(slices, title=title) if slices else "There are no held-out pairs yet."
-    show(is_json, {"release": record.id, "slices": [part.to_json() for part in slices]}, found)
+    with desk_for(context, home) as desk:
+        found = desk.evaluate(release)
+    title = f"Recall of {found.release} in percent, text to image"
+    none = "There are no held-out pairs yet."
+    show(is_json, found, slices_table(found.slices, title=title) if found.slices else none)
 
 
-def _check_strategy(strategy: str | None, options: dict[str, str]) -> None:
-    """Refuses what cannot work before anything is taken in."""
-    if strategy is None:
-        if options:
-            raise UsageProblem(
-                "--option belongs to a strategy; name it with --strategy. `methods` lists them."
-            )
-        return
-    from model_updates.options import options_of
-    from model_updates.strategies import strategy_named
-
-    options_of(strategy_named(strategy), options)
-
-
-def _known(settings: Settings, chunk: str) -> str:
-    from app.home.folder import Home
-    from ingest.catalog import Catalog
-
-    with Catalog.open(Home.open(settings.home).require_stores().catalog) as catalog:
-        return catalog.chunk(chunk).id
-
-
-def _take_in(
-    settings: Settings, source: Path, language: str | None, domain: str | None, is_json: bool
-) -> str:
-    from ingest.intake import IntakeOptions
-
-    with workspace_for(settings.home) as workspace:
-        outcome = add(workspace, source, IntakeOptions(language=language, domain=domain), is_quiet=is_json)
-        chunk = workspace.catalog.chunk(outcome.report.chunk_id)
-    if not is_json:
-        show(False, None, *added_lines(outcome, chunk))
-    return outcome.report.chunk_id
-
-
-def watch(settings: Settings, job: JobRecord, *, is_json: bool) -> None:
-    """Follows a job that trains to its end and leaves with its exit code; Ctrl-C stops the job too."""
-    from app.jobs import worker
+def gate(
+    context: typer.Context, name: JudgedArgument, home: HomeOption = None, is_json: JsonOption = False
+) -> None:
+    """Show why an update passed the gate, or did not."""
     from app.words import messages
+    from app.words.gate_tables import gate_parts
 
-    try:
-        with messages.progress_bar(is_quiet=is_json) as move:
-            done = worker.follow(
-                settings,
-                job.id,
-                lambda row: move(
-                    str(row.progress.get("name", row.state)),
-                    str(row.progress.get("message", "waiting for its process")),
-                    row.progress.get("fraction"),
-                ),
-            )
-    except KeyboardInterrupt:
-        worker.cancel(settings, job.id)
-        raise AppError(
-            f"Stopped {job.id}. `python -m app update --resume {job.id}` goes on from its last checkpoint.",
-            exit_code=130,
-        ) from None
-    _finish(done, is_json=is_json)
-
-
-def _finish(done: JobRecord, *, is_json: bool) -> None:
-    resumed = f"`python -m app update --resume {done.id}` goes on with it."
-    show_end(done, otherwise=f"Job {done.id} is {done.state}. {resumed}", is_json=is_json)
-
-
-def show_end(done: JobRecord, *, otherwise: str, is_json: bool) -> None:
-    """Shows how training ended, and leaves with the exit code of its verdict.
-
-    Raises:
-        JobFailed: there is none; with the job's own sentence, or `otherwise`.
-    """
-    from app.words import messages
-
-    if done.state not in EXIT_CODES:
-        raise JobFailed(done.error or otherwise, done.result)
-    show(is_json, job_document(done), *messages.outcome(done))
-    raise typer.Exit(EXIT_CODES[done.state])
-
-
-def job_document(job: JobRecord) -> dict[str, Any]:
-    """Returns a job as `--json` shows it, with what came of it."""
-    return {"job": job.id, "state": job.state, "error": job.error, **job.result}
+    with desk_for(context, home) as desk:
+        found = desk.job_verdict(name) if name[:1] == "j" else desk.release(name).judged
+    parts: list[Any] = [messages.plain(found.sentence)]
+    if found.gate is not None:
+        parts += gate_parts(found.gate, messages.console().width)
+    show(is_json, found, *parts)

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from app.commands.options import (
     AskedRelease,
@@ -55,6 +55,10 @@ from app.commands.options import (
     ZipOption,
 )
 from app.commands.terminal import pairs_of, require_place
+from app.desk.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from app.desk.hits import SearchRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +99,47 @@ class SearchOptions:
     def items(self) -> list[str]:
         """The pictures of the gallery to be like."""
         return [one.removeprefix("#").lower() for one in self.like or []]
+
+    def request(self, pictures: dict[str, str]) -> SearchRequest:
+        """Returns what the desk is asked; `pictures` are the files that the query names, in base64.
+
+        Raises:
+            UsageProblem: an option has no value that it can have.
+        """
+        from pydantic import ValidationError
+
+        from app.desk.hits import SearchRequest
+        from app.desk.troubles import invalid_sentence
+
+        said = {
+            "text": self.text or None,
+            "images": pictures,
+            "items": self.items,
+            "language": self.language,
+            "translation": self.translation,
+            "k": self.k,
+            "mode": _one_of(self.mode, "--mode", "vectors", "captions", "hybrid"),
+            "domains": self.domain,
+            "languages": self.captioned,
+            "chunks": self.chunk,
+            "since": self.since.date() if self.since else None,
+            "until": self.until.date() if self.until else None,
+            "caption": self.caption,
+            "dedup": self.fold,
+            "cursor": self.page,
+            "offset": self.offset,
+            "min_relevance": self.least
+            and _one_of(self.least, "--min-relevance", "strong", "weak", "nothing"),
+            "captions": self.captions,
+            "caption_languages": self.captions_in,
+            "explain": self.explain,
+            "release": self.release,
+            "rerank": self.rerank,
+        }
+        try:
+            return SearchRequest.model_validate(said)
+        except ValidationError as error:
+            raise UsageProblem(invalid_sentence(error.errors())) from error
 
     def check(self) -> None:
         """Refuses files that could not be written, before anything is searched."""
@@ -138,6 +183,12 @@ class UpdateOptions:
     why: WhyOption = ""
     resume: ResumeOption = None
     cancel: CancelOption = None
+
+
+def _one_of(name: str, option: str, *choices: str) -> str:
+    if name not in choices:
+        raise UsageProblem(f"{option} is one of {', '.join(choices)}; found {name!r}.")
+    return name
 
 
 def with_options(verb: Callable[..., None]) -> Callable[..., None]:

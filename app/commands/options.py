@@ -182,7 +182,7 @@ BackToArgument = Annotated[
 ]
 ExportOption = Annotated[Path, typer.Option("--to", help="A file, or a folder.")]
 PackageArgument = Annotated[Path, _named("A file that `export` wrote.")]
-ChecksumOption = Annotated[
+Sha256Option = Annotated[
     str | None,
     _said("--sha256", says="What its export printed: the file that came is the one that was sent."),
 ]

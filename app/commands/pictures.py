@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.terminal import HomeOption, JsonOption, show, who, workspace_for
-from app.desk.errors import UsageProblem
+from app.commands.terminal import HomeOption, JsonOption, desk_for, show
+from app.desk.errors import AppError, UsageProblem
+
+if TYPE_CHECKING:
+    from app.desk.pictures import Item, ItemResults, TakenOut
 
 NamesArgument = Annotated[
     list[str] | None,
@@ -34,6 +37,7 @@ WhyOutOption = Annotated[
 
 
 def pictures(
+    context: typer.Context,
     names: NamesArgument = None,
     take_out: TakeOutOption = False,
     put_back: PutBackOption = False,
@@ -43,38 +47,19 @@ def pictures(
     is_json: JsonOption = False,
 ) -> None:
     """Show a picture's captions; or take pictures out of everything, put them back, list those that are out."""
-    wanted = asked(names, take_out=take_out, put_back=put_back, withheld=withheld, why=why)
-    with workspace_for(home) as workspace:
-        from dataclasses import asdict
-
-        from app.jobs import requests, worker
-        from app.learning import pictures as single
-
+    wanted = _asked(names, take_out=take_out, put_back=put_back, withheld=withheld, why=why)
+    with desk_for(context, home) as desk:
         if withheld:
-            show_withheld([asdict(one) for one in workspace.catalog.withheld.all()], is_json=is_json)
-            return
-        if not (take_out or put_back):
-            known = single.picture(workspace, wanted[0])
-            out = asdict(known.withheld) if known.withheld else None
-            document = asdict(known.record) | {
-                "captions": [asdict(one) for one in known.captions],
-                "withheld": out,
-            }
-            show_picture(document, is_json=is_json)
-            return
-        ids = [single.named(workspace, one) for one in wanted]
-        done = (
-            single.take_out(workspace, ids, by=who(), why=why)
-            if take_out
-            else single.put_back(workspace, ids)
-        )
-        job = requests.pictures_job(workspace, why=_why(len(done), take_out), by=who()) if done else None
-        if job is not None:
-            worker.spawn(workspace.settings, job.id)
-    show_changed(ids, done, take_out=take_out, job=job.id if job else None, is_json=is_json)
+            _show_taken_out(desk.taken_out(), is_json=is_json)
+        elif take_out:
+            _show_changed(desk.take_out(wanted, why), take_out=True, is_json=is_json)
+        elif put_back:
+            _show_changed(desk.put_back(wanted), take_out=False, is_json=is_json)
+        else:
+            _show_picture(desk.item(wanted[0]), is_json=is_json)
 
 
-def asked(
+def _asked(
     names: Sequence[str] | None, *, take_out: bool, put_back: bool, withheld: bool, why: str
 ) -> list[str]:
     """Returns the names, after refusing what says nothing or two things at once.
@@ -94,50 +79,57 @@ def asked(
         raise UsageProblem("One picture is shown at a time; name one, or say --take-out or --put-back.")
     if take_out and not why.strip():
         raise UsageProblem('Say why: the reason is kept. For example: --why "she asked for it"')
-    return list(dict.fromkeys(names))
+    return [name.removeprefix("#") for name in dict.fromkeys(names)]
 
 
-def show_picture(known: Mapping[str, Any], *, is_json: bool) -> None:
-    """Shows what is known of a picture."""
+def _show_picture(known: Item, *, is_json: bool) -> None:
     from app.words.messages import plain, table
 
-    size = f"{known['width']} × {known['height']} {known['format']}"
-    parts: list[Any] = [plain(f"{known['id']}  {size}, domain {known['domain']}, chunk {known['chunk_id']}")]
-    out = known["withheld"]
+    size = f"{known.width} × {known.height} {known.format}"
+    parts: list[Any] = [plain(f"{known.id}  {size}, domain {known.domain}, chunk {known.chunk}")]
+    out = known.withheld
     if out:
-        parts.append(plain(f"Taken out by {out['by']} ({_when(out)}): {out['why']}"))
-    rows = [(one["language"], one["text"]) for one in known["captions"]]
-    show(is_json, dict(known), *parts, *([table(("language", "caption"), rows)] if rows else []))
+        parts.append(plain(f"Taken out by {out.by} ({_when(out)}): {out.why}"))
+    rows = [(one.language, one.text) for one in known.captions]
+    show(is_json, known, *parts, *([table(("language", "caption"), rows)] if rows else []))
 
 
-def show_withheld(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
-    """Shows a row for each picture that is out."""
+def _show_taken_out(found: Sequence[TakenOut], *, is_json: bool) -> None:
     from app.words.messages import table
 
-    rows = [(str(one["image_id"])[:24], _when(one), one["by"], one["why"]) for one in found]
+    rows = [(one.id[:24], _when(one), one.by, one.why) for one in found]
     none = "No picture was taken out."
-    show(is_json, list(found), table(("picture", "taken out", "by", "why"), rows) if rows else none)
+    show(is_json, found, table(("picture", "taken out", "by", "why"), rows) if rows else none)
 
 
-def show_changed(
-    named: Sequence[str], done: Sequence[str], *, take_out: bool, job: str | None, is_json: bool
-) -> None:
-    """Says what became of the pictures that were named, by their ids."""
+def _show_changed(became: ItemResults, *, take_out: bool, is_json: bool) -> None:
+    """Says what became of the pictures.
+
+    Raises:
+        AppError: one of them could not be changed; the others are.
+    """
     from app.words.messages import plain
 
-    document = {"pictures": list(named), "changed": list(done), "job": job}
-    said = f"{_count(len(done))} {_done(len(done), take_out)}." if done else "All of them were out already."
-    if job:
-        said += f" Job {job} makes the index anew."
-    show(is_json, document, plain(said))
+    for one in became.results:
+        if one.error:
+            raise _refused(one.error, one.code)
+    done = sum(one.changed for one in became.results)
+    said = f"{_count(done)} {_done(done, take_out)}." if done else "All of them were so already."
+    if became.job:
+        said += f" Job {became.job.id} makes the index anew."
+    show(is_json, became, plain(said))
 
 
-def _when(out: Mapping[str, Any]) -> str:
-    return f"{str(out['since'])[:16].replace('T', ' ')} UTC"
+def _refused(sentence: str, code: str | None) -> AppError:
+    from app.desk.troubles import exit_code_of
+
+    error = AppError(sentence, exit_code_of(code or "", 400))
+    error.code = code or "refused"  # type: ignore[attr-defined]
+    return error
 
 
-def _why(count: int, take_out: bool) -> str:
-    return f"{count} pictures {'were taken out' if take_out else 'came back'}"
+def _when(out: TakenOut) -> str:
+    return f"{out.since[:16].replace('T', ' ')} UTC"
 
 
 def _done(count: int, take_out: bool) -> str:

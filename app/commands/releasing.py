@@ -1,80 +1,67 @@
-"""Verbs about releases: releases, promote, rollback, compare, diff, drift."""
+"""Verbs about releases: releases, promote, rollback, diff, drift, reject, keep, pin, unpin, shadow, export, import."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from app.commands.options import (
     BackToArgument,
-    ComparedHits,
     DriftPairsOption,
+    ExportOption,
     ForceOption,
-    LanguageOption,
     LineageOption,
+    PackageArgument,
     ReleaseArgument,
-    TextArgument,
+    Sha256Option,
     WhyOption,
 )
-from app.commands.searching import caption_of
-from app.commands.terminal import HomeOption, JsonOption, settings_for, show, who, workspace_for
+from app.commands.terminal import HomeOption, JsonOption, desk_for, server_of, settings_for, show, staged, who
+from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from app.desk.releases import Difference, Node
-    from app.home.commits import CommitRecord
-    from app.home.workspace import Workspace
+    from app.desk.opinions import ShadowReport
+    from app.desk.releases import Imported, ListedRelease, WentLive
+    from ingest.release_words import ReleaseWord
+
+StopOption = Annotated[bool, typer.Option("--stop", help="End it; what it has shown is kept.")]
+ReportOption = Annotated[bool, typer.Option("--report", help="Only show what it has shown so far.")]
+ShareOption = Annotated[
+    float | None,
+    typer.Option("--share", help="Of the live queries, such as 0.2 for one in five.", show_default=False),
+]
+OpenClipOption = Annotated[
+    bool, typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip.")
+]
 
 
 def releases(
+    context: typer.Context,
     lineage: LineageOption = False,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """List the releases, newest first."""
-    settings = settings_for(home)
-    from app.home.folder import Home
-    from app.home.store import ReleaseStore
+    with desk_for(context, home) as desk:
+        if lineage:
+            from app.words.lineage import lineage_lines
 
-    store = ReleaseStore(Home.open(settings.home))
-    standing = store.standing()
-    live = standing.commit.release if standing.commit else None
-    if lineage:
-        from app.home.lineage import lineage as lineage_of
-
-        show_lineage(lineage_of(store.releases(), store.history(), live), is_json=is_json)
-        return
-    found = [
-        {
-            "id": record.id,
-            "live": record.id == live,
-            "created": record.manifest.created,
-            "strategy": record.manifest.strategy,
-            "mode": record.manifest.mode,
-            "verdict": record.manifest.verdict,
-            "languages": record.manifest.languages,
-            "version": record.version,
-            "generation": record.generation,
-        }
-        for record in store.releases()[::-1]
-    ]
-    show_releases(found, is_json=is_json)
+            nodes = desk.lineage()
+            show(is_json, nodes, *lineage_lines(nodes))
+        else:
+            _show_releases(desk.releases(), is_json=is_json)
 
 
-def show_lineage(nodes: Sequence[Node], *, is_json: bool) -> None:
-    """Draws releases with where they come from, and says when each was live and why."""
-    from app.words.lineage import lineage_lines
-
-    show(is_json, [asdict(node) for node in nodes], *lineage_lines(nodes))
-
-
-def show_releases(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
-    """Lists releases, as `GET /v1/releases` describes each."""
+def _show_releases(found: Sequence[ListedRelease], *, is_json: bool) -> None:
     from app.words.messages import table
 
     rows = [
-        (one["id"], "live" if one["live"] else "", str(one["created"])[:19])
-        + (one["strategy"], one["mode"], one["verdict"], ", ".join(one["languages"]))
+        (one.id, "live" if one.live else "", str(one.created)[:19])
+        + (one.strategy, one.mode, one.verdict, ", ".join(one.languages))
         for one in found
     ]
     header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
@@ -82,6 +69,7 @@ def show_releases(found: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
 
 
 def promote(
+    context: typer.Context,
     release: ReleaseArgument,
     why: WhyOption = "",
     force: ForceOption = False,
@@ -89,82 +77,50 @@ def promote(
     is_json: JsonOption = False,
 ) -> None:
     """Make a release live."""
-    with workspace_for(home) as workspace:
-        from app.learning import going_live
-
-        commit = going_live.promote(workspace, release, why=why, by=who(), force=force)
-        _show_commit(workspace, commit, is_json)
+    with desk_for(context, home) as desk:
+        _show_live(desk.promote(release, why, force), is_json=is_json)
 
 
 def rollback(
+    context: typer.Context,
     release: BackToArgument = None,
     why: WhyOption = "",
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Go back to an earlier release."""
-    with workspace_for(home) as workspace:
-        from app.learning import going_live
-
-        commit = going_live.rollback(workspace, release, why=why, by=who())
-        _show_commit(workspace, commit, is_json)
+    with desk_for(context, home) as desk:
+        _show_live(desk.roll_back(release, why), is_json=is_json)
 
 
-def compare(
-    a: ReleaseArgument,
-    b: ReleaseArgument,
-    query: TextArgument,
-    language: LanguageOption = "auto",
-    k: ComparedHits = 10,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
-    """Ask two releases the same and show how pictures moved."""
-    with workspace_for(home) as workspace:
-        from app.query.finder import Finder
-        from app.query.parts import read_file
-        from app.query.question import Question
-        from app.query.snapshot import Snapshot
-        from app.words.messages import moved_table
+def _show_live(done: WentLive, *, is_json: bool) -> None:
+    from app.words.messages import left_out_line
 
-        longest = workspace.settings.max_query_characters
-        question = Question.typed(query, longest=longest, k=k, language=language, read=read_file)
-        first, second = Snapshot.load(workspace, a), Snapshot.load(workspace, b)
-        answer = Finder(workspace).compare(first, second, question)
-        moves = [
-            (move.image_id, move.rank_a, move.rank_b, caption_of(workspace, move.image_id, answer.b))
-            for move in answer.moves
-        ]
-    common = f"{100 * answer.overlap:.0f} % of the pictures are the same."
-    show(is_json, asdict(answer), common, moved_table(answer.a.release, answer.b.release, moves))
+    said = f"{done.release} is live (commit {done.commit}, {done.reason})."
+    show(is_json, done, f"{said} {left_out_line(done.left_out, done.job)}".rstrip())
 
 
 def diff(
+    context: typer.Context,
     a: ReleaseArgument,
     b: ReleaseArgument,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Show what two releases differ in: what they know, what is read and seen differently, recall."""
-    with workspace_for(home) as workspace:
-        from app.learning.difference import difference_between
-
-        found = difference_between(workspace, a, b)
-    show_difference(found, is_json=is_json)
-
-
-def show_difference(found: Difference, *, is_json: bool) -> None:
-    """Shows what two releases differ in."""
     from app.words.difference import SLICE_HEADERS, difference_sentences, slice_rows
     from app.words.messages import plain, table
 
+    with desk_for(context, home) as desk:
+        found = desk.difference(a, b)
     rows = slice_rows(found)
     said = [plain(one) for one in difference_sentences(found)]
     shown = [table(SLICE_HEADERS, rows, title="Mean of R@1, R@5 and R@10 in percent")] if rows else []
-    show(is_json, asdict(found), f"A {found.a}, B {found.b}", *said, *shown)
+    show(is_json, found, f"A {found.a}, B {found.b}", *said, *shown)
 
 
 def drift(
+    context: typer.Context,
     a: ReleaseArgument,
     b: ReleaseArgument,
     pairs: DriftPairsOption = 2000,
@@ -172,30 +128,160 @@ def drift(
     is_json: JsonOption = False,
 ) -> None:
     """Show how far the vectors of two releases have turned, and whether both towers turned together."""
-    with workspace_for(home) as workspace:
-        from app.learning.drift import drift_between
-
-        found = asdict(drift_between(workspace, a, b, most=pairs))
-    show_drift(found, is_json=is_json)
-
-
-def show_drift(found: Mapping[str, Any], *, is_json: bool) -> None:
-    """Shows how far two releases lie apart, as `GET /v1/drift` has it."""
     from app.words.drift import drift_lines
 
-    show(is_json, found, *drift_lines(found))
+    with desk_for(context, home) as desk:
+        found = desk.drift(a, b, pairs)
+    show(is_json, found, *drift_lines(asdict(found)))
 
 
-def _show_commit(workspace: Workspace, commit: CommitRecord, is_json: bool) -> None:
-    """Shows a change of what is live, and starts adding the pictures that the release does not hold."""
-    from app.jobs import requests, worker
-    from app.words.messages import left_out_line
+def reject(
+    context: typer.Context,
+    release: ReleaseArgument,
+    why: WhyOption = "",
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Reject a candidate with a note; promoting it then needs --force."""
+    with desk_for(context, home) as desk:
+        _show_word(desk.reject(release, why), is_json=is_json)
 
-    left_out, job = requests.gallery_job(workspace, commit)
-    if job is not None:
-        worker.spawn(workspace.settings, job.id)
-    said = (
-        f"{commit.release} is live (commit {commit.number}, {commit.reason}). {left_out_line(left_out, job)}"
+
+def keep(
+    context: typer.Context,
+    release: ReleaseArgument,
+    why: WhyOption = "",
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Keep a candidate for later, with a note; takes a rejection back."""
+    with desk_for(context, home) as desk:
+        _show_word(desk.keep(release, why), is_json=is_json)
+
+
+def pin(
+    context: typer.Context, why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False
+) -> None:
+    """Pin what is live: updates that pass wait until somebody unpins it."""
+    with desk_for(context, home) as desk:
+        _show_word(desk.pin(why), is_json=is_json)
+
+
+def unpin(
+    context: typer.Context, why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False
+) -> None:
+    """Take the pin away."""
+    with desk_for(context, home) as desk:
+        _show_word(desk.unpin(why), is_json=is_json)
+
+
+def _show_word(word: ReleaseWord, *, is_json: bool) -> None:
+    from app.words.messages import plain
+
+    why = f": {word.why}" if word.why else ""
+    show(is_json, word, plain(f"{word.release} is {word.said}{why}."))
+
+
+def shadow(
+    context: typer.Context,
+    release: ReleaseArgument,
+    share: ShareOption = None,
+    stop: StopOption = False,
+    report: ReportOption = False,
+    why: WhyOption = "",
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Have a candidate asked live queries in the background, and show how its answers differ."""
+    if (stop and report) or (share is not None and (stop or report)):
+        raise UsageProblem(
+            "--stop ends the shadow and --report only shows it; choose one of them, without --share."
+        )
+    with desk_for(context, home) as desk:
+        if stop:
+            told = desk.stop_shadow(release, why)
+        else:
+            told = desk.shadow(release) if report else desk.start_shadow(release, share)
+    _show_shadow(told, is_json=is_json)
+
+
+def _show_shadow(told: ShadowReport, *, is_json: bool) -> None:
+    from app.words.messages import plain, table
+    from app.words.shadow import HEADERS, line_cells, shadow_sentences
+
+    lines = [*told.languages, *([told.total] if told.total and len(told.languages) > 1 else [])]
+    shown = [table(HEADERS, [line_cells(line) for line in lines])] if lines else []
+    show(is_json, told, *map(plain, shadow_sentences(told)), *shown)
+
+
+def export(
+    context: typer.Context,
+    release: ReleaseArgument,
+    to: ExportOption = Path(),
+    open_clip: OpenClipOption = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Write a release into one file for another home, or its encoder for plain open_clip."""
+    from app.words.messages import plain, size
+
+    if open_clip:
+        _export_to_open_clip(context, release, to, home, is_json=is_json)
+        return
+    with desk_for(context, home) as desk:
+        written = desk.export(release, to)
+    show(
+        is_json,
+        written,
+        plain(f"{written.release} is in {written.path} ({size(written.bytes)})."),
+        f"Tell the receiver its checksum by another way: {written.sha256}",
+        plain(f"There: `python -m app import {written.path.name} --sha256 {written.sha256}`"),
     )
-    document = asdict(commit) | {"left_out": left_out, "job": job.id if job else None}
-    show(is_json, document, said.rstrip())
+
+
+def _export_to_open_clip(
+    context: typer.Context, release: str, to: Path, home: Path | None, *, is_json: bool
+) -> None:
+    from app.local.at_home import AtHome
+    from app.words.messages import size
+
+    if server_of(context) is not None:
+        raise UsageProblem(
+            "--open-clip works on a home on this machine. Export the release, and import it here."
+        )
+    with AtHome(settings_for(home), by=who()) as desk:
+        folder = desk.export_to_open_clip(release, to)
+    opened = f'open_clip.create_model_and_transforms("local-dir:{folder.path.absolute()}")'
+    said = f"The encoder of {folder.release} is in {folder.path} ({size(folder.bytes)})."
+    show(is_json, folder, said, f"There: {opened}")
+
+
+def import_(
+    context: typer.Context,
+    source: PackageArgument,
+    sha256: Sha256Option = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Take a release of another home in; it is not live before somebody promotes it."""
+    with desk_for(context, home) as desk, staged(is_json=is_json) as tell:
+        came = desk.import_release(source, sha256, tell)
+    show(is_json, came, *_import_lines(came, is_checked=sha256 is not None))
+
+
+def _import_lines(came: Imported, *, is_checked: bool) -> list[str]:
+    from app.words.messages import plain
+
+    name = came.release
+    said = [
+        f"{came.origin} is here as {name}, not live; {came.images_embedded} pictures were embedded.",
+        f"Languages: {', '.join(came.languages)}",
+        f"Look at it with `python -m app search WORDS --release {name}` and `compare`, then "
+        f"`python -m app promote {name}`.",
+    ]
+    if not is_checked:
+        said.insert(
+            1,
+            "Its parts are as its manifest says; --sha256 would have shown that it is the one that was sent.",
+        )
+    return list(map(plain, said))

@@ -1,33 +1,38 @@
-"""What all verbs share: the options that each has, the settings behind them, and how an answer is shown."""
+"""What all verbs share: the options that each has, the desk behind them, and how an answer is shown."""
 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.desk.errors import UsageProblem
+from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
+    from app.desk.desk import Desk
+    from app.desk.jobs import Stage
     from app.home.settings import Settings
-    from app.home.workspace import Workspace
+    from ingest.records import JobRecord
 
 HomeOption = Annotated[
     Path | None, typer.Option("--home", help="The folder that holds everything.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+PASSWORD = "PERENNIAL_SERVER_PASSWORD"
 
 
 def settings_for(home: Path | None, **flags: Any) -> Settings:
     """Reads the settings and sends the log to the home, if it exists.
 
     Args:
-        home: As given on the command line, if it was.
-        **flags: Other settings given there; None means not given.
+        home: as given on the command line, if it was.
+        **flags: other settings given there; None means not given.
     """
     from app.home import cores, logs
     from app.home.settings import load_settings
@@ -38,35 +43,102 @@ def settings_for(home: Path | None, **flags: Any) -> Settings:
     return settings
 
 
+def server_of(context: typer.Context) -> str | None:
+    """Returns the address that --server names, if it does."""
+    found = context.find_root().params.get("server")
+    return None if found is None else str(found)
+
+
 @contextmanager
-def workspace_for(home: Path | None) -> Iterator[Workspace]:
-    """Opens the home's workspace for a verb that needs encoders."""
-    settings = settings_for(home)
-    from app.home.folder import Home
+def desk_for(context: typer.Context, home: Path | None) -> Iterator[Desk]:
+    """Opens the desk that a verb works on: that of the home, or with --server that of a server.
 
-    Home.open(settings.home)  # refuses at once, before the heavy imports
-    from app.home.workspace import Workspace
+    Raises:
+        UsageProblem: both are named.
+    """
+    url = server_of(context)
+    if url is None:
+        from app.local.at_home import AtHome
 
-    with Workspace.open(settings) as workspace:
-        yield workspace
+        settings = settings_for(home)
+        with AtHome(settings, by=who()) as desk:
+            _ = desk.home  # refuses at once, before the heavy imports
+            yield desk
+        return
+    if home is not None:
+        raise UsageProblem("--server works on a server and --home on a folder of this machine; name one.")
+    with connected(url) as remote:
+        yield remote
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Desk]:
+    """Connects to a server, as the account in its address or the environment."""
+    from urllib.parse import unquote, urlsplit
+
+    from app.client import connect
+
+    parts = urlsplit(url)
+    name = unquote(parts.username or "")
+    password = unquote(parts.password or "") or os.environ.get(PASSWORD, "")
+    if name and not password:
+        raise UsageProblem(f"Put the password of {name} into {PASSWORD}.")
+    with connect(url, auth=(name, password) if name else None) as desk:
+        yield desk
+
+
+def watched(desk: Desk, job: JobRecord, *, is_json: bool) -> JobRecord:
+    """Follows a job to its end under a progress bar; whoever presses Ctrl-C leaves it."""
+    from app.words import messages
+
+    try:
+        with messages.progress_bar(is_quiet=is_json) as move:
+
+            def tell(row: JobRecord) -> None:
+                said = row.progress
+                name, message = said.get("name", row.state), said.get("message", "waiting for its process")
+                move(str(name), str(message), said.get("fraction"))
+
+            return desk.follow(job.id, tell)
+    except KeyboardInterrupt:
+        raise AppError(desk.leave(job.id), exit_code=130) from None
+
+
+@contextmanager
+def staged(*, is_json: bool) -> Iterator[Callable[[Stage], None]]:
+    """Shows the stages of work that is done while a verb waits."""
+    from app.words import messages
+
+    with messages.progress_bar(is_quiet=is_json) as move:
+        yield lambda stage: move(stage.name, stage.message, stage.fraction)
 
 
 def show(is_json: bool, document: object, *parts: Any) -> None:
     """Shows an answer on standard output.
 
     Args:
-        is_json: Print the document and nothing else.
-        document: For machines.
-        *parts: For people: lines, tables.
+        is_json: print the document and nothing else.
+        document: for machines: a record, a list of records, or plain values.
+        *parts: for people: lines, tables.
     """
     from app.words import messages
 
     if is_json:
-        typer.echo(messages.as_json(document))
+        typer.echo(messages.as_json(_plain_values(document)))
         return
     out = messages.console()
     for part in parts:
         out.print(part)
+
+
+def _plain_values(document: object) -> object:
+    from app.desk.operation import document_of
+
+    if isinstance(document, (list, tuple)):
+        return [_plain_values(one) for one in document]
+    if isinstance(document, dict):
+        return {name: _plain_values(one) for name, one in document.items()}
+    return document_of(document) if is_dataclass(document) else document
 
 
 def require_place(file: Path, option: str) -> None:
@@ -83,7 +155,7 @@ def pairs_of(given: list[str] | None, option: str, example: str) -> dict[str, st
     """Reads a repeatable `name=value` option.
 
     Raises:
-        UsageProblem: One has no name or no equals sign.
+        UsageProblem: one has no name or no equals sign.
     """
     found = {}
     for text in given or []:

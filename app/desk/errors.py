@@ -2,6 +2,8 @@
 
 AppError                   exit code 1 unless a leaf says otherwise
 ├── UsageProblem           2: what was asked makes no sense as asked
+│   ├── UnknownFeedback    nobody said anything of this number
+│   └── UnknownCanary      no query is pinned in these words and this language
 ├── BadQuery               2: a query that cannot be searched for
 ├── CaptionsNotReady       5: captions are being embedded; ask again later
 ├── NoHome                 there is no Perennial home at this place
@@ -14,7 +16,10 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── CommitUnconfirmed      a commit is live but the disk failed to confirm it
 ├── NoSpace                the disk has less room than the work needs
 ├── UpdateRunning          5: another process holds the updater lock
-└── ParentMoved            5: another commit became current since this one was prepared
+├── ParentMoved            5: another commit became current since this one was prepared
+├── ChunkHeld              4: a chunk teaches nothing until a person accepts it
+├── TooBusy                5: more is asked than the server can do soon
+└── NotAllowed             the account may not do this
 """
 
 from __future__ import annotations
@@ -116,3 +121,21 @@ class ChunkHeld(AppError):
     """A chunk teaches nothing until a person accepts it."""
 
     default_exit_code = 4
+
+
+class UnknownFeedback(UsageProblem):
+    """There is no feedback of this number."""
+
+
+class UnknownCanary(UsageProblem):
+    """No query is pinned in these words and this language."""
+
+
+class TooBusy(AppError):
+    """More is asked than the server can do soon."""
+
+    default_exit_code = 5
+
+
+class NotAllowed(AppError):
+    """The account may not do this."""

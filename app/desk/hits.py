@@ -1,10 +1,290 @@
-"""Two releases asked the same: how far their answers lie apart."""
+"""Searching: what is asked, the hits that are found, and how far the answers of two releases lie apart."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Self
 
-from app.desk.errors import AppError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    computed_field,
+    model_validator,
+)
+
+from app.desk.releases import SliceSummary
+
+MOST_PARTS = 16
+"""Parts of a query."""
+HEAVIEST = 100.0
+"""The largest weight of a part."""
+FURTHEST = 5000
+"""Hits that pages reach; whoever looks further is better served by a filter."""
+MOST_AT_ONCE = 64
+"""Searches, comparisons, texts or pictures in one request."""
+
+_IMAGE_CHARACTERS = 28 * 1024**2  # 20 MB, which a picture may have, in base64
+Name = Annotated[str, Field(max_length=80)]
+Picture = Annotated[str, Field(max_length=_IMAGE_CHARACTERS, description="A picture file in base64.")]
+ItemId = Annotated[str, Field(pattern="^[0-9a-fA-F]{6,64}$")]
+Numbers = Annotated[list[float], Field(min_length=1, max_length=8192)]
+
+
+class Mode(StrEnum):
+    """What a query is looked up in."""
+
+    VECTORS = "vectors"
+    CAPTIONS = "captions"
+    HYBRID = "hybrid"
+
+
+class Relevance(StrEnum):
+    """What a hit is worth."""
+
+    STRONG = "strong"
+    WEAK = "weak"
+    NOTHING = "nothing"
+
+
+class Strict(BaseModel):
+    """A request in which every field must be known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _day(given: object) -> object:
+    if isinstance(given, (int, float)):  # a number would be taken for seconds since 1970
+        raise ValueError("a day is written as 2026-01-31")
+    return given
+
+
+Day = Annotated[date, BeforeValidator(_day, json_schema_input_type=date)]
+
+
+class QueryPart(Strict):
+    """One part of a query: exactly one of text, image, item and embedding; a weight below zero takes it away."""
+
+    text: Annotated[str, Field(max_length=2000)] | None = None
+    image: Picture | None = None
+    item: ItemId | None = None
+    embedding: Numbers | None = None
+    weight: float = Field(default=1.0, ge=-HEAVIEST, le=HEAVIEST)
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [self.text, self.image, self.item, self.embedding]
+        if sum(one is not None for one in given) != 1:
+            raise ValueError("a part is exactly one of text, image, item and embedding")
+        if self.weight == 0:
+            raise ValueError("a part of weight 0 says nothing; leave it out")
+        return self
+
+
+class SearchRequest(Strict):
+    """What is asked, by `text` in the query grammar or by parts, and which pictures may answer.
+
+    `text`, `image`, `items`, `embedding` and `parts` may come together; all of them are parts of one query.
+    """
+
+    text: str | None = Field(default=None, description="In the query grammar: 2:red car + ./a.jpg - fruit")
+    image: Picture | None = None
+    images: dict[Name, Picture] = Field(
+        default_factory=dict, max_length=MOST_PARTS, description="The pictures that `text` names, by name."
+    )
+    image_url: str | None = Field(default=None, description="Refused: nothing is fetched from the network.")
+    items: list[ItemId] = Field(
+        default_factory=list, max_length=MOST_PARTS, description="More like these pictures of the gallery."
+    )
+    embedding: Numbers | None = None
+    parts: list[QueryPart] = Field(default_factory=list, max_length=MOST_PARTS)
+    language: str = Field(default="auto", max_length=40)
+    translation: str = Field(
+        default="", max_length=500, description="Of a text, in English; both count, as validation has shown."
+    )
+    k: int | None = Field(default=None, ge=1, le=1000)
+    cursor: str = Field(default="", max_length=400, description="`next` of the answer before.")
+    offset: int = Field(
+        default=0, ge=0, le=FURTHEST, description="Hits to pass over, where there is no cursor."
+    )
+    mode: Mode = Mode.VECTORS
+    domains: list[Name] | None = Field(default=None, max_length=100)
+    languages: list[Name] | None = Field(default=None, max_length=100)
+    chunks: list[Name] | None = Field(default=None, max_length=100)
+    since: Day | None = Field(default=None, description="Taken in on this day (UTC) or later.")
+    until: Day | None = Field(default=None, description="Taken in on this day (UTC) or earlier.")
+    caption: str = Field(default="", max_length=500, description="With a caption that has all these words.")
+    release: str | None = Field(default=None, max_length=80)
+    dedup: StrictBool = Field(default=False, description="Show of near-copies only the best.")
+    rerank: StrictBool = Field(
+        default=False, description="The first 50 in the order of the release's fusion encoder."
+    )
+    captions: int = Field(default=0, ge=0, le=500, description="How many captions to return, nearest first.")
+    caption_languages: list[Name] | None = Field(
+        default=None, max_length=100, description="Of these captions; all learned languages when not given."
+    )
+    min_relevance: Relevance | None = Field(default=None, description="Leave out hits worth less than this.")
+    explain: StrictBool = Field(default=False, description="Say of each hit how near each part is.")
+
+
+@dataclass(frozen=True)
+class HitCaption:
+    """A caption of a picture."""
+
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """One picture found; addresses are relative to the server's.
+
+    Attributes:
+        id: of the picture.
+        score: cosine of query and picture.
+        rank: from 1.
+        match: log-odds that text and picture belong together, where hits were re-ranked.
+        by: which halves of the search found it: vectors, captions.
+        fused: what it was ranked by where both were asked.
+        copies: near-copies that are folded under it.
+        parts: the cosine of each part of the query, where `explain` asked.
+        relevance: strong, weak or nothing; empty where that is not known.
+        domain: of the picture.
+        captions: the first ones, those in the language of the query before others.
+    """
+
+    id: str
+    score: float
+    rank: int
+    match: float | None = None
+    by: tuple[str, ...] = ()
+    fused: float | None = None
+    copies: tuple[str, ...] = ()
+    parts: tuple[float, ...] = ()
+    relevance: str = ""
+    domain: str | None = None
+    captions: tuple[HitCaption, ...] = ()
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def thumb_url(self) -> str:
+        """Where its thumbnail is."""
+        return f"/v1/images/{self.id}/thumbnail"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def url(self) -> str:
+        """Where the picture is."""
+        return f"/v1/images/{self.id}"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Where the time of a query went, in seconds."""
+
+    encode: float
+    index: float
+    rerank: float = 0.0
+
+
+@dataclass(frozen=True)
+class ReadPart:
+    """A part of the query as it was understood; `at` is where it begins in the text, from 0."""
+
+    kind: str
+    value: str
+    weight: float
+    at: int = 0
+
+
+@dataclass(frozen=True)
+class FoundCaption:
+    """A caption found: its cosine to the query, and the first of the pictures that have it."""
+
+    text: str
+    language: str
+    score: float
+    images: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SearchAnswer:
+    """Hits, and the release that found them.
+
+    Attributes:
+        release: that answered.
+        commit: that made it live; 0 for another release than the live one.
+        query: as it was understood.
+        language: it was read in; several joined by " + ".
+        detected: the languages it may be in, with how sure that is.
+        note: about the language, for people.
+        timing: in seconds.
+        hits: best first.
+        mode: what it was looked up in.
+        parts: of the query.
+        index_size: pictures that the release holds.
+        searched: how many of them could be found.
+        first: hits before these.
+        next: the cursor of the next page; empty when there is none.
+        relevance: what the best hit is worth.
+        captions: the nearest ones, where the request asked for some.
+        eta: how much a translation counts, 0 to 1; None without one.
+        unlearned: the language of the words, where the release has not learned it and no translation was given.
+    """
+
+    release: str
+    commit: int
+    query: str
+    language: str
+    detected: tuple[tuple[str, float], ...]
+    note: str
+    timing: Timing
+    hits: tuple[Found, ...]
+    mode: str = "vectors"
+    parts: tuple[ReadPart, ...] = ()
+    index_size: int = 0
+    searched: int = 0
+    first: int = 0
+    next: str = ""
+    relevance: str = ""
+    captions: tuple[FoundCaption, ...] = ()
+    eta: float | None = None
+    unlearned: str = ""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What became of one of many searches: its answer, or why there is none."""
+
+    status: int = 200
+    answer: SearchAnswer | None = None
+    error: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class RankMove:
+    """Where a picture stands in two answers; None where it was not found."""
+
+    id: str
+    rank_a: int | None
+    rank_b: int | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One query in two releases: the share of hits in common, how pictures moved, and what each release measured."""
+
+    a: SearchAnswer
+    b: SearchAnswer
+    overlap: float
+    moves: tuple[RankMove, ...]
+    slices: Mapping[str, tuple[SliceSummary, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +314,13 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What became of one query: how its answer changed, or why there is none."""
+    """What became of one query: how its answer changed, or why there is none; `status` and `code` as REST has them."""
 
     query: str
+    status: int = 200
     change: AnswerChange | None = None
-    error: AppError | None = None
+    error: str | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +332,35 @@ class ManyCompared:
         b: id of another.
         queries: how many were asked.
         overlap: mean share of hits in common, of the queries that were answered; None when none was.
-        asked: what became of them; where those that changed most were wanted, these, most changed first.
+        results: what became of them; where those that changed most were wanted, these, most changed first.
     """
 
     a: str
     b: str
     queries: int
     overlap: float | None
-    asked: tuple[Asked, ...]
+    results: tuple[Asked, ...]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """One vector of length 1, or why there is none; `language` is what a text was read in."""
+
+    status: int = 200
+    embedding: tuple[float, ...] | None = None
+    language: str | None = None
+    error: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Vectors of texts and then of pictures, in the order they were sent.
+
+    Vectors of one `version` can be compared; `release` is what answered, and `dim` how many numbers each has.
+    """
+
+    release: str
+    version: str
+    dim: int
+    results: tuple[Embedded, ...]

@@ -6,6 +6,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from pydantic import Field, StrictBool, computed_field
+
+from app.desk.hits import Strict
+
+Value = str | float | int | bool
+
+
+class StartUpdate(Strict):
+    """What an update is to learn from, and how; `promote` makes it live when it passes the gate."""
+
+    chunk: str = Field(min_length=1, max_length=80)
+    strategy: str | None = Field(default=None, max_length=80)
+    options: dict[str, Value] = Field(default_factory=dict, max_length=50)
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    promote: StrictBool = True
+    why: str = Field(default="", max_length=500)
+
 
 @dataclass(frozen=True)
 class UpdateRequest:
@@ -78,6 +95,9 @@ class Forecast:
         peak_bytes: of memory.
         disk_bytes: written and kept.
         based_on: what the rates come from, as a sentence.
+        recommended: the strategy that suits the chunk, where that was asked.
+        why: it does, as a sentence.
+        misfit: why `strategy` does not fit the chunk; None when it does.
     """
 
     strategy: str
@@ -87,17 +107,12 @@ class Forecast:
     peak_bytes: int
     disk_bytes: int
     based_on: str
+    recommended: str = ""
+    why: str = ""
+    misfit: str | None = None
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def total_seconds(self) -> float:
         """Of all stages."""
         return sum(self.seconds.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the forecast as plain values, the total among them."""
-        return asdict(self) | {"seconds": dict(self.seconds), "total_seconds": round(self.total_seconds, 1)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Forecast:
-        """Reads what `to_json` wrote."""
-        return cls(**{field.name: data[field.name] for field in fields(cls)})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from app.desk.hits import Strict
+from ingest.feedback import FeedbackRecord
 
 DEPTH = 10
 """Hits that are compared."""
@@ -152,14 +156,6 @@ class ShadowReport:
     total: ShadowLine | None
     languages: tuple[ShadowLine, ...]
 
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> ShadowReport:
-        """Reads what REST answers."""
-        total = document["total"]
-        lines = tuple(ShadowLine(**one) for one in document["languages"])
-        read = {"total": ShadowLine(**total) if total else None, "languages": lines}
-        return cls(**{**document, **read})
-
 
 @dataclass(frozen=True, slots=True)
 class AskedLanguage:
@@ -178,3 +174,41 @@ class AskedLanguage:
     unanswered: int
     share: float
     is_learned: bool
+
+
+_Release = Annotated[str, Field(min_length=1, max_length=80)]
+
+
+class Opinion(Strict):
+    """A thumb (`release`, `image`, `verdict`), or a vote between two releases (`a`, `b`, `choice`)."""
+
+    query: str = Field(min_length=1, max_length=2000)
+    language: str = Field(default="auto", min_length=1, max_length=80)
+    release: _Release | None = None
+    image: str | None = Field(default=None, max_length=64)
+    verdict: Literal["up", "down"] | None = None
+    a: _Release | None = None
+    b: _Release | None = None
+    choice: Literal["a", "b", "tie", "both_bad"] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        thumb = [self.release, self.image, self.verdict]
+        vote = [self.a, self.b, self.choice]
+        whole = [all(one is not None for one in kind) for kind in (thumb, vote)]
+        begun = [any(one is not None for one in kind) for kind in (thumb, vote)]
+        if whole != begun or sum(whole) != 1:
+            raise ValueError("send release, image and verdict for a thumb, or a, b and choice for a vote")
+        try:
+            self.query.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("the query is not valid text") from error
+        return self
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """What people said of answers, newest first, and all their votes by pair of releases."""
+
+    feedback: tuple[FeedbackRecord, ...]
+    votes: tuple[Votes, ...]

@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ingest.records import JobRecord
+from ingest.release_words import ReleaseWord
+
 
 @dataclass(frozen=True, slots=True)
 class Period:
@@ -177,3 +180,59 @@ class Imported:
     origin: str
     languages: tuple[str, ...]
     images_embedded: int
+
+
+@dataclass(frozen=True)
+class ListedRelease:
+    """A release in a list."""
+
+    id: str
+    live: bool
+    version: str
+    generation: str
+    parent: str | None
+    strategy: str | None
+    verdict: str | None
+    mode: str | None
+    images_embedded: int | None
+    languages: tuple[str, ...]
+    created: str | None
+
+
+@dataclass(frozen=True)
+class WentLive:
+    """A change by hand of what is live.
+
+    Attributes:
+        release: that is live now.
+        commit: that made it so.
+        reason: `promote` or `rollback`.
+        by: who did it.
+        why: in that person's words.
+        left_out: how many pictures of the gallery the release does not hold, because they came after it.
+        job: that adds them; None when there are none.
+    """
+
+    release: str
+    commit: int
+    reason: str
+    by: str = ""
+    why: str = ""
+    left_out: int = 0
+    job: JobRecord | None = None
+
+
+@dataclass(frozen=True)
+class ReleaseWords:
+    """What people said of releases, newest first, and the pin that holds what is live, if any."""
+
+    pinned: ReleaseWord | None
+    words: tuple[ReleaseWord, ...]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What a release reaches on today's held-out pairs."""
+
+    release: str
+    slices: tuple[SliceSummary, ...]

@@ -6,8 +6,65 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import computed_field
+
+from app.desk.operation import grown
+from app.desk.opinions import AskedLanguage, ShadowReport
+from app.desk.releases import ListedRelease
 from model_updates.drift import Drift
-from model_updates.gate.report import GateReport, QueryChange
+from model_updates.gate.report import GateReport, QueryChange, Verdict
+
+
+@dataclass(frozen=True)
+class MovedCaption(QueryChange):
+    """A caption that found its picture later or sooner, with the addresses of both pictures."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def thumb_url(self) -> str:
+        """Where the thumbnail of its picture is."""
+        return f"/v1/images/{self.image_id}/thumbnail"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def first_thumb_url(self) -> str | None:
+        """Where that of the picture is which the candidate puts first."""
+        return f"/v1/images/{self.first_image}/thumbnail" if self.first_image else None
+
+
+@dataclass(frozen=True)
+class Gate(GateReport):
+    """The gate's whole report; changes are points, levels percent, as `GateRow` explains them."""
+
+    lost: tuple[MovedCaption, ...] = ()
+    won: tuple[MovedCaption, ...] = ()
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Gate:
+        """Returns a report that a release or a job keeps as plain values."""
+        report = GateReport.from_json(document)
+        moved = {
+            side: tuple(grown(MovedCaption, one) for one in getattr(report, side)) for side in ("lost", "won")
+        }
+        return grown(cls, report, **moved)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def verdict(self) -> Verdict:
+        """The strictest verdict of all rules."""
+        return super().verdict
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All rules' sentences; those that decided the verdict come first."""
+        return super().reasons
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def decided(self) -> str:
+        """The sentence that decided."""
+        return self.first_reason
 
 
 @dataclass(frozen=True)
@@ -20,7 +77,7 @@ class Judged:
         release: whose version was judged; None when there is no such release (a rejected update).
         job: the update's, when a job was asked for.
         chunk: that was taught, where known.
-        gate: the report as plain values; None when nothing was judged.
+        gate: its report; None when nothing was judged.
     """
 
     asked: str
@@ -28,12 +85,7 @@ class Judged:
     release: str | None = None
     job: str | None = None
     chunk: str | None = None
-    gate: Mapping[str, Any] | None = None
-
-    @property
-    def report(self) -> GateReport | None:
-        """The gate's report."""
-        return GateReport.from_json(self.gate) if self.gate else None
+    gate: Gate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +208,8 @@ class SliceMoves:
     captions: int
     found_before: int
     found_after: int
-    lost: tuple[QueryChange, ...]
-    won: tuple[QueryChange, ...]
+    lost: tuple[MovedCaption, ...]
+    won: tuple[MovedCaption, ...]
 
 
 @dataclass(frozen=True)
@@ -177,3 +229,30 @@ class ReleaseDrift:
     languages: tuple[str, ...]
     pairs: int
     drift: Drift
+
+
+@dataclass(frozen=True)
+class AskedLanguages:
+    """In which languages people searched of late, and what follows from that, in sentences."""
+
+    days: int
+    languages: tuple[AskedLanguage, ...]
+    advice: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Recall of each slice under each released version, what there is to measure by, and what is asked for."""
+
+    table: QualityTable
+    coverage: tuple[Coverage, ...]
+    asked: AskedLanguages
+
+
+@dataclass(frozen=True)
+class ReleaseDetail(ListedRelease):
+    """A release with its verdict, what live queries have shown, and everything else its manifest says."""
+
+    manifest: Mapping[str, Any]
+    judged: Judged
+    shadow: ShadowReport | None = None

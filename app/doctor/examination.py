@@ -6,12 +6,11 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
 
 from app.desk.errors import AppError
-from app.desk.health import SUMMARY, Diagnosis, Level, worst
+from app.desk.health import Diagnosis, Examination, Level
 from app.desk.jobs import Stage
 from app.doctor import files, published, stores
 from app.home.folder import Home
@@ -27,7 +26,7 @@ _KNOWN = (AppError, IngestError, IndexingError, ModelUpdateError, OSError)
 Look = Callable[[], Iterable[Diagnosis]]
 
 
-def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say_nothing) -> list[Diagnosis]:
+def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say_nothing) -> Examination:
     """Looks at a whole home.
 
     Args:
@@ -63,13 +62,7 @@ def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say
                 look(name, partial(live_check, workspace))
             look("orphan files", partial(files.orphans, workspace))
     look("disk", partial(files.disk, home))
-    return found
-
-
-def document_of(found: Sequence[Diagnosis]) -> dict[str, Any]:
-    """Returns an examination as plain values, with the worst level and a sentence that sums it up."""
-    level = worst(found)
-    return {"level": str(level), "sentence": SUMMARY[level], "found": [one.to_json() for one in found]}
+    return Examination(tuple(found))
 
 
 def _safely(name: str, looking: Look) -> Iterator[Diagnosis]:

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from app.desk.health import Diagnosis, Level
-from app.home import durable
+from app.home import durable, garbage
 from app.home.folder import Home
 from app.home.store import STAGING_SECONDS
 from app.home.workspace import Workspace
-from app.jobs import worker
 from app.words.messages import size
 
 OWN = ("app", "index", "ingest", "model_updates")
@@ -65,7 +64,7 @@ def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
         needed = {record.version for record in records} | {record.generation for record in records}
         shelves = (*home.versions.iterdir(), *home.generations.iterdir())
         found += [path for path in shelves if path.name not in needed]
-    resumable = worker.resumable(workspace.catalog.jobs())
+    resumable = garbage.resumable(workspace.catalog.jobs())
     leftovers = [path for path in home.staging.iterdir() if path.name not in resumable]
     found += [path for path in (*leftovers, *home.inbox.iterdir()) if _age(path) > STAGING_SECONDS]
     found += [path for path in home.root.iterdir() if not _is_ours(path)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from app.desk.health import SUMMARY, Diagnosis, worst
+from app.desk.health import SUMMARY, Diagnosis, Level, worst
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #17713a; --warn: #8a5a00; --error: #b3261e; }
@@ -29,7 +29,7 @@ def html_page(home: str, found: Sequence[Diagnosis], when: str) -> str:
     rows = "".join(
         f"<tr><th scope=row>{escape(one.check)}</th><td class={one.level}>{one.level}</td>"
         f"<td><p>{escape(one.sentence)}</p>{f'<p>{escape(one.advice)}</p>' if one.advice else ''}</td></tr>"
-        for one in sorted(found, key=lambda one: -one.level)
+        for one in sorted(found, key=lambda one: -list(Level).index(one.level))
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

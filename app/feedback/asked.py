@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from app.desk.hits import Relevance
 from app.desk.opinions import AskedLanguage
 from app.language.detection import UNDETERMINED, Guess, Profiles, detect, guessed_of_all, unfamiliar
 from app.query.grammar import Kind
 from app.query.question import QueryAnswer, Question
-from app.query.relevance import Relevance
 from app.query.snapshot import AUTO, Snapshot
 from ingest.asked import AskedRecord
 from ingest.catalog import Catalog

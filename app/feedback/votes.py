@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from app.desk.errors import UsageProblem
+from app.desk.errors import UnknownCanary, UnknownFeedback, UsageProblem
 from app.desk.opinions import Votes
 from app.home.workspace import Workspace
 from app.query.grammar import as_text
@@ -19,14 +19,6 @@ from ingest.records import Pin
 logger = logging.getLogger(__name__)
 
 _NORMAL_95 = 1.959964
-
-
-class UnknownFeedback(UsageProblem):
-    """There is no feedback of this number."""
-
-
-class UnknownCanary(UsageProblem):
-    """No query is pinned in these words and this language."""
 
 
 def thumb(

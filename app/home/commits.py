@@ -15,24 +15,12 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from app.desk.errors import CommitUnconfirmed, ParentMoved, ReleaseDamaged
+from app.desk.health import SkippedCommit
 from app.home.durable import FileSystem, explaining_full_disk, fault
 
 REASONS = ("init", "promote", "rollback", "ingest")
 TEMPORARY_PREFIX = ".tmp-"
 _NAME = re.compile(r"([0-9]{8})\.json")
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedCommit:
-    """A commit that cannot be trusted.
-
-    Attributes:
-        number: Its number.
-        why: What is wrong with it, in a sentence.
-    """
-
-    number: int
-    why: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app.desk.errors import ReleaseDamaged
@@ -18,8 +19,26 @@ from app.home.commits import TEMPORARY_PREFIX
 from app.home.durable import FileSystem
 from app.home.folder import Home
 from app.home.published import Shelf
+from ingest.records import FINAL_STATES, JobRecord
 
 TRASH_PREFIX = "trash-"
+RESUMABLE = ("queued", "interrupted", "cancelled", "failed")
+"""The states of a job that can go on."""
+_RESUMABLE_DAYS = 7
+
+
+def resumable(jobs: Iterable[JobRecord]) -> frozenset[str]:
+    """Returns the names of the staging folders that may still be needed.
+
+    The checkpoints of a failed or cancelled job are worth gigabytes, so they wait a week for somebody to go on.
+    """
+    recent = (datetime.now(UTC) - timedelta(days=_RESUMABLE_DAYS)).isoformat()
+    return frozenset(
+        job.id
+        for job in jobs
+        if job.state not in FINAL_STATES
+        or (job.state in RESUMABLE and (job.finished or job.created) > recent)
+    )
 
 
 def remove_leftovers(home: Home, *, keep: Collection[str] = (), grace_seconds: float) -> list[str]:

@@ -11,10 +11,11 @@ import inspect
 import os
 import tomllib
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -25,11 +26,11 @@ from pydantic_settings import (
 )
 
 from app.desk.errors import UsageProblem
-from app.desk.health import Described
 from index.kinds import FACTORIES, is_offered
+from model_updates.gate.report import Policy
 
 if TYPE_CHECKING:
-    from model_updates.gate.report import Policy
+    from app.desk.health import Described
 
 SETTINGS_FILE = "perennial.toml"
 PREFIX = "PERENNIAL_"
@@ -37,40 +38,6 @@ _INSIDE = "__"
 # A variable this like one of ours is a slip of the finger; others (PERENNIAL_SERVICE_HOST, which Kubernetes
 # sets by itself) are none of our business.
 _LIKENESS = 0.8
-
-
-class GateSettings(BaseModel):
-    """What an update must show; the fields and defaults of `model_updates.gate.report.Policy`.
-
-    Repeated here because reading settings must not load what the gate computes with; a test compares them.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    metric: str = "t2i_mean"
-    confidence: float = 0.95
-    learned_margin: float = 0.0
-    pooled_drop: float = 2.0
-    slice_drop: float = 5.0
-    first_pooled_drop: float = 5.0
-    first_slice_drop: float = 10.0
-    minimum_images: int = 100
-    samples: int = 2000
-    seed: int = 0
-    canary_share: float = 0.05
-
-    def policy(self) -> Policy:
-        """Returns the policy for the gate.
-
-        Raises:
-            UsageProblem: a value makes no sense to the gate.
-        """
-        from model_updates.gate.report import Policy
-
-        try:
-            return Policy(**self.model_dump())
-        except ValueError as error:
-            raise UsageProblem(f"The gate's settings cannot be used: {error}") from error
 
 
 class Settings(BaseSettings):
@@ -127,7 +94,7 @@ class Settings(BaseSettings):
     niceness: int = Field(default=10, ge=0, le=19)
     shadow_share: float = Field(default=0.2, gt=0, le=1)
     poll_seconds: float = Field(default=1.0, gt=0)
-    gate: GateSettings = GateSettings()
+    gate: Policy = Policy()
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     @field_validator("home", "password_file")
@@ -194,17 +161,20 @@ def load_settings(**flags: Any) -> Settings:
 
 def described(settings: Settings) -> list[Described]:
     """Returns every setting in the order of their declaration; none of them is a secret."""
+    from app.desk.health import Described
+
     says = _meanings()
-    own = [(name, field, getattr(settings, name)) for name, field in Settings.model_fields.items()]
-    gate = [
-        (f"gate.{name}", field, getattr(settings.gate, name))
-        for name, field in GateSettings.model_fields.items()
+    own = [
+        (name, field.default, getattr(settings, name))
+        for name, field in Settings.model_fields.items()
+        if name != "gate"
     ]
+    gate = [(f"gate.{one.name}", one.default, getattr(settings.gate, one.name)) for one in fields(Policy)]
     return [
         Described(
-            name, _shown(value), _shown(field.default), says.get(name, "Of the gate's policy (docs/gate.md).")
+            name, _shown(value), _shown(default), says.get(name, "Of the gate's policy (docs/gate.md).")
         )
-        for name, field, value in [*(one for one in own if one[0] != "gate"), *gate]
+        for name, default, value in [*own, *gate]
     ]
 
 
@@ -228,7 +198,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def _refuse_misspelt_variables() -> None:
     known = {name.upper() for name in Settings.model_fields}
-    known |= {f"GATE{_INSIDE}{name.upper()}" for name in GateSettings.model_fields}
+    known |= {f"GATE{_INSIDE}{one.name.upper()}" for one in fields(Policy)}
     for variable in sorted(os.environ):
         name = variable.removeprefix(PREFIX)
         if name == variable or name in known:
@@ -242,9 +212,9 @@ def _sentence(problem: Any) -> str:
     """One problem that pydantic found, as a sentence."""
     path = [str(part) for part in problem["loc"]]
     name = ".".join(path)
-    if problem["type"] != "extra_forbidden":
+    if problem["type"] not in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"The setting {name} cannot be {problem['input']!r}: {problem['msg']}."
-    fields = GateSettings.model_fields if len(path) > 1 else Settings.model_fields
-    like = nearest(path[-1], fields)
-    hint = f"did you mean {'.'.join([*path[:-1], like])}?" if like else f"there are {', '.join(fields)}."
+    known = [one.name for one in fields(Policy)] if len(path) > 1 else list(Settings.model_fields)
+    like = nearest(path[-1], known)
+    hint = f"did you mean {'.'.join([*path[:-1], like])}?" if like else f"there are {', '.join(known)}."
     return f"There is no setting {name}; {hint}"

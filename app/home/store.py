@@ -21,8 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.desk.errors import AppError, NoRelease, ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
+from app.desk.health import SkippedCommit
 from app.home import garbage, lock
-from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, SkippedCommit
+from app.home.commits import REASONS, CommitLog, CommitRecord, Debt
 from app.home.durable import FileSystem, explaining_full_disk, fault
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest

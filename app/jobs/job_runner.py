@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.desk.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
+from app.desk.operation import document_of
+from app.desk.troubles import Trouble, explain
 from app.home import lock, logs
 from app.home.durable import fault
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.jobs import worker
 from app.jobs.track import Track
-from app.words import messages
 from ingest.catalog import Catalog
 from ingest.errors import BadUpload
 from ingest.intake import IntakeOptions
@@ -122,13 +123,11 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
         logger.info("job=%s stopped", job.id)
         return _STOPPED
     except Exception as error:  # the outer edge of this process: whoever waits must hear of it
-        problem = messages.explain(error)
+        problem = explain(error)
         if problem is None:
             logger.exception("job=%s", job.id)
-            log = home_log(settings, job.id)
-            problem = messages.Problem(
-                f"The job failed unexpectedly ({error!r}); see {log}.", "Unexpected", 1
-            )
+            log = worker.log_file(settings, job.id)
+            problem = Trouble(f"The job failed unexpectedly ({error!r}); see {log}.", "unexpected", 500, 1)
         logger.warning("job=%s failed: %s", job.id, problem.sentence)
         result = {"code": problem.code, "exit_code": problem.exit_code}
         catalog.update_job(job.id, state="failed", error=problem.sentence, result=result)
@@ -136,11 +135,6 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
     catalog.update_job(job.id, error=None, progress=report.last(), **ended)
     logger.info("job=%s %s", job.id, ended["state"])
     return 0
-
-
-def home_log(settings: Settings, job_id: str) -> Path:
-    """Where a job's own log lies."""
-    return settings.home / "staging" / job_id / worker.LOG
 
 
 def _work(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
@@ -264,13 +258,11 @@ def _removal(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, An
 
 
 def _doctor(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
-    from app.doctor.examination import document_of, examine
+    from app.doctor.examination import examine
 
     every_byte = bool(job.arguments.get("every_byte", True))
-    return {
-        "state": "succeeded",
-        "result": document_of(examine(settings, every_byte=every_byte, progress=report)),
-    }
+    found = examine(settings, every_byte=every_byte, progress=report)
+    return {"state": "succeeded", "result": document_of(found)}
 
 
 def _import(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:

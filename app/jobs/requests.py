@@ -12,6 +12,7 @@ from typing import Any
 from app.desk.chunks import Decided, Withdrawn
 from app.desk.errors import AppError
 from app.desk.jobs import UpdateRequest
+from app.desk.operation import document_of
 from app.home.commits import CommitRecord
 from app.home.folder import Home
 from app.home.settings import Settings
@@ -40,7 +41,7 @@ def update_job(workspace: Workspace, request: UpdateRequest) -> JobRecord:
     """
     worker.refuse_second_update(workspace.settings)
     try:
-        expected = {"forecast": forecast(workspace, request).to_json()}
+        expected = {"forecast": document_of(forecast(workspace, request))}
     except (AppError, IngestError, ModelUpdateError) as error:
         logger.warning("no forecast for chunk %s: %s", request.chunk, error)  # the update will say so itself
         expected = {}

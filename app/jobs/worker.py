@@ -14,15 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from app.desk.errors import UpdateRunning, UsageProblem
 from app.home import cores, lock
 from app.home.folder import Home
+from app.home.garbage import RESUMABLE
 from app.home.settings import Settings
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
@@ -38,8 +39,6 @@ SETTINGS = "settings.json"
 _POLL_SECONDS = 0.2  # reading one row costs well under a millisecond
 _START_SECONDS = 30.0  # a Python start on a busy machine, with room
 _STOP_SECONDS = 10.0  # the longest step that Python cannot interrupt is one batch
-_RESUMABLE_DAYS = 7
-_RESUMABLE = ("queued", "interrupted", "cancelled", "failed")
 
 OnProgress = Callable[[JobRecord], None]
 
@@ -183,7 +182,7 @@ def resume(settings: Settings, job_id: str) -> JobRecord:
         job = catalog.job(job_id)
         if is_alive(home, job.id):
             return job
-        if job.state not in (*_RESUMABLE, "running"):
+        if job.state not in (*RESUMABLE, "running"):
             raise UsageProblem(
                 f"Job {job.id} has ended ({job.state}); there is nothing to resume. "
                 "Start a new one with `python -m app update`."
@@ -241,23 +240,14 @@ def recover(settings: Settings) -> list[JobRecord]:
         return [catalog.job(job.id) for job in dead]
 
 
-def resumable(jobs: Iterable[JobRecord]) -> frozenset[str]:
-    """Names of the staging folders that may still be needed, for `ReleaseStore.clean_staging`.
-
-    The checkpoints of a failed or cancelled job are worth gigabytes, so they wait a week for somebody to go on.
-    """
-    recent = (datetime.now(UTC) - timedelta(days=_RESUMABLE_DAYS)).isoformat()
-    return frozenset(
-        job.id
-        for job in jobs
-        if job.state not in FINAL_STATES
-        or (job.state in _RESUMABLE and (job.finished or job.created) > recent)
-    )
-
-
 def is_alive(home: Home, job_id: str) -> bool:
     """Says whether a worker has this job."""
     return lock.holder(lock_file(home, job_id)) is not None
+
+
+def log_file(settings: Settings, job_id: str) -> Path:
+    """Where a job's own log lies."""
+    return settings.home / "staging" / job_id / LOG
 
 
 def lock_file(home: Home, job_id: str) -> Path:

@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from app.desk.jobs import Forecast, UpdateRequest
+from app.desk.operation import adapter
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.domains import known_domains
 from app.learning.lessons import choose_strategy
-from app.learning.pairs import chunk_pairs, earlier_pairs, known_pairs
+from app.learning.pairs import chunk_pairs
+from app.learning.training import update_context
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey, Split
-from ingest.records import ChunkRecord, JobRecord
+from ingest.records import JobRecord
 from model_updates.encoder import Encoder
 from model_updates.options import options_of
-from model_updates.pairs import TrainingPair
 from model_updates.strategies import strategy_named
-from model_updates.strategy import Foresight, UpdateContext
+from model_updates.strategy import Foresight
 
 STAGES = ("features", "train", "measure", "embed")
 """What takes time; judging, checking and publishing are counted with what they follow."""
@@ -89,7 +90,8 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
     train = strategy.taught(everything, set(record.manifest.languages), domains)
     taught = frozenset(SliceKey(pair.language, pair.domain) for pair in train)
     captions = Yardstick(workspace, record, chunk.id).slices(record.manifest.languages, taught)
-    foreseen = strategy.foreseen(_context(workspace, record, encoder, chunk, train, domains))
+    validation = chunk_pairs(workspace, chunk, Split.VALIDATION, set(chunk.languages))
+    foreseen = strategy.foreseen(update_context(workspace, record, encoder, train, validation, domains))
     work = Work(
         features=len(train),
         train=len(train) * foreseen.epochs,
@@ -111,29 +113,6 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
     )
 
 
-def _context(
-    workspace: Workspace,
-    record: ReleaseRecord,
-    encoder: Encoder,
-    chunk: ChunkRecord,
-    train: Sequence[TrainingPair],
-    domains: frozenset[str],
-) -> UpdateContext:
-    """Returns what a strategy may look at to say what it would do."""
-    validation = chunk_pairs(workspace, chunk, Split.VALIDATION, set(chunk.languages))
-    return UpdateContext(
-        encoder=encoder,
-        pairs=train,
-        learned_languages=frozenset(record.manifest.languages),
-        open_anchor=lambda: encoder,
-        open_previous=lambda: encoder,
-        learned_domains=domains,
-        load_image=workspace.load_image,
-        open_earlier=lambda: earlier_pairs(workspace, record),
-        open_known=lambda: known_pairs(workspace, record, {*train, *validation}),
-    )
-
-
 def _moved(workspace: Workspace, foreseen: Foresight) -> int:
     """Returns how many pictures of the gallery would get other vectors."""
     if not foreseen.moves_pictures:
@@ -147,7 +126,7 @@ def _moved(workspace: Workspace, foreseen: Foresight) -> int:
 def forecast_of(job: JobRecord) -> Forecast | None:
     """Returns what was forecast when a job was queued, if anything was."""
     kept = job.arguments.get("forecast")
-    return Forecast.from_json(kept) if kept else None
+    return adapter(Forecast).validate_python(kept) if kept else None
 
 
 def seconds_left(job: JobRecord) -> float | None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.desk.chunks import Decided
+from app.desk.chunks import Decided, ShownAside
 from app.desk.errors import UsageProblem
+from app.desk.operation import grown
 from app.home.workspace import Workspace
 from app.learning.probes import is_probes
 from ingest.deciding import accept_pairs
@@ -69,9 +70,8 @@ def decide(
     sentence = _sentence(record, accepted, left, new_pictures)
     if out:
         sentence = f"{_pairs(out)} taken out of chunk {record.id}. {sentence}".rstrip()
-    return Decided(
-        workspace.catalog.chunk(record.id), tuple(now), new_pictures, bool(accepted or out), sentence
-    )
+    shown = tuple(grown(ShownAside, pair) for pair in now)
+    return Decided(workspace.catalog.chunk(record.id), shown, new_pictures, bool(accepted or out), sentence)
 
 
 def require_untaught(workspace: Workspace, chunk: ChunkRecord) -> None:

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.desk.chunks import HeldRow, OneThing, PutAside
+from app.desk.chunks import HeldRow, PutAside, ShownAside, ShownQuestioned
+from app.desk.operation import grown
+from app.desk.pictures import OneThing
 from ingest.findings import Outcome, findings_in
-from ingest.records import ChunkRecord, QuestionedPair
+from ingest.records import ChunkRecord
 
 if TYPE_CHECKING:  # a client that only needs the records loads no encoder
     from app.home.workspace import Workspace
@@ -35,20 +37,21 @@ def put_aside(workspace: Workspace, chunk: str) -> PutAside:
     record = workspace.catalog.chunk(chunk)
     pairs = workspace.catalog.aside.pairs(chunk=record.id)
     counts = workspace.catalog.aside.counts(record.id)
-    return PutAside(record.id, counts, tuple(pairs), tuple(_questioned(workspace, record)))
+    shown = tuple(grown(ShownAside, pair) for pair in pairs)
+    return PutAside(record.id, counts, shown, tuple(_questioned(workspace, record)))
 
 
-def _questioned(workspace: Workspace, chunk: ChunkRecord) -> list[QuestionedPair]:
+def _questioned(workspace: Workspace, chunk: ChunkRecord) -> list[ShownQuestioned]:
     """Returns the pairs that speak against a chunk and that it still has, each once."""
     against = [one for one in findings_in(chunk.report) if one.outcome in (Outcome.HOLD, Outcome.REJECT)]
     named = [(one, example) for one in against for example in one.examples if example.text]
     numbers = workspace.catalog.pair_numbers(chunk.id, {example.image_id for _, example in named})
-    found: dict[int, QuestionedPair] = {}
+    found: dict[int, ShownQuestioned] = {}
     for finding, example in named:
         number = numbers.get((example.image_id, example.language, example.text))
         if number is not None and number not in found:
             texts = example.image_id, example.language, example.text
-            found[number] = QuestionedPair(number, *texts, finding.check, example.why)
+            found[number] = ShownQuestioned(number, *texts, finding.check, example.why)
     return list(found.values())
 
 
@@ -63,7 +66,7 @@ def _held_of(workspace: Workspace, chunk: ChunkRecord) -> Iterator[HeldRow]:
     kept = workspace.catalog.aside.pairs(chunk=chunk.id, outcome="held")
     for pair in kept:
         if not pair.decided:
-            yield HeldRow(chunk.id, chunk.name, pair.place, pair.code, pair.sentence, pair)
+            yield HeldRow(chunk.id, chunk.name, pair.place, pair.code, pair.sentence, grown(ShownAside, pair))
     known = Counter((pair.place, pair.code) for pair in kept)
     for row in chunk.report.get("rows", ()):
         if row["outcome"] == "held":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.desk.verdicts import Judged
+from app.desk.verdicts import Gate, Judged
 from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
@@ -32,9 +32,9 @@ def judged_release(releases: ReleaseStore, name: str) -> Judged:
         return Judged(asked.id, f"{asked.id} went through no gate: nothing was learned.", release=judged.id)
     chunk = judged.manifest.chunks[-1] if judged.manifest.chunks else None
     if judged.id == asked.id:
-        return Judged(asked.id, _of(asked.id, chunk), asked.id, chunk=chunk, gate=gate)
+        return Judged(asked.id, _of(asked.id, chunk), asked.id, chunk=chunk, gate=Gate.read(gate))
     sentence = f"{asked.id} only added pictures. Its encoder is that of {judged.id}, which was judged."
-    return Judged(asked.id, sentence, judged.id, chunk=chunk, gate=gate)
+    return Judged(asked.id, sentence, judged.id, chunk=chunk, gate=Gate.read(gate))
 
 
 def judged_job(catalog: Catalog, name: str) -> Judged:
@@ -55,7 +55,7 @@ def judged_job(catalog: Catalog, name: str) -> Judged:
     if gate:
         release = job.result.get("release")
         where = f"it left release {release}" if release else "it left no release; what was live stays live"
-        return Judged(job.id, f"{_of(job.id, chunk)}; {where}.", release, job.id, chunk, gate)
+        return Judged(job.id, f"{_of(job.id, chunk)}; {where}.", release, job.id, chunk, Gate.read(gate))
     return Judged(job.id, _why_none(job), job=job.id, chunk=chunk)
 
 

@@ -53,7 +53,7 @@ def judge_candidate(
     taught = Taught(
         lesson.chunk, lesson.taught, lesson.taught_languages, tuple(lesson.languages_after), version
     )
-    policy = workspace.settings.gate.policy()
+    policy = workspace.settings.gate
     return judge_taught(workspace, taught, candidate, record, policy, progress)
 
 

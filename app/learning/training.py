@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from app.desk.jobs import Stage
+from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell
 from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
-from model_updates.pairs import UpdateData
+from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.progress import TrainingProgress
 from model_updates.strategy import UpdateContext
 from model_updates.trainer import TrainingReport, run_update
@@ -26,7 +28,7 @@ def learn(
 ) -> tuple[Encoder, TrainingReport]:
     """Trains a copy of the live encoder on a lesson; checkpoints in `scratch` make an interrupted one go on."""
     candidate = workspace.open_encoder(lesson.parent.version).copy().to(_device(workspace.settings.device))
-    context = update_context(workspace, lesson, candidate)
+    context = lesson_context(workspace, lesson, candidate)
 
     def data(context: UpdateContext) -> UpdateData:
         progress(
@@ -53,29 +55,57 @@ def learn(
     return candidate.to("cpu"), report
 
 
-def update_context(workspace: Workspace, lesson: Lesson, encoder: Encoder) -> UpdateContext:
+def update_context(
+    workspace: Workspace,
+    parent: ReleaseRecord,
+    encoder: Encoder,
+    train: Sequence[TrainingPair],
+    validation: Sequence[TrainingPair],
+    domains: frozenset[str],
+    *,
+    seed: int = 0,
+    number: int = 1,
+) -> UpdateContext:
     """Returns what a strategy may look at besides its batches.
 
     Args:
         workspace: opened for writing.
-        lesson: what is taught.
-        encoder: the candidate, a copy that may change.
+        parent: the release whose version is taught.
+        encoder: the candidate, a copy that may change; or the version itself, for a strategy that only foresees.
+        train: the chunk's pairs to learn from.
+        validation: those that choose the epoch.
+        domains: of the chunk, that the encoder knows.
+        seed: of every random choice.
+        number: of the update in its line, from 1.
     """
-    parent = lesson.parent
     root = workspace.root_of(parent.version)
     return UpdateContext(
         encoder=encoder,
-        pairs=lesson.train,
+        pairs=train,
         learned_languages=frozenset(parent.manifest.languages),
         open_anchor=lambda: workspace.open_encoder(root),
         open_previous=lambda: workspace.open_encoder(parent.version),
-        seed=lesson.seed,
-        learned_domains=lesson.known_domains,
-        update_number=lesson.number,
+        seed=seed,
+        learned_domains=domains,
+        update_number=number,
         load_image=workspace.load_image,
         open_earlier=lambda: earlier_pairs(workspace, parent),
-        open_known=lambda: known_pairs(workspace, parent, {*lesson.train, *lesson.validation}),
+        open_known=lambda: known_pairs(workspace, parent, {*train, *validation}),
         open_reference=lambda chunk: reference_pairs(workspace, chunk),
+    )
+
+
+def lesson_context(workspace: Workspace, lesson: Lesson, encoder: Encoder) -> UpdateContext:
+    """Returns what a strategy may look at while it teaches a lesson to a candidate."""
+    return update_context(
+        workspace,
+        lesson.parent,
+        encoder,
+        lesson.train,
+        lesson.validation,
+        lesson.known_domains,
+        seed=lesson.seed,
+        number=lesson.number,
     )
 
 

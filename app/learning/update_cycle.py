@@ -51,9 +51,6 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
 
-# ------------------------------------------------------------------------------------------------ beginning
-
-
 def initialise(
     settings: Settings,
     *,
@@ -90,9 +87,6 @@ def initialise(
         return workspace.releases.commit(
             release, parent=None, reason="init", why=f"base encoder {model}", by="init"
         )
-
-
-# --------------------------------------------------------------------------------------------------- a chunk
 
 
 def add_chunk(
@@ -171,9 +165,6 @@ def extend_gallery(
     raise ParentMoved(f"Other releases kept going live while {why} was being added. Try again.")
 
 
-# ------------------------------------------------------------------------------------------------- an update
-
-
 def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progress: Tell) -> UpdateOutcome:
     """Runs one update from chunk to commit.
 
@@ -194,45 +185,49 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
         taught: _Taught | None = None
         for _ in range(2 * ATTEMPTS):
             live, record = going_live.live_release(workspace)
-            if taught is None or record.version != taught.lesson.parent.version:
-                # A version that went live meanwhile may know what the candidate does not.
-                if taught is not None:
-                    progress(
-                        Stage("features", "another version went live meanwhile; teaching that one instead")
-                    )
+            if taught is None or taught.lesson.parent.version != record.version:
+                if (
+                    taught is not None
+                ):  # the version that went live meanwhile may know what the candidate does not
+                    message = "another version went live meanwhile; teaching that one instead"
+                    progress(Stage("features", message))
                 taught = _teach(workspace, request, record, scratch, progress)
-                continue
-            lesson = taught.lesson
-            outcome = _judge_and_release(workspace, taught, live, record, progress)
-            outcome = replace(outcome, seconds=round(time.monotonic() - started, 1))
-            if outcome.verdict != "promote" or not request.promote or outcome.release is None:
+                continue  # what is live may have changed again while this was taught
+            outcome = _bring_live(workspace, request, taught, live, record, progress)
+            if outcome is not None:
                 shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
-                return outcome
-            pin = pinned(workspace)
-            if pin is not None:
-                shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
-                return replace(
-                    outcome, sentence=f"{outcome.sentence} It waits, not live: {pin_sentence(pin)}"
-                )
-            # The outcome travels along: a worker that dies right after the commit is then known to have made it.
-            details = {"outcome": outcome.to_json()}
-            progress(Stage("commit", f"making {outcome.release} live", details=details))
-            try:
-                commit = workspace.releases.commit(
-                    outcome.release,
-                    parent=live.number,
-                    reason="promote",
-                    why=request.why or f"{lesson.strategy.name} on chunk {lesson.chunk}",
-                    by=request.by,
-                )
-            except ParentMoved:
-                progress(Stage("gate", "another release went live meanwhile; judging against that one"))
-                continue
-            shutil.rmtree(scratch / CHECKPOINTS, ignore_errors=True)
-            return replace(outcome, commit=commit.number)
+                return replace(outcome, seconds=round(time.monotonic() - started, 1))
         raise ParentMoved(
             "Other releases kept going live while this chunk was taught. Start the update again."
         )
+
+
+def _bring_live(
+    workspace: Workspace,
+    request: UpdateRequest,
+    taught: _Taught,
+    live: CommitRecord,
+    record: ReleaseRecord,
+    progress: Tell,
+) -> UpdateOutcome | None:
+    """Judges a candidate and makes it live if it may be; None when another release went live meanwhile."""
+    outcome = _judge_and_release(workspace, taught, live, record, progress)
+    if outcome.verdict != "promote" or not request.promote or outcome.release is None:
+        return outcome
+    pin = pinned(workspace)
+    if pin is not None:
+        return replace(outcome, sentence=f"{outcome.sentence} It waits, not live: {pin_sentence(pin)}")
+    # The outcome travels along: a worker that dies right after the commit is then known to have made it.
+    progress(Stage("commit", f"making {outcome.release} live", details={"outcome": outcome.to_json()}))
+    why = request.why or f"{taught.lesson.strategy.name} on chunk {taught.lesson.chunk}"
+    try:
+        commit = workspace.releases.commit(
+            outcome.release, parent=live.number, reason="promote", why=why, by=request.by
+        )
+    except ParentMoved:
+        progress(Stage("gate", "another release went live meanwhile; judging against that one"))
+        return None
+    return replace(outcome, commit=commit.number)
 
 
 def teach_onto(
@@ -314,9 +309,6 @@ def _note_standing(
     elif gate.verdict is Verdict.PROMOTE and chunk.standing == "rejected":
         why = f"a later update of it passed the gate against {record.id}"
         workspace.catalog.set_standing(chunk.id, "new", by="gate", why=why)
-
-
-# ----------------------------------------------------------------------------------------------------- details
 
 
 def _read_so_far(done: int, total: int | None) -> Stage:

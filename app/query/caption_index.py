@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.desk.errors import BadQuery, CaptionsNotReady
+from app.desk.hits import FoundCaption
 from app.home.workspace import Workspace
 from app.query.snapshot import Snapshot, Vectors
 from index.errors import IndexingError
@@ -34,16 +35,6 @@ AT_ONCE = 1000
 _LOADED = 8
 _KEPT = 3
 _PICTURES = 3
-
-
-@dataclass(frozen=True)
-class FoundCaption:
-    """A caption found: its cosine to the query, and the first of the pictures that have it."""
-
-    text: str
-    language: str
-    score: float
-    images: tuple[str, ...]
 
 
 @dataclass(frozen=True)

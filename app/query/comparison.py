@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from app.desk.errors import AppError
 from app.desk.hits import AnswerChange, Asked
+from app.desk.troubles import trouble_of
 
 if TYPE_CHECKING:
     from app.query.snapshot import CompareAnswer
-
-MOST_QUERIES = 64
-"""That are asked at once."""
 
 Ask = Callable[[str], "CompareAnswer"]
 
@@ -70,6 +68,6 @@ def mean_overlap(asked: Sequence[Asked]) -> float | None:
 
 def _asked(ask: Ask, query: str) -> Asked:
     try:
-        return Asked(query, replace(change_of(ask(query)), query=query))
+        return Asked(query, change=replace(change_of(ask(query)), query=query))
     except AppError as error:
-        return Asked(query, error=error)
+        return Asked(query, **trouble_of(error).answered())

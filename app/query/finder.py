@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from app.desk.errors import BadQuery
+from app.desk.hits import FURTHEST, FoundCaption, Mode
 from app.home.workspace import Workspace
 from app.query import copies, fusion
-from app.query.caption_index import CaptionIndexes, FoundCaption
+from app.query.caption_index import CaptionIndexes
 from app.query.grammar import Kind, written
-from app.query.pages import FURTHEST, Place, cursor_of, start_of
+from app.query.pages import Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
-from app.query.question import Mode, QueryAnswer, Question
+from app.query.question import QueryAnswer, Question
 from app.query.relevance import FEWEST, Calibration, Levels
 from app.query.reranking import FIRST
 from app.query.snapshot import MOST_RESULTS, Answer, CompareAnswer, Hit, Snapshot, moved, ranked, reranked

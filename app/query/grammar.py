@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.desk.errors import BadQuery
-
-MOST_PARTS = 16
-HEAVIEST = 100.0
+from app.desk.hits import HEAVIEST, MOST_PARTS
 
 _OPERATOR = re.compile(r"(?:(?<=\s)|^)([+-])(?=\s|$)")
 _OPENING = re.compile(r'(?:(?<=[\s:])|^)"')

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.desk.errors import BadQuery, UnknownRelease
+from app.desk.hits import FURTHEST
 from app.query.question import Question
 from app.query.snapshot import Snapshot
-
-FURTHEST = 5000
-"""Hits that pages reach; whoever looks further is better served by a filter."""
 
 
 @dataclass(frozen=True)

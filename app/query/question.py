@@ -5,24 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from PIL import Image
 
-from app.query.caption_index import FoundCaption
+from app.desk.hits import FoundCaption, Mode, Relevance
 from app.query.filters import Filters
 from app.query.grammar import Term
 from app.query.parts import ReadPicture, no_file, query_terms, read_pictures
-from app.query.relevance import Relevance
 from app.query.snapshot import AUTO, Answer
-
-
-class Mode(StrEnum):
-    """What a query is looked up in."""
-
-    VECTORS = "vectors"
-    CAPTIONS = "captions"
-    HYBRID = "hybrid"
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.desk.hits import Relevance
 from app.query.parts import sample_ids, sample_of
 from app.query.snapshot import Snapshot
 from index.feature_store import FeatureStore
@@ -36,14 +36,6 @@ _KEPT = 64
 _RARE = 0.999
 _STRONG, _WEAK = 0.25, 0.05
 _WAY = 0.75
-
-
-class Relevance(StrEnum):
-    """What a hit is worth."""
-
-    STRONG = "strong"
-    WEAK = "weak"
-    NOTHING = "nothing"
 
 
 @dataclass(frozen=True)

@@ -10,52 +10,25 @@ from importlib import metadata
 from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from app.desk.troubles import INVALID, invalid_sentence, trouble_of
 from app.home.settings import Settings
-from app.server import (
-    api_compare,
-    api_embed,
-    api_events,
-    api_feedback,
-    api_held,
-    api_items,
-    api_learning,
-    api_quality,
-    api_releases,
-    api_results,
-    api_search,
-    api_upkeep,
-    knn_service,
-)
-from app.server.api_errors import ErrorOut, sentence_of, trouble_of
+from app.server import api_jobs, knn_service
+from app.server.api_jobs import ErrorOut
 from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
-from app.server.known_fields import only_known_fields
 from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
+from app.server.routes import desk_router
 from app.server.security import Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
 
 logger = logging.getLogger(__name__)
 
-ROUTERS = (
-    api_search.router,
-    api_results.router,
-    api_compare.router,
-    api_embed.router,
-    api_items.router,
-    api_learning.router,
-    api_events.router,
-    api_feedback.router,
-    api_releases.router,
-    api_upkeep.router,
-    api_held.router,
-    api_quality.router,
-)
 _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
     "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},
@@ -75,8 +48,8 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     _handle_errors(app)
     app.add_middleware(Observer, metrics=serving.metrics)
     _protect(app, serving.settings, passwords)
-    for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(only_known_fields)], responses=_REFUSED)
+    for router in (api_jobs.router, desk_router()):
+        app.include_router(router, responses=_REFUSED)
     app.include_router(knn_service.router)
     _add_health(app, serving)
     app.add_api_route(
@@ -178,9 +151,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
-        return _answer(
-            422, "invalid_request", " ".join(sentence_of(problem) for problem in error.errors()[:3])
-        )
+        return _answer(422, INVALID, invalid_sentence(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def refused(_request: Request, error: HTTPException) -> JSONResponse:

@@ -1,13 +1,16 @@
-"""What every route needs: the server's state and who is asking."""
+"""What every route needs: the desk of who is asking, once their role allows it."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
+from app.desk.errors import NotAllowed
+from app.desk.hits import Strict
 from app.server.guard import account_of
-from app.server.security import Account, NotAllowed
+from app.server.security import Account
+from app.server.served import Served
 from app.server.serving import Serving
 
 
@@ -25,16 +28,31 @@ def _account(request: Request) -> Account:
     return account
 
 
-def _admin(account: Annotated[Account, Depends(_account)]) -> Account:
-    # The guard has checked by path; a route that changes things says so itself too.
-    return account.require_admin()
+class _NoFields(Strict):
+    """A query that has no fields."""
 
 
-def _contributor(account: Annotated[Account, Depends(_account)]) -> Account:
-    return account.require("contributor")
-
-
+NoQuery = Annotated[_NoFields, Query()]
+"""Refuses a query where a route has none."""
 State = Annotated[Serving, Depends(_serving)]
-Admin = Annotated[Account, Depends(_admin)]
-Contributor = Annotated[Account, Depends(_contributor)]
 Anyone = Annotated[Account, Depends(_account)]
+
+
+def _desk(state: State, account: Anyone) -> Served:
+    return Served(state, account)
+
+
+def _admin(state: State, account: Anyone) -> Served:
+    # The guard has checked by path; a route that changes things says so itself too.
+    return Served(state, account.require_admin())
+
+
+def _contributor(state: State, account: Anyone) -> Served:
+    return Served(state, account.require("contributor"))
+
+
+AnyDesk = Annotated[Served, Depends(_desk)]
+AdminDesk = Annotated[Served, Depends(_admin)]
+ContributorDesk = Annotated[Served, Depends(_contributor)]
+DESKS = {"anyone": AnyDesk, "admin": AdminDesk, "contributor": ContributorDesk}
+"""By the role that an operation asks for."""

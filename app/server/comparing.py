@@ -38,5 +38,5 @@ def changed_most(
     queries = known_queries(serving.workspace, *releases)
     # Captions and canaries are meant as they are, whatever signs are in them.
     every = compare_all(serving, list(map(literal, queries)), a, b, language=language, k=k)
-    changed = most_changed(every.asked, most)
+    changed = most_changed(every.results, most)
     return ManyCompared(every.a, every.b, every.queries, every.overlap, tuple(changed))

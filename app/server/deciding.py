@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from app.desk.chunks import Decided, Withdrawn
+from app.desk.errors import TooBusy
 from app.jobs import requests
 from app.learning import held_pairs, pictures, standing
-from app.server.places import PATIENCE_SECONDS, TooBusy
+from app.server.places import PATIENCE_SECONDS
 from app.server.serving import Serving
 from ingest.pair import ImageId
 from ingest.records import ChunkRecord, JobRecord

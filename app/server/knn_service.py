@@ -14,12 +14,13 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.desk.errors import BadQuery
+from app.desk.hits import Numbers, Picture
+from app.desk.troubles import invalid_sentence
+from app.query.asking import picture_bytes
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded
 from app.query.question import Question
 from app.server.api_context import State
-from app.server.api_errors import sentence_of
-from app.server.api_query import Numbers, Picture, picture_bytes
 from app.server.serving import Serving
 
 router = APIRouter(include_in_schema=False)
@@ -113,7 +114,7 @@ def _read(kind: type[Asked], sent: Any) -> Asked:
     try:
         return kind.model_validate(sent)
     except ValidationError as error:
-        raise BadQuery(" ".join(sentence_of(problem) for problem in error.errors()[:3])) from error
+        raise BadQuery(invalid_sentence(error.errors())) from error
 
 
 def _terms(asked: KnnRequest) -> tuple[tuple[Term, ...], dict[str, Any]]:

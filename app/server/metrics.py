@@ -9,7 +9,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -30,7 +30,8 @@ from app.query.snapshot import Answer
 from ingest.records import JOB_STATES
 
 if TYPE_CHECKING:
-    from app.server.serving import Serving
+    from app.home.workspace import Workspace
+    from app.query.snapshot import Snapshot
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
@@ -41,6 +42,23 @@ _JOBS_COUNTED = 1000
 
 Asked = ParamSpec("Asked")
 Answered = TypeVar("Answered", bound="Answer")
+
+
+class Watched(Protocol):
+    """What is read at each scrape, and whose searches are counted: a server's state."""
+
+    workspace: Workspace
+    metrics: ServerMetrics
+
+    @property
+    def problem(self) -> str | None:
+        """Why the newest release is not the one that answers, if so."""
+
+    def live(self) -> Snapshot | None:
+        """The live snapshot, if one is loaded."""
+
+
+Server = TypeVar("Server", bound=Watched)
 
 
 class ServerMetrics:
@@ -80,7 +98,7 @@ class ServerMetrics:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
 
-    def watch(self, serving: Serving) -> None:
+    def watch(self, serving: Watched) -> None:
         """Adds what is read from the home at each scrape."""
         self.registry.register(_Home(serving))
 
@@ -102,7 +120,7 @@ class ServerMetrics:
         for part, spent in parts.items():
             self._seconds.labels(part).observe(spent)
 
-    def learned(self, serving: Serving, release: str) -> frozenset[str]:
+    def learned(self, serving: Watched, release: str) -> frozenset[str]:
         """Returns the languages of a release; it never changes, so its manifest is read once."""
         if release not in self._learned:
             manifest = serving.workspace.releases.release(release).manifest
@@ -127,12 +145,12 @@ class ServerMetrics:
 
 
 def counted(
-    search: Callable[Concatenate[Serving, Asked], Answered],
-) -> Callable[Concatenate[Serving, Asked], Answered]:
-    """Has a search of `Serving` counted and timed, answered or not."""
+    search: Callable[Concatenate[Server, Asked], Answered],
+) -> Callable[Concatenate[Server, Asked], Answered]:
+    """Has a search of a server counted and timed, answered or not."""
 
     @wraps(search)
-    def counting(serving: Serving, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answered:
+    def counting(serving: Server, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answered:
         started = time.perf_counter()
         with serving.metrics.under_way().track_inprogress():
             try:
@@ -150,7 +168,7 @@ def counted(
 class _Home(Collector):
     """What the home holds at the moment of the scrape."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Watched) -> None:
         self._serving = serving
 
     def describe(self) -> list[Metric]:

@@ -6,13 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.desk.errors import AppError
+from app.desk.errors import TooBusy
 
 PATIENCE_SECONDS = 10.0
-
-
-class TooBusy(AppError):
-    """More is asked than the server can do soon."""
 
 
 class Places:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from app.desk.errors import AppError, UsageProblem
+from app.desk.errors import NotAllowed, UsageProblem
 
 if TYPE_CHECKING:
     from app.home.settings import Settings
@@ -47,10 +47,6 @@ _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 # with five lanes; the lanes give way to the limit on attempts.
 _COST, _BLOCK, _LANES = 2**14, 8, 1
 _MOST_REMEMBERED = 1000
-
-
-class NotAllowed(AppError):
-    """The account may not do this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +88,8 @@ class Account:
 
 ANYONE = Account("local", "admin")
 """Who everybody is on a server without a password file."""
+SEARCHER = Account("somebody", "searcher")
+"""Who asks where nobody's name matters."""
 
 
 def password_line(user: str, role: str, password: str) -> str:

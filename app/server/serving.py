@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.desk.errors import AppError, NoRelease, UpdateRunning
+from app.desk.errors import NoRelease, UpdateRunning
 from app.desk.jobs import Forecast, UpdateRequest
 from app.desk.releases import Node, SliceSummary
+from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
 from app.home.commits import CommitRecord
+from app.home.garbage import resumable
 from app.home.lineage import lineage
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.jobs import requests, worker
+from app.jobs import requests
 from app.learning import fitting, going_live, lessons, release_words
 from app.learning.forecast import forecast
 from app.query.filters import Filters
@@ -34,18 +36,13 @@ from app.server.metrics import ServerMetrics, counted
 from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.work import Work
-from index.errors import IndexingError
-from ingest.errors import IngestError
 from ingest.pair import BASE_LANGUAGE, Caption
 from ingest.records import FINAL_STATES, ImageRecord, JobRecord
 from ingest.release_words import ReleaseWord
-from model_updates.errors import ModelUpdateError
 from model_updates.strategies import strategy_named
 
 logger = logging.getLogger(__name__)
 
-OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
-"""The bases of everything that our packages raise on purpose."""
 _TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
 _LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemyError)
 
@@ -98,7 +95,7 @@ class Serving:
         self.packing = Places(at_once=1, waiting=4)
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
-        self._finder = Finder(workspace, patient=False)
+        self.finder = Finder(workspace, patient=False)
         self.withheld = workspace.catalog.withheld.ids()
         self._hiding = threading.Lock()
 
@@ -118,7 +115,7 @@ class Serving:
         releases = self.workspace.releases
         try:
             removed = [
-                *releases.clean_staging(worker.resumable(self.workspace.catalog.jobs())),
+                *releases.clean_staging(resumable(self.workspace.catalog.jobs())),
                 *releases.collect_garbage(grace_seconds=_KEPT_UNRELEASED_SECONDS),
             ]
         except UpdateRunning:
@@ -195,7 +192,7 @@ class Serving:
 
     def _prepare(self, snapshot: Snapshot) -> None:
         try:
-            self._finder.prepare(snapshot)
+            self.finder.prepare(snapshot)
         except _TIDYING_MAY_FAIL as error:  # the watch must go on; a query that needs it tries again
             logger.warning("could not prepare release %s: %s", snapshot.release.id, error)
 
@@ -244,7 +241,7 @@ class Serving:
         else:
             snapshot = self.snapshot(release)
         with self.searching.taken(), self.shadowing.held_back():
-            answer = self._finder.find(snapshot, question)
+            answer = self.finder.find(snapshot, question)
         self.languages_asked.note(question, answer, snapshot)
         if release is None:
             self.shadowing.note(question, answer, snapshot)
@@ -277,7 +274,7 @@ class Serving:
         question = self._question(text, language, k)
         left, right = self.snapshot(a), self.snapshot(b)
         with self.searching.taken(), self.shadowing.held_back():
-            return self._finder.compare(left, right, question)
+            return self.finder.compare(left, right, question)
 
     def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:
         """Returns for each picture its record and its first captions, those in `language` and English before others."""

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from app.desk.errors import AppError
+from app.desk.hits import Relevance
 from app.desk.opinions import DEPTH, ShadowReport
 from app.feedback import shadow
 from app.feedback.asked import language_asked
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.question import QueryAnswer, Question
-from app.query.relevance import Relevance
 from app.query.snapshot import Hit, Snapshot
 from app.server.metrics import ServerMetrics
 from index.errors import IndexingError

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gradio as gr
 from fastapi import Request
 
+from app.desk.errors import NotAllowed
 from app.server.guard import account_of
-from app.server.security import ANYONE, Account, NotAllowed, Passwords, ProxySignIn
+from app.server.security import ANYONE, Account, Passwords, ProxySignIn
 
 
 class Access:

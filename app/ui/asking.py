@@ -10,10 +10,11 @@ from typing import Any
 from PIL import Image
 
 from app.desk.errors import BadQuery
+from app.desk.hits import Mode
 from app.query.filters import Filters
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded, no_file, query_terms, read_pictures
-from app.query.question import Mode, Question
+from app.query.question import Question
 from app.query.snapshot import AUTO
 
 CAPTIONS = 8

@@ -14,12 +14,15 @@ import gradio as gr
 from gradio.events import api
 from pydantic import ValidationError
 
-from app.query.snapshot import AUTO, Answer
-from app.server.api_models import CompareRequest
-from app.server.api_query import SearchRequest, question_of
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.hits import SearchAnswer, SearchRequest
+from app.desk.operation import document_of
+from app.desk.troubles import OWN_ERRORS, invalid_sentence
+from app.query.snapshot import AUTO
+from app.server.security import SEARCHER
+from app.server.served import Served
+from app.server.serving import Serving
 from app.ui.access import base_of
-from app.ui.wording import base_address, thumbnail_url
+from app.ui.wording import base_address
 
 # Fewer than the queue's, so that programs leave room for people.
 _SHARED: dict[str, Any] = {"concurrency_id": "search", "concurrency_limit": 4}
@@ -36,7 +39,7 @@ class _ClientApi:
     """The functions; Gradio reads their arguments' names and types."""
 
     def __init__(self, serving: Serving) -> None:
-        self._serving = serving
+        self._desk = Served(serving, SEARCHER)
 
     def search(
         self,
@@ -59,50 +62,40 @@ class _ClientApi:
         """
         with _sentences():
             asked = SearchRequest(text=text, language=language, k=k, domains=domains, release=release)
-            settings = self._serving.settings
-            question = question_of(asked, longest=settings.max_query_characters, default_k=settings.default_k)
-            answer = self._serving.find(question, release=asked.release)
-            return self._document(answer, request)
+            return _document(self._desk.search(asked), request)
 
     def compare(
         self, request: gr.Request, text: str, a: str, b: str, language: str = AUTO, k: int = 12
     ) -> dict[str, Any]:
         """Asks releases `a` and `b` the same, and says how pictures moved."""
         with _sentences():
-            asked = CompareRequest(text=text, a=a, b=b, language=language, k=k)
-            compared = self._serving.compare(asked.text, asked.a, asked.b, language=asked.language, k=asked.k)
+            compared = self._desk.compare(text, a, b, language, k)
             return {
-                "a": self._document(compared.a, request),
-                "b": self._document(compared.b, request),
+                "a": _document(compared.a, request),
+                "b": _document(compared.b, request),
                 "overlap": compared.overlap,
-                "moves": [
-                    {"id": move.image_id, "rank_a": move.rank_a, "rank_b": move.rank_b}
-                    for move in compared.moves
-                ],
+                "moves": [document_of(move) for move in compared.moves],
             }
 
-    def _document(self, answer: Answer, request: gr.Request) -> dict[str, Any]:
-        base = base_address(*base_of(request))
-        found = self._serving.found([hit.image_id for hit in answer.hits], answer.language.split(" ")[0])
-        return {
-            "release": answer.release,
-            "language": answer.language,
-            "note": answer.note,
-            "hits": [
-                {
-                    "id": hit.image_id,
-                    "score": hit.score,
-                    "rank": hit.rank,
-                    "captions": [
-                        {"language": caption.language, "text": caption.text}
-                        for caption in found[hit.image_id].captions
-                    ],
-                    "thumb_url": thumbnail_url(base, hit.image_id),
-                    "url": f"{base}/v1/images/{hit.image_id}",
-                }
-                for hit in answer.hits
-            ],
-        }
+
+def _document(answer: SearchAnswer, request: gr.Request) -> dict[str, Any]:
+    base = base_address(*base_of(request))
+    return {
+        "release": answer.release,
+        "language": answer.language,
+        "note": answer.note,
+        "hits": [
+            {
+                "id": hit.id,
+                "score": hit.score,
+                "rank": hit.rank,
+                "captions": [document_of(caption) for caption in hit.captions],
+                "thumb_url": f"{base}{hit.thumb_url}",
+                "url": f"{base}{hit.url}",
+            }
+            for hit in answer.hits
+        ],
+    }
 
 
 @contextmanager
@@ -111,7 +104,6 @@ def _sentences() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        said = " ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}." for one in error.errors()[:3])
-        raise gr.Error(said, print_exception=False) from error
+        raise gr.Error(invalid_sentence(error.errors()), print_exception=False) from error
     except OWN_ERRORS as error:
         raise gr.Error(str(error), print_exception=False) from error

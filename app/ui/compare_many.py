@@ -7,8 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.desk.hits import ManyCompared
-from app.query.comparison import MOST_QUERIES
+from app.desk.hits import MOST_AT_ONCE, ManyCompared
 from app.server.comparing import changed_most, compare_all
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
@@ -67,9 +66,9 @@ class ManyQueries:
         queries = [line for line in text.splitlines() if line.strip()]
         if not queries:
             return say.said(words.MANY_HINT), gr.Dataframe(visible=False)
-        if len(queries) > MOST_QUERIES:
+        if len(queries) > MOST_AT_ONCE:
             said = (
-                f"There are {len(queries)} queries; at most {MOST_QUERIES} are asked at once. Leave some out."
+                f"There are {len(queries)} queries; at most {MOST_AT_ONCE} are asked at once. Leave some out."
             )
             return say.said(f"**{said}**"), gr.Dataframe(visible=False)
         return self._shown(a, b, lambda: compare_all(self.serving, queries, a, b, language=language), say)

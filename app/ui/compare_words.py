@@ -100,7 +100,7 @@ def interval_plot(counted: Votes, say: Words = ENGLISH) -> Markup | None:
 def many_rows(compared: ManyCompared, say: Words = ENGLISH) -> list[list[str]]:
     """Returns a row for each query that was asked."""
     rows = []
-    for one in compared.asked:
+    for one in compared.results:
         change = one.change
         if change is None:
             rows.append([_short(one.query), say.said(str(one.error)), *["–"] * 6])
@@ -123,14 +123,14 @@ def many_rows(compared: ManyCompared, say: Words = ENGLISH) -> list[list[str]]:
 def many_line(compared: ManyCompared, *, only_changed: bool) -> str:
     """Says how many queries were asked, and how much the answers have in common."""
     if compared.overlap is None:
-        return NO_ANSWER if compared.asked else NO_QUERIES
-    if only_changed and not compared.asked:
+        return NO_ANSWER if compared.results else NO_QUERIES
+    if only_changed and not compared.results:
         return NOTHING_CHANGED.format(queries=compared.queries)
     common = f"{100 * compared.overlap:.0f} % of the pictures in common on average"
     if only_changed:
         of = f"of {compared.queries} held-out captions and canaries"
-        return f"**The {len(compared.asked)} answers that changed most** {of} · {common} of all"
-    refused = sum(one.change is None for one in compared.asked)
+        return f"**The {len(compared.results)} answers that changed most** {of} · {common} of all"
+    refused = sum(one.change is None for one in compared.results)
     asked = "1 query" if compared.queries == 1 else f"{compared.queries} queries"
     return f"**{asked}** · {common}" + (f" · {refused} refused" if refused else "")
 

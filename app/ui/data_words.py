@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from app.desk.chunks import HeldRow, OneThing
+from app.desk.chunks import HeldRow
+from app.desk.pictures import OneThing
 from app.ui.report_words import standing_view
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words

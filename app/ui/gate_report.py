@@ -45,7 +45,7 @@ class GateReportView:
             base: address that the browser reached us by.
             say: the words.
         """
-        verdict, report = say.said(report_words.verdict_view(judged)), judged.report
+        verdict, report = say.said(report_words.verdict_view(judged)), judged.gate
         if report is None:
             return (verdict, *([gr.Markdown(visible=False)] * 4), gr.Accordion(visible=False), "")
         parts = (

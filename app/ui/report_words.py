@@ -20,7 +20,7 @@ _HEADER = ("slice", "things", *gate_words.VIEWS, "best so far", "verdict")
 
 def verdict_view(judged: Judged) -> str:
     """Returns the verdict in large, the sentence that decided, whose report it is, and the first word of each rule."""
-    report = judged.report
+    report = judged.gate
     if report is None:
         return escaped(judged.sentence)
     lines = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.query.question import Mode
+from app.desk.hits import Mode
 from app.query.snapshot import AUTO, Snapshot
 from app.server.serving import Serving
 from app.ui import search_words, wording

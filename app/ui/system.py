@@ -9,7 +9,7 @@ import gradio as gr
 
 from app.home import logs
 from app.home.settings import described
-from app.jobs.job_runner import home_log
+from app.jobs.worker import log_file
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import system_words, wording
 from app.ui.access import Access
@@ -142,7 +142,7 @@ class _SystemTab:
         except OWN_ERRORS as error:
             hidden = gr.Button(visible=False)
             return "", gr.Column(visible=True), say.said(f"**{wording.escaped(error)}**"), "", hidden, hidden
-        lines = logs.last_lines(home_log(self.serving.settings, job.id), _JOB_LINES)
+        lines = logs.last_lines(log_file(self.serving.settings, job.id), _JOB_LINES)
         return (
             job.id,
             gr.Column(visible=True),

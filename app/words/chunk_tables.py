@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from app.words import chunk as chunk_words
-from app.words.messages import grid, plain, table
+from app.words.messages import grid, intake, plain, table
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from app.desk.chunks import Added
 
 _ID_SHOWN = 12
 _MOST_EXAMPLES = 6
@@ -57,3 +59,18 @@ def _finding(finding: Finding) -> Iterable[RenderableType]:
         yield table(("picture", "language", "caption", "why"), rows)
         if len(finding.examples) > len(shown):
             yield f"… and {len(finding.examples) - len(shown)} more; --json has all."
+
+
+def added_lines(added: Added) -> list[str]:
+    """Says what taking a chunk in did, and what its checks made of it."""
+    chunk = added.chunk
+    lines = intake(added.report)
+    if added.release is not None:
+        lines.append(f"{added.images_embedded} pictures are searchable now (release {added.release}).")
+    if chunk.standing == "held":
+        why = chunk_words.against(chunk) or [chunk.standing_why]
+        lines += ["It is held and teaches nothing yet:", *map(plain, why)]
+        lines.append(f"`python -m app check {chunk.id}` shows examples and what to do.")
+    elif added.report["new_pairs"]:
+        lines.append(f"Teach it: `python -m app update --chunk {chunk.id}`.")
+    return lines

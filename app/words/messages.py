@@ -6,25 +6,12 @@ for markup or steers the terminal.
 
 from __future__ import annotations
 
-import errno
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.desk.errors import AppError
-from index.errors import IndexingError
-from ingest.errors import BadOption, IngestError, UnknownLanguage
-from model_updates.errors import (
-    BadStrategyOption,
-    ForeignTokenizer,
-    ModelUpdateError,
-    StrategyMisfit,
-    UnknownModel,
-    UnknownStrategy,
-)
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
 if TYPE_CHECKING:
@@ -37,55 +24,6 @@ if TYPE_CHECKING:
 # Wide enough for a table when nobody's window says how wide it is.
 _WIDE = 160
 _ID_SHOWN = 12
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-# Asked for wrongly, rather than failed.
-_USAGE = (
-    BadOption,
-    UnknownLanguage,
-    UnknownStrategy,
-    BadStrategyOption,
-    StrategyMisfit,
-    ForeignTokenizer,
-    UnknownModel,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An error as people and programs get to see it.
-
-    Attributes:
-        sentence: What was asked, what was found, what to do.
-        code: The error's name, stable.
-        exit_code: Of the process.
-    """
-
-    sentence: str
-    code: str
-    exit_code: int
-
-
-def explain(error: BaseException) -> Problem | None:
-    """Says what an error means for the person who caused it.
-
-    Args:
-        error: Anything raised.
-
-    Returns:
-        The problem, or None for an error that nobody foresaw.
-    """
-    name = type(error).__name__
-    if isinstance(error, AppError):
-        return Problem(error.message, str(getattr(error, "code", name)), error.exit_code)
-    if isinstance(error, (IngestError, IndexingError, ModelUpdateError)):
-        return Problem(_as_sentence(str(error)), name, 2 if isinstance(error, _USAGE) else 1)
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return Problem(
-            "The disk is full; nothing live has changed. Free some space and try again.", "NoSpace", 1
-        )
-    if isinstance(error, OSError) and error.filename is not None:
-        return Problem(f"{error.filename}: {error.strerror or error}.", name, 1)
-    return None
 
 
 def plain(text: object) -> str:
@@ -314,12 +252,6 @@ def _is_number(value: object) -> bool:
     if isinstance(value, str):
         return value.replace(".", "", 1).lstrip("-").isdigit()
     return value is None or isinstance(value, (int, float))
-
-
-def _as_sentence(text: str) -> str:
-    """Starts with a capital and ends with a stop."""
-    text = text.strip() or "It failed and did not say why"
-    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
 def left_out_line(pictures: int, job: JobRecord | None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from model_updates.recalls import QUERY_METRICS, TEXT_RECALLS
 
@@ -51,6 +51,10 @@ class Policy:
         canary_share: share of pinned queries that may lose their answer. 0.05: one in twenty may have been
             luck.
     """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {
+        "extra": "forbid"
+    }  # as a setting, a misspelt field is refused
 
     metric: str = "t2i_mean"
     confidence: float = 0.95
@@ -231,8 +235,8 @@ class GateReport:
             ),
             attempts=int(document.get("attempts", 1)),
             next_steps=tuple(document.get("next_steps", ())),
-            lost=tuple(QueryChange(**entry) for entry in document.get("lost", ())),
-            won=tuple(QueryChange(**entry) for entry in document.get("won", ())),
+            lost=tuple(QueryChange(**_known(QueryChange, one)) for one in document.get("lost", ())),
+            won=tuple(QueryChange(**_known(QueryChange, one)) for one in document.get("won", ())),
         )
 
     def table(self) -> list[list[str]]:

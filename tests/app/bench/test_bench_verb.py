@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app import cli
 from app.bench.grid import CellTask, missing
 from app.bench.material import material_of
 from app.bench.results import read_cells, results_path
 from app.bench.sequence import read_sequence
+from app.commands import cli
 from app.desk.errors import UsageProblem
 from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings

@@ -16,7 +16,7 @@ import mcp
 import pytest
 from PIL import Image
 
-from app.client import Client
+from app.client import connect
 from app.client.assistant import assistant_server
 from tests.app.server.served import Served
 
@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[3]
 
 def _with(server: Served, act: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        with Client(server.url) as client:
-            async with mcp.Client(assistant_server(client)) as assistant:
+        with connect(server.url) as desk:
+            async with mcp.Client(assistant_server(desk)) as assistant:
                 return await act(assistant)
 
     return asyncio.run(run())
@@ -97,7 +97,7 @@ def test_the_verb_speaks_the_protocol_on_standard_streams(server: Served) -> Non
 
 def test_without_the_package_the_verb_says_what_to_install() -> None:
     code = (
-        "import sys; sys.modules['mcp'] = None; from typer.testing import CliRunner; from app.cli import app;"
+        "import sys; sys.modules['mcp'] = None; from typer.testing import CliRunner; from app.commands.cli import app;"
         "r = CliRunner().invoke(app, ['mcp', '--server', 'http://127.0.0.1:9']); print(r.exit_code, r.stderr)"
     )
     said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import subprocess
@@ -15,12 +16,13 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
-from app import cli
-from app.client import Client, Refused, ServerAway
-from app.desk.errors import AppError, UsageProblem
-from app.feedback.votes import UnknownFeedback
+from app.client import Refused, ServerAway, connect
+from app.commands import cli
+from app.desk.desk import Desk
+from app.desk.errors import AppError, UnknownFeedback, UsageProblem
+from app.desk.hits import SearchRequest
+from app.desk.troubles import trouble_of
 from app.home.settings import load_settings
-from app.server.api_errors import trouble_of
 from app.server.security import Passwords, password_line
 from ingest.catalog import Catalog
 from tests.app import small_home
@@ -30,8 +32,8 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def client(server: Served) -> Iterator[Client]:
-    with Client(server.url) as client:
+def client(server: Served) -> Iterator[Desk]:
+    with connect(server.url) as client:
         yield client
 
 
@@ -54,18 +56,16 @@ def test_the_client_loads_nothing_heavy() -> None:
     assert said.stdout.strip() == "[]"
 
 
-def test_hits_have_captions_and_pictures(client: Client) -> None:
-    answer = client.search("a red boat", k=3)
+def test_hits_have_captions_and_pictures(client: Desk) -> None:
+    answer = client.search(SearchRequest(text="a red boat", k=3))
     assert [hit.rank for hit in answer.hits] == [1, 2, 3]
     assert answer.hits[0].captions[0].language == "en"
-    sizes = [
-        Image.open(io.BytesIO(client.picture(answer.hits[0], thumbnail=small))).size
-        for small in (True, False)
-    ]
+    first = answer.hits[0].id
+    sizes = [Image.open(io.BytesIO(show(first))).size for show in (client.thumbnail, client.picture)]
     assert sizes[0] <= sizes[1]
 
 
-def test_compare_and_releases_are_typed(client: Client) -> None:
+def test_compare_and_releases_are_typed(client: Desk) -> None:
     compared = client.compare("a red boat", "r1", "r2", k=4)
     assert (compared.a.release[:3], compared.b.release[:3]) == ("r1-", "r2-")
     assert {move.id for move in compared.moves} >= {hit.id for hit in compared.b.hits}
@@ -76,10 +76,10 @@ def test_compare_and_releases_are_typed(client: Client) -> None:
     ]
 
 
-def test_what_the_server_refuses_is_its_sentence_with_an_exit_code(client: Client) -> None:
+def test_what_the_server_refuses_is_its_sentence_with_an_exit_code(client: Desk) -> None:
     for act, status, code, exit_code in (
-        (lambda: client.search(" "), 400, "bad_query", 2),
-        (lambda: client.search("boat", langauge="de"), 422, "invalid_request", 2),
+        (lambda: client.search(SearchRequest(text=" ")), 400, "bad_query", 2),
+        (lambda: client.drift("r1", "r2", pairs=9999), 422, "invalid_request", 2),
         (lambda: client.job("j77"), 404, "unknown_job", 1),
         (lambda: client.chunk("../releases"), 404, "unknown_route", 1),
         (lambda: client.promote("r99"), 404, "unknown_release", 1),
@@ -91,7 +91,7 @@ def test_what_the_server_refuses_is_its_sentence_with_an_exit_code(client: Clien
 
 def test_an_error_leaves_a_verb_with_the_same_code_whether_a_server_or_a_home_raised_it() -> None:
     for kind in (*AppError.__subclasses__(), UnknownFeedback):
-        if kind.__module__ in {"app.desk.errors", "app.feedback.votes"}:
+        if kind.__module__ == "app.desk.errors":
             error = kind("a sentence")
             trouble = trouble_of(error)
             refused = Refused(trouble.sentence, trouble.status, trouble.code)
@@ -101,12 +101,12 @@ def test_an_error_leaves_a_verb_with_the_same_code_whether_a_server_or_a_home_ra
 @pytest.mark.parametrize("address", ["", "search.example", "ftp://search.example", "http://", "/tmp"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(UsageProblem, match="no address"):
-        Client(address)
+        connect(address)
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
-    with pytest.raises(ServerAway, match="127.0.0.1:9"), Client("http://127.0.0.1:9") as client:
-        client.search("boat")
+    with pytest.raises(ServerAway, match="127.0.0.1:9"), connect("http://127.0.0.1:9") as desk:
+        desk.search(SearchRequest(text="boat"))
 
 
 # The command line
@@ -124,8 +124,8 @@ def test_search_compare_and_releases_show_what_the_server_says(server: Served) -
 def test_a_query_may_name_a_picture_here_filters_and_a_page(server: Served, tmp_path: Path) -> None:
     first = document(server, "search", "a red boat", "-k", "1")
     file = tmp_path / "a.webp"
-    with Client(server.url) as client:
-        file.write_bytes(client.picture(client.search("a red boat", k=1).hits[0]))
+    with connect(server.url) as desk:
+        file.write_bytes(desk.picture(first["hits"][0]["id"]))
     assert document(server, "search", str(file), "-k", "1")["hits"][0]["id"] == first["hits"][0]["id"]
     second = document(server, "search", "a red boat", "-k", "1", "--next", first["next"])["hits"][0]
     assert second["rank"] == 2
@@ -136,16 +136,20 @@ def test_a_query_may_name_a_picture_here_filters_and_a_page(server: Served, tmp_
     assert (missing.exit_code, "no-such-file" in missing.stderr) == (2, True)
 
 
-# Every byte of a home is looked at where it lies; a folder for open_clip is written where its encoder is.
-ONLY_AT_HOME = {"home", "verify", "open_clip"}
+ON_A_HOME = {"init", "serve", "work", "demo", "bench"}
 
 
-def test_a_verb_has_on_a_server_the_options_that_it_has_on_a_home() -> None:
-    at_home = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
-    for name, remote in typer.main.get_command(cli.remote_verbs).commands.items():  # type: ignore[attr-defined]
-        here = {one.name: (one.opts, one.default) for one in at_home[name].params}
-        there = {one.name: (one.opts, one.default) for one in remote.params}
-        assert {key: here[key] for key in here.keys() - ONLY_AT_HOME} == there, name
+def test_every_verb_but_those_of_an_installation_is_written_once_for_both() -> None:
+    verbs = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    takes_a_desk = {
+        name for name, verb in verbs.items() if "context" in inspect.signature(verb.callback).parameters
+    }
+    assert set(verbs) - takes_a_desk == ON_A_HOME | {"methods", "models"}
+
+
+def test_a_home_and_a_server_are_not_both_named(server: Served, tmp_path: Path) -> None:
+    refused = run(server, "releases", "--home", str(tmp_path))
+    assert (refused.exit_code, "name one" in refused.stderr.replace("\n", " ")) == (2, True)
 
 
 def test_every_way_of_asking_works_on_a_server_and_shows_what_a_home_shows(server: Served) -> None:
@@ -240,12 +244,10 @@ def test_a_folder_is_uploaded_searched_taught_and_judged(
             running, "ingest", str(tmp_path / "pictures"), "--name", "four boats", "--report", str(rows)
         )
         assert "outcome" in rows.read_text(encoding="utf-8-sig").splitlines()[0]
-        assert document(running, "check", taken["report"]["chunk_id"])["name"] == "four boats"
-        assert (taken["state"], taken["images_embedded"]) == ("succeeded", 4)
+        assert document(running, "check", taken["chunk_id"])["name"] == "four boats"
+        assert (taken["standing"], taken["images_embedded"]) == ("new", 4)
         assert len(document(running, "search", "a boat", "-k", "100")["hits"]) == len(before) + 4
-        chunk = next(
-            one for one in document(running, "status")["chunks"] if one["id"] != taken["report"]["chunk_id"]
-        )
+        chunk = next(one for one in document(running, "status")["chunks"] if one["id"] != taken["chunk_id"])
         assert document(running, "check", chunk["id"])["id"] == chunk["id"]
         taught = run(
             running,

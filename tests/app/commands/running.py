@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from app import cli
+from app.commands import cli
 
 
 def run(*arguments: str | Path, home: Path | None = None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app import cli
+from app.commands import cli
 from tests.app.server.served import Served
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.commands import (
-    chunks,
-)
+from app.desk.chunks import Added, Chunk
+from app.desk.operation import grown
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
-from app.learning.outcomes import AddOutcome
+from app.words.chunk_tables import added_lines
 from ingest.intake import IntakeOptions
 from ingest.report import IntakeReport
 from tests.app import small_home
@@ -24,12 +23,12 @@ def test_ingest_reports_what_became_of_each_row_and_the_same_again_is_0_new(
     source = small_home.sample_chunk(tmp_path / "more.zip", pictures=4, first=11)
     first = document("ingest", source, "--name", "four", "--report", tmp_path / "rows.csv", home=home)
     assert (first["name"], first["new_images"], first["images_embedded"]) == ("four", 4, 4)
-    assert first["commit"]["reason"] == "ingest"
+    assert first["release"].startswith("r3-")
     assert (tmp_path / "rows.csv").read_text(encoding="utf-8-sig").startswith("where,outcome,code,sentence")
     again = run("ingest", source, home=home)
     assert again.exit_code == 0
     assert "0 new pairs" in again.stdout
-    assert document("ingest", source, home=home)["commit"] is None
+    assert document("ingest", source, home=home)["release"] is None
 
 
 def test_an_interrupted_upload_is_resumed_in_the_terminal_too(home: Path, tmp_path: Path) -> None:
@@ -65,14 +64,17 @@ def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
     assert shift["examples"][0]["text"] == HOSTILE
 
 
+def _added(report: IntakeReport, standing: str) -> str:
+    chunk = grown(Chunk, chunk_with_findings(standing))
+    return "\n".join(added_lines(Added(chunk, report.to_json(), 0)))
+
+
 def test_what_was_taken_in_and_is_held_is_not_offered_for_teaching() -> None:
     report = IntakeReport("0a1b2c3d4e5f", "names", 5, 0, 5, 0, 0, {}, None, (), ())
-    outcome = AddOutcome(report, None, 0)
-    held = "\n".join(chunks.added_lines(outcome, chunk_with_findings("held")))
+    held, new = (_added(report, standing) for standing in ("held", "new"))
     assert "It is held and teaches nothing yet:\n  row shift: The captions look moved by one row." in held
     assert "check 0a1b2c3d4e5f" in held
     assert "Teach it" not in held
-    new = "\n".join(chunks.added_lines(outcome, chunk_with_findings("new")))
     assert "Teach it: `python -m app update --chunk 0a1b2c3d4e5f`." in new
     assert "held and" not in new
 
@@ -87,7 +89,7 @@ def test_accept_and_withdraw_change_what_a_chunk_counts_for(home: Path) -> None:
     gone = document("withdraw", chunk, "--why", "wrong names", home=home)
     assert (gone["chunk"]["standing"], gone["chunk"]["standing_why"]) == ("withdrawn", "wrong names")
     assert gone["pictures"] == small_home.PICTURES
-    assert worker.follow(load_settings(home=home), gone["job"]).state == "succeeded"
+    assert worker.follow(load_settings(home=home), gone["job"]["id"]).state == "succeeded"
     assert document("search", "a red boat", home=home)["hits"] == []
     refused = document("update", "--chunk", chunk, home=home, code=4)
     assert "withdrawn (wrong names)" in refused["error"]

@@ -56,7 +56,7 @@ def test_models_list_what_init_takes() -> None:
 def test_help_and_an_unknown_encoder_lead_to_the_list(tmp_path: Path) -> None:
     assert "`models` lists them" in " ".join(run("init", "--help").stdout.split())
     refused = document("init", "--model", "ViT-B-17", home=tmp_path / "home", code=2)
-    assert refused["code"] == "UnknownModel"
+    assert refused["code"] == "unknown_model"
     assert "similar: ViT-B-16" in refused["error"]
     assert "`python -m app models`" in refused["error"]
     assert "has 'zzz' in its name" in run("models", "zzz").output
@@ -68,7 +68,7 @@ def test_status_tells_what_is_live_and_what_it_knows(template: Path) -> None:
     assert found["live"]["release"].startswith("r2-")
     assert found["live"]["languages"] == ["en"]
     assert found["counts"]["gallery"] == small_home.PICTURES
-    assert found["disk"]["used_bytes"] > 0
+    assert found["used_bytes"] > 0
     text = run("status", home=template).stdout
     assert "Live: r2-" in text
     assert "probes" in text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app import cli
+from app.commands import cli
 from app.feedback import votes as feedback
 from app.home.settings import load_settings
 from app.home.workspace import Workspace

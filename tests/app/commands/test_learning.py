@@ -60,8 +60,8 @@ JOB = JobRecord("j1", "update", "succeeded", {}, {}, {}, None, None, "", None, N
         ("succeeded", {}, 0),
         ("rejected", {}, 3),
         ("review", {}, 4),
-        ("failed", {"code": "NothingToLearn", "exit_code": 1}, 1),
-        ("failed", {"code": "UpdateRunning", "exit_code": 5}, 5),
+        ("failed", {"code": "nothing_to_learn", "exit_code": 1}, 1),
+        ("failed", {"code": "update_running", "exit_code": 5}, 5),
         ("cancelled", {}, 1),
         ("interrupted", {}, 1),
     ],
@@ -71,8 +71,8 @@ def test_the_exit_code_tells_the_verdict(state: str, result: dict[str, Any], exi
     outcome = {"sentence": "s", "seconds": 1.0, "images_embedded": 0, "release": "r3-1", "version": "v2-1"}
     ended = replace(ended, result=result or outcome)
     with pytest.raises((typer.Exit, learning.JobFailed)) as left:
-        learning._finish(ended, is_json=True)
+        learning.show_end(ended, is_json=True)
     assert isinstance(left.value, (typer.Exit, learning.JobFailed))
     assert left.value.exit_code == exit_code
     if isinstance(left.value, learning.JobFailed):
-        assert left.value.code == result.get("code", "JobFailed")
+        assert left.value.code == result.get("code", "job_failed")

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from app import cli
+from app.commands import cli
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from tests.app import small_home
@@ -48,44 +48,49 @@ def test_without_a_home_every_verb_says_how_to_make_one(arguments: list[str], tm
 
 
 MISTAKES = [
-    (["search", " "], 2, "BadQuery", "nothing to look for"),
-    (["search", "x" * 501], 2, "BadQuery", "at most 500"),
-    (["search", "boat", "--rerank"], 2, "BadQuery", "cannot re-rank"),
-    (["search", "boat", "--release", "r99"], 1, "UnknownRelease", "no release 'r99'"),
-    (["compare", "r1", "r99", "boat"], 1, "UnknownRelease", "no release 'r99'"),
-    (["drift", "r1", "r99"], 1, "UnknownRelease", "no release 'r99'"),
-    (["drift", "r1", "r2", "--pairs", "1"], 2, "Usage", "pairs"),
-    (["promote", "r99"], 1, "UnknownRelease", "no release 'r99'"),
-    (["gate", "r99"], 1, "UnknownRelease", "no release 'r99'"),
-    (["gate", "j99"], 1, "UnknownJob", "j99"),
-    (["check", "feedbeef"], 1, "UnknownChunk", "feedbeef"),
-    (["promote", "r2"], 2, "UsageProblem", "live already"),
-    (["rollback"], 2, "UsageProblem", "nothing to go back to"),
-    (["ingest", "missing.zip"], 1, "BadUpload", "missing.zip"),
-    (["ingest", "x", "--map", "text"], 2, "UsageProblem", "--map takes name=value"),
-    (["ingest", "x", "--language", "klingonish"], 2, "UnknownLanguage", "klingonish"),
-    (["ingest", ""], 2, "Usage", "it is empty"),
-    (["ingest", "x", "--report", "no-such-folder/r.csv"], 2, "UsageProblem", "Nothing was done"),
-    (["ingest", "/dev/null"], 1, "BadUpload", "neither a file nor a folder"),
-    (["update", "--chunk", "a", "--seed", "-5"], 2, "Usage", "seed"),
-    (["update", "--chunk", "a", "--seed", str(2**31)], 2, "Usage", "seed"),
-    (["search", "boat", "--language", "zz-??"], 2, "UnknownLanguage", "is not a language tag"),
-    (["search", "\udc80 boat"], 2, "BadQuery", "not valid text"),
-    (["update"], 2, "UsageProblem", "Say what to learn from"),
-    (["update", "x", "--chunk", "y"], 2, "UsageProblem", "Say what to learn from"),
-    (["update", "--chunk", "ffffffff"], 1, "UnknownChunk", "no chunk"),
-    (["update", "--chunk", "a", "--strategy", "magic"], 2, "UnknownStrategy", "language-tables"),
+    (["search", " "], 2, "bad_query", "nothing to look for"),
+    (["search", "x" * 501], 2, "bad_query", "at most 500"),
+    (["search", "boat", "--rerank"], 2, "bad_query", "cannot re-rank"),
+    (["search", "boat", "--release", "r99"], 1, "unknown_release", "no release 'r99'"),
+    (["compare", "r1", "r99", "boat"], 1, "unknown_release", "no release 'r99'"),
+    (["drift", "r1", "r99"], 1, "unknown_release", "no release 'r99'"),
+    (["drift", "r1", "r2", "--pairs", "1"], 2, "usage", "pairs"),
+    (["promote", "r99"], 1, "unknown_release", "no release 'r99'"),
+    (["gate", "r99"], 1, "unknown_release", "no release 'r99'"),
+    (["gate", "j99"], 1, "unknown_job", "j99"),
+    (["check", "feedbeef"], 1, "unknown_chunk", "feedbeef"),
+    (["promote", "r2"], 2, "usage_problem", "live already"),
+    (["rollback"], 2, "usage_problem", "nothing to go back to"),
+    (["ingest", "missing.zip"], 1, "source_missing", "missing.zip"),
+    (["ingest", "x", "--map", "text"], 2, "usage_problem", "--map takes name=value"),
+    (["ingest", "x", "--language", "klingonish"], 2, "unknown_language", "klingonish"),
+    (["ingest", ""], 2, "usage", "it is empty"),
+    (["ingest", "x", "--report", "no-such-folder/r.csv"], 2, "usage_problem", "Nothing was done"),
+    (["ingest", "/dev/null"], 1, "source_special", "neither a file nor a folder"),
+    (["update", "--chunk", "a", "--seed", "-5"], 2, "usage", "seed"),
+    (["update", "--chunk", "a", "--seed", str(2**31)], 2, "usage", "seed"),
+    (["search", "boat", "--language", "zz-??"], 2, "unknown_language", "is not a language tag"),
+    (["search", "\udc80 boat"], 2, "bad_query", "not valid text"),
+    (["update"], 2, "usage_problem", "Say what to learn from"),
+    (["update", "x", "--chunk", "y"], 2, "usage_problem", "Say what to learn from"),
+    (["update", "--chunk", "ffffffff"], 1, "unknown_chunk", "no chunk"),
+    (["update", "--chunk", "a", "--strategy", "magic"], 2, "unknown_strategy", "language-tables"),
     (
         ["update", "--chunk", "a", "--strategy", "teir", "--option", "x=1"],
         2,
-        "BadStrategyOption",
+        "bad_strategy_option",
         "has no option",
     ),
-    (["update", "--chunk", "a", "--option", "epochs=1"], 2, "UsageProblem", "--option belongs to a strategy"),
-    (["update", "--resume", "j99"], 1, "UnknownJob", "no job"),
-    (["update", "--cancel", "j99"], 1, "UnknownJob", "no job"),
-    (["search"], 2, "BadQuery", "nothing to look for"),
-    (["nonsense"], 2, "Usage", "nonsense"),
+    (
+        ["update", "--chunk", "a", "--option", "epochs=1"],
+        2,
+        "usage_problem",
+        "--option belongs to a strategy",
+    ),
+    (["update", "--resume", "j99"], 1, "unknown_job", "no job"),
+    (["update", "--cancel", "j99"], 1, "unknown_job", "no job"),
+    (["search"], 2, "bad_query", "nothing to look for"),
+    (["nonsense"], 2, "usage", "nonsense"),
 ]
 
 
@@ -113,7 +118,7 @@ def test_a_home_that_lost_what_everything_refers_to_is_not_made_anew(
 ) -> None:
     (home / lost).unlink()
     found = document(*verb, home=home, code=1)
-    assert found["code"] == "HomeDamaged"
+    assert found["code"] == "home_damaged"
     assert "Restore it from a backup" in found["error"]
     assert not (home / lost).exists()
 
@@ -121,7 +126,7 @@ def test_a_home_that_lost_what_everything_refers_to_is_not_made_anew(
 def test_a_strategy_that_does_not_fit_the_chunk_says_why_before_a_job_is_queued(template: Path) -> None:
     probes = document("status", home=template)["chunks"][0]["id"]
     found = document("update", "--chunk", probes, "--strategy", "language-tables", home=template, code=2)
-    assert found["code"] == "StrategyMisfit"
+    assert found["code"] == "strategy_misfit"
     assert "captions in en alone, the language that every encoder begins with" in found["error"]
     assert document("status", home=template)["jobs"] == []
 
@@ -137,7 +142,7 @@ def test_an_update_that_cannot_start_takes_nothing_in(home: Path, tmp_path: Path
         workspace.catalog.add_job("update", {})
         before = [chunk.id for chunk in workspace.catalog.chunks()]
     found = document("update", source, home=home, code=5)
-    assert found["code"] == "UpdateRunning"
+    assert found["code"] == "update_running"
     with Workspace.open(load_settings(home=home)) as workspace:
         assert [chunk.id for chunk in workspace.catalog.chunks()] == before
 

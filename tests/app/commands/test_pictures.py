@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app import cli
-from app.client import Client, Refused
+from app.client import connect
+from app.commands import cli
+from app.desk.hits import SearchRequest
+from app.desk.pictures import NewItem
 from ingest.samples.scene_painting import draw
 from ingest.samples.scenes import all_scenes
 from tests.app.server.served import PICTURES, Served, make_home, served
@@ -35,16 +38,16 @@ def test_a_picture_is_shown_taken_out_listed_and_put_back(tmp_path: Path, door: 
 
         out = run(server, door, image_id[:12], "--take-out", "--why", "she asked for it", "--json")
         document = json.loads(out.stdout)
-        assert (document["pictures"], document["changed"]) == ([image_id], [image_id])
-        assert ended(client, {"id": document["job"]})["state"] == "succeeded"
+        assert [(one["id"], one["changed"]) for one in document["results"]] == [(image_id, True)]
+        assert ended(client, document["job"])["state"] == "succeeded"
         assert hits_after_a_moment(client, PICTURES - 1) == PICTURES - 1
         assert "she asked for it" in run(server, door, "--withheld").stdout
         assert "Taken out by" in run(server, door, image_id).stdout
         again = run(server, door, image_id, "--take-out", "--why", "again")
-        assert "were out already" in again.stdout
+        assert "were so already" in again.stdout
 
         back = json.loads(run(server, door, image_id, "--put-back", "--json").stdout)
-        assert ended(client, {"id": back["job"]})["state"] == "succeeded"
+        assert ended(client, back["job"])["state"] == "succeeded"
         assert hits_after_a_moment(client, PICTURES) == PICTURES
 
 
@@ -72,15 +75,13 @@ def test_what_says_nothing_is_refused_alike(
 def test_the_client_adds_pictures_and_gets_vectors(server: Served) -> None:
     drawn = io.BytesIO()
     draw(list(all_scenes())[200], "flat", seed=1).save(drawn, "PNG")
-    with Client(server.url) as client:
-        items: list[dict[str, Any]] = [
-            {"image": drawn.getvalue(), "caption": "a hut", "language": "en"},
-            {"image": b"no picture"},
-        ]
-        added = client.add_pictures(items, name="huts")
-        assert [one["status"] for one in added["results"]] == [202, 422]
-        vectors = client.embed(["a hut"], [drawn.getvalue()], language="en")
-        assert [len(one["embedding"]) for one in vectors["results"]] == [vectors["dim"]] * 2
-        with pytest.raises(Refused, match="not one that somebody took out") as refused:
-            client.put_back([client.search("boat").hits[0].id])
-        assert refused.value.status == 404
+    hut = base64.b64encode(drawn.getvalue()).decode()
+    with connect(server.url) as desk:
+        items = [NewItem(image=hut, caption="a hut", language="en"), NewItem(image="bm8gcGljdHVyZQ==")]
+        added = desk.add_items(items, name="huts")
+        assert [one.status for one in added.results] == [202, 422]
+        vectors = desk.embed(["a hut"], [hut], language="en")
+        assert [len(one.embedding or ()) for one in vectors.results] == [vectors.dim] * 2
+        (refused,) = desk.put_back([desk.search(SearchRequest(text="boat")).hits[0].id]).results
+        assert refused.status == 404
+        assert "not one that somebody took out" in str(refused.error)

@@ -54,10 +54,10 @@ def test_going_back_starts_a_job_for_the_pictures_that_came_later(home: Path, tm
     document("ingest", more, home=home)
     back = document("rollback", old, home=home)
     assert back["left_out"] == 4
-    assert worker.follow(settings, back["job"]).state == "succeeded"
+    assert worker.follow(settings, back["job"]["id"]).state == "succeeded"
     with Workspace.open(settings) as workspace:
         assert going_live.left_out(workspace, going_live.live_release(workspace)[1].id) == 0
-    assert document("update", "--resume", back["job"], home=home, code=2)["code"] == "UsageProblem"
+    assert document("update", "--resume", back["job"]["id"], home=home, code=2)["code"] == "usage_problem"
 
 
 def test_compare_shows_how_pictures_moved(reviewed: Path) -> None:
@@ -73,7 +73,7 @@ def test_compare_takes_what_a_search_takes(reviewed: Path, tmp_path: Path) -> No
     text = f"boat + 2:{drawn} - house"
     found = document("compare", "r2", "r3", text, "-k", "3", home=reviewed)
     alone = document("search", text, "--release", "r2", "-k", "3", home=reviewed)
-    assert [hit["image_id"] for hit in found["a"]["hits"]] == [hit["image_id"] for hit in alone["hits"]]
+    assert [hit["id"] for hit in found["a"]["hits"]] == [hit["id"] for hit in alone["hits"]]
     refused = document("compare", "r2", "r3", "boat + ./none.png", home=reviewed, code=2)
     assert "./none.png cannot be read" in refused["error"]
 

@@ -16,4 +16,4 @@ def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
     found = document("search", "a red boat", "-k", "3", home=home)
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
     with Workspace.open(load_settings(home=home)) as workspace:
-        assert [pin.image_id for pin in workspace.catalog.pins()] == [found["hits"][0]["image_id"]]
+        assert [pin.image_id for pin in workspace.catalog.pins()] == [found["hits"][0]["id"]]

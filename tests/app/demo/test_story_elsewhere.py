@@ -17,7 +17,7 @@ import pytest
 from gradio_client import Client
 from typer.testing import CliRunner
 
-from app import cli
+from app.commands import cli
 from app.demo.player import FIRST_RESULTS, HEADLINE, Cast, scenes_by_caption
 from app.home.settings import load_settings
 from app.learning import update_cycle

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from app.cli import app
+from app.commands.cli import app
 from app.desk.health import Diagnosis, Level, worst
 from app.doctor.examination import examine
 from app.doctor.page import html_page
@@ -31,7 +31,7 @@ def settings(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settin
 
 
 def found(settings: Settings, check: str) -> list[Diagnosis]:
-    return [one for one in examine(settings) if one.check == check and one.level is not Level.OK]
+    return [one for one in examine(settings).found if one.check == check and one.level is not Level.OK]
 
 
 def files(home: Path) -> list[Path]:
@@ -42,7 +42,7 @@ def files(home: Path) -> list[Path]:
 
 def test_a_sound_home_has_nothing_to_say(settings: Settings) -> None:
     before = files(settings.home)
-    assert [one for one in examine(settings) if one.level is not Level.OK] == []
+    assert [one for one in examine(settings).found if one.level is not Level.OK] == []
     assert files(settings.home) == before
 
 
@@ -51,14 +51,16 @@ def test_a_changed_byte_is_found_and_quick_looks_at_sizes_alone(settings: Settin
     data = bytearray(weights.read_bytes())
     data[-5] ^= 1
     weights.write_bytes(data)
-    levels = {one.check: one.level for one in examine(settings, every_byte=False) if one.check == "checksums"}
+    levels = {
+        one.check: one.level for one in examine(settings, every_byte=False).found if one.check == "checksums"
+    }
     assert levels == {"checksums": Level.OK}
     said = found(settings, "checksums")
     assert [one.level for one in said] == [Level.ERROR, Level.ERROR]  # both releases have that version
     assert "weights.safetensors" in said[0].sentence
     # What cannot be opened is said too, and the rest is looked at all the same.
     assert found(settings, "fingerprints")[0].level is Level.ERROR
-    assert {one.check for one in examine(settings)} >= {"disk", "pictures", "catalog"}
+    assert {one.check for one in examine(settings).found} >= {"disk", "pictures", "catalog"}
 
 
 def test_pictures_lost_damaged_and_in_no_chunk_are_counted(settings: Settings) -> None:
@@ -139,7 +141,7 @@ def test_files_that_belong_to_nothing_are_listed(settings: Settings) -> None:
 
 def test_a_catalog_that_has_gone_is_a_diagnosis(settings: Settings) -> None:
     (settings.home / "catalog.sqlite").unlink()
-    said = examine(settings)
+    said = examine(settings).found
     assert worst(said) is Level.ERROR
     assert "has gone" in next(one.sentence for one in said if one.check == "stores")
 

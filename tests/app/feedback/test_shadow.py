@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UnknownRelease, UsageProblem
+from app.desk.operation import adapter, document_of
 from app.desk.opinions import FEWEST, ShadowReport
 from app.feedback import shadow
 from app.home.workspace import Workspace
@@ -107,13 +108,7 @@ def test_few_queries_are_said_to_mean_little(workspace: Workspace) -> None:
     told = shadow.report(workspace, "r2")
     assert not told.is_enough
     assert "That is little" in " ".join(shadow_sentences(told))
-    assert ShadowReport.from_json({**_document(told)}) == told
-
-
-def _document(told: ShadowReport) -> dict[str, object]:
-    from dataclasses import asdict
-
-    return asdict(told)
+    assert adapter(ShadowReport).validate_python(document_of(told)) == told
 
 
 def test_a_report_belongs_to_the_pair_it_was_made_of(workspace: Workspace) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UsageProblem
-from app.home.settings import GateSettings, Settings, load_settings
+from app.home.settings import Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -45,19 +44,13 @@ def test_gate_settings_from_file_and_environment_are_merged(
 ) -> None:
     (tmp_path / "perennial.toml").write_text("[gate]\nslice_drop = 9.0\nsamples = 300\n")
     monkeypatch.setenv("PERENNIAL_GATE__SLICE_DROP", "3.5")
-    policy = load_settings().gate.policy()
+    policy = load_settings().gate
     assert (policy.slice_drop, policy.samples, policy.pooled_drop) == (3.5, 300, 2.0)
-
-
-def test_gate_settings_mirror_the_policy() -> None:
-    from model_updates.gate.report import Policy
-
-    assert GateSettings().model_dump() == dataclasses.asdict(Policy())
 
 
 def test_a_policy_the_gate_refuses_is_a_usage_problem() -> None:
     with pytest.raises(UsageProblem, match="confidence must lie between"):
-        load_settings(gate={"confidence": 1.5}).gate.policy()
+        load_settings(gate={"confidence": 1.5})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from app.desk.errors import NoHome, UpdateRunning, UsageProblem
 from app.desk.jobs import UpdateRequest
-from app.home import durable, lock
+from app.home import durable, garbage, lock
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
@@ -59,7 +59,7 @@ def job_of(settings: Settings, job_id: str) -> JobRecord:
 
 
 def log_of(settings: Settings, job_id: str) -> str:
-    return job_runner.home_log(settings, job_id).read_text(encoding="utf-8")
+    return worker.log_file(settings, job_id).read_text(encoding="utf-8")
 
 
 def wait_until(is_so: object, what: str) -> None:
@@ -341,4 +341,4 @@ def test_what_failed_can_be_resumed_for_a_week(settings: Settings) -> None:
             jobs[name] = catalog.add_job("update", {}).id
             done = None if finished is None else finished.isoformat()
             catalog.update_job(jobs[name], state=state, finished=done)
-        assert worker.resumable(catalog.jobs()) == {jobs["running"], jobs["failed today"]}
+        assert garbage.resumable(catalog.jobs()) == {jobs["running"], jobs["failed today"]}

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from app.desk.jobs import Forecast, UpdateRequest
+from app.desk.operation import document_of
 from app.home.workspace import Workspace
 from app.learning.forecast import Taken, forecast, forecast_of, seconds_left, taken
 from app.learning.lessons import plan
-from app.learning.training import update_context
+from app.learning.training import lesson_context
 from app.words.forecast import compared_sentence, duration, forecast_sentences
 from ingest.errors import UnknownChunk
 from ingest.pair import Split
@@ -73,7 +74,7 @@ def test_evergreen_is_forecast_as_it_is_then_prepared(workspace: Workspace) -> N
     record = workspace.releases.release("r1")
     lesson = plan(workspace, request, record)
     candidate = workspace.open_encoder(record.version).copy()
-    lesson.strategy.before_update(update_context(workspace, lesson, candidate))
+    lesson.strategy.before_update(lesson_context(workspace, lesson, candidate))
     assert (found.strategy, found.pairs) == ("evergreen", len(lesson.train))
     assert found.epochs == lesson.strategy.schedule(candidate).epochs
     assert (found.seconds["embed"] > 0) == lesson.strategy.touches_image
@@ -102,13 +103,13 @@ def test_a_forecast_changes_nothing_and_an_unknown_chunk_is_named(workspace: Wor
 
 
 def test_a_forecast_travels_with_its_job_and_comes_back(workspace: Workspace) -> None:
-    job = workspace.catalog.add_job("update", {"forecast": EXPECTED.to_json()})
+    job = workspace.catalog.add_job("update", {"forecast": document_of(EXPECTED)})
     assert forecast_of(job) == EXPECTED
     assert EXPECTED.total_seconds == 57.0
 
 
 def test_the_time_left_is_that_of_the_stage_and_of_those_after_it(workspace: Workspace) -> None:
-    job = workspace.catalog.add_job("update", {"forecast": EXPECTED.to_json()})
+    job = workspace.catalog.add_job("update", {"forecast": document_of(EXPECTED)})
     assert seconds_left(job) is None
     training = {"name": "train", "fraction": 0.5, "details": {"seconds_left": 7.0}}
     assert seconds_left(replace(job, progress=training)) == 7.0 + 10.0 + 5.0

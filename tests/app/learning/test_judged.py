@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.desk.verdicts import Gate
 from app.home.workspace import Workspace
 from app.learning.judged import is_job, judged_job, judged_release, past_updates
 from ingest.errors import UnknownJob
@@ -30,7 +31,7 @@ def test_a_rejected_update_keeps_its_whole_report(workspace: Workspace) -> None:
     report = gate_report("reject")
     job = _ended(workspace, "update", "rejected", verdict="reject", gate=report.to_json(), release=None)
     found = judged_job(workspace.catalog, job)
-    assert found.report == report
+    assert found.gate == Gate.read(report.to_json())
     assert found.release is None
     assert "left no release" in found.sentence
     assert "0a1b2c3d4e5f" in found.sentence
@@ -41,9 +42,9 @@ def test_an_uploads_job_leads_to_the_update_that_followed_it(workspace: Workspac
     upload = _ended(workspace, "ingest", "succeeded", update=update)
     found = judged_job(workspace.catalog, upload)
     assert (found.asked, found.job) == (upload, update)
-    assert found.report is not None
+    assert found.gate is not None
     alone = judged_job(workspace.catalog, _ended(workspace, "ingest", "succeeded"))
-    assert alone.report is None
+    assert alone.gate is None
     assert "is no update" in alone.sentence
 
 
@@ -65,9 +66,10 @@ def test_a_release_that_only_added_pictures_names_the_one_that_was_judged(worksp
         found = judged_release(workspace.releases, added)
         assert (found.asked, found.release) == (added, second.id)
         assert f"is that of {second.id}" in found.sentence
-        assert found.gate == second.manifest.gate
+        assert second.manifest.gate is not None
+        assert found.gate == Gate.read(second.manifest.gate)
     assert judged_release(workspace.releases, "r2").sentence == f"The gate's report of {second.id}"
-    assert judged_release(workspace.releases, "r1").report is None
+    assert judged_release(workspace.releases, "r1").gate is None
 
 
 def test_past_updates_are_those_that_were_judged_newest_first(workspace: Workspace) -> None:

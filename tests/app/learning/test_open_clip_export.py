@@ -21,7 +21,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
-from app import cli
+from app.commands import cli
 from app.desk.errors import UsageProblem
 from app.home.settings import load_settings
 from app.home.workspace import Workspace

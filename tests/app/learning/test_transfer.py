@@ -7,7 +7,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from app.cli import app
+from app.commands.cli import app
 from app.desk.errors import PackageDamaged, UsageProblem
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace

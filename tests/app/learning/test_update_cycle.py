@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.desk.errors import NoSpace, UpdateRunning, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
-from app.home.settings import GateSettings, Settings, load_settings
+from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
@@ -17,10 +19,11 @@ from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from model_updates.errors import BadStrategyOption, UnknownStrategy
+from model_updates.gate.report import Policy
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
 # Two dozen held-out pictures decide here; a product's default asks for 100.
-GATE = {"samples": 200, "minimum_images": 2}
+GATE: dict[str, Any] = {"samples": 200, "minimum_images": 2}
 LANGUAGE_TABLES = {"epochs": 12, "batch_size": 32}
 PICTURES = 160
 
@@ -141,7 +144,7 @@ def test_what_passes_waits_while_what_is_live_is_pinned(workspace: Workspace) ->
 
 def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) -> None:
     strict = workspace.settings.model_copy(
-        update={"gate": workspace.settings.gate.model_copy(update={"learned_margin": 99.0})}
+        update={"gate": replace(workspace.settings.gate, learned_margin=99.0)}
     )
     workspace.settings = strict
     before = state(workspace)
@@ -159,7 +162,7 @@ def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) ->
     assert chunk.standing_why in outcome.gate["reasons"]
 
     # What passes later clears it; what a person said would stand.
-    workspace.settings = workspace.settings.model_copy(update={"gate": GateSettings(**GATE)})
+    workspace.settings = workspace.settings.model_copy(update={"gate": replace(Policy(), **GATE)})
     again = update_cycle.update(
         workspace, german_request(workspace), scratch=workspace.home.staging / "k", progress=ignore
     )

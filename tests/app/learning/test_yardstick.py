@@ -258,7 +258,7 @@ def test_an_upload_that_trained_nothing_changes_no_verdict(workspace: Workspace,
     chunk, record = the_chunk(workspace), live(workspace)
     candidate = workspace.open_encoder(changed_version(workspace, 1))
     taught = Taught(chunk, [GERMAN], {"de": 30}, ("en", "de"))
-    policy = workspace.settings.gate.policy()
+    policy = workspace.settings.gate
 
     def rows() -> list[object]:
         report, _ = judge_taught(workspace, taught, candidate, live(workspace), policy)

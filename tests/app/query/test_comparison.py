@@ -62,7 +62,7 @@ def test_a_query_that_is_refused_keeps_none_of_the_others_from_an_answer() -> No
 
 def test_the_least_in_common_comes_first_and_what_stayed_is_left_out() -> None:
     pairs = {"same": ("ab", "ab"), "turned": ("ab", "ba"), "half": ("ab", "ac"), "all": ("ab", "cd")}
-    asked = [Asked(name, change_of(_compared(*pair))) for name, pair in pairs.items()]
+    asked = [Asked(name, change=change_of(_compared(*pair))) for name, pair in pairs.items()]
     assert [one.query for one in most_changed(asked, 9)] == ["all", "half", "turned"]
     assert [one.query for one in most_changed(asked, 1)] == ["all"]
 

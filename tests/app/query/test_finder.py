@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
+from app.desk.hits import Mode
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
@@ -20,7 +21,7 @@ from app.query.finder import Finder
 from app.query.fusion import fused
 from app.query.grammar import Kind, Term, parse
 from app.query.parts import read_pictures
-from app.query.question import Mode, QueryAnswer, Question
+from app.query.question import QueryAnswer, Question
 from app.query.snapshot import Snapshot, search_text
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.desk.errors import BadQuery
-from app.query.grammar import HEAVIEST, Kind, Term, as_text, literal, parse, quoted, written
+from app.desk.hits import HEAVIEST
+from app.query.grammar import Kind, Term, as_text, literal, parse, quoted, written
 
 TEXT, IMAGE, ITEM = Kind.TEXT, Kind.IMAGE, Kind.ITEM
 

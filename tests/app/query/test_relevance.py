@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
+from app.desk.hits import Relevance
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.grammar import parse
 from app.query.question import QueryAnswer, Question
-from app.query.relevance import Calibration, Levels, Relevance, levels_of
+from app.query.relevance import Calibration, Levels, levels_of
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
 from tests.app.small_home import small_home

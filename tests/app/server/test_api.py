@@ -10,10 +10,9 @@ import httpx
 import pytest
 from PIL import Image
 
-from app.desk.errors import NoSpace, ParentMoved, UpdateRunning, UsageProblem
+from app.desk.errors import NoSpace, ParentMoved, TooBusy, UpdateRunning, UsageProblem
+from app.desk.troubles import trouble_of
 from app.home.workspace import Workspace
-from app.server.api_errors import trouble_of
-from app.server.places import TooBusy
 from app.server.serving import Serving
 from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.server.api_learning import csv_of
+from app.local.chunks import csv_of
 from app.server.uploads import column_names
 from model_updates.strategies import STRATEGIES
 from tests.app.gate_reports import HOSTILE, findings, gate_report
@@ -122,7 +122,7 @@ def test_a_strategy_that_does_not_fit_the_chunk_is_refused_before_a_job_is_queue
         chunk = client.get("/v1/chunks").json()["chunks"][-1]["id"]
         refused = client.post("/v1/updates", json={"chunk": chunk, "strategy": "language-tables"})
         assert refusal(refused) == (422, "strategy_misfit")
-        assert "the languages of this chunk (de and en) are known already" in refused.json()["error"]
+        assert "The languages of this chunk (de and en) are known already" in refused.json()["error"]
         assert "known already" in str(running.serving.misfit(chunk, "language-tables"))
         assert running.serving.misfit(chunk, "c-clip") is None
         assert [job for job in client.get("/v1/jobs").json()["jobs"] if job["kind"] == "update"] == []
@@ -144,7 +144,7 @@ def test_an_update_is_forecast_and_nothing_starts(tmp_path: Path) -> None:
 
 def test_cells_of_a_report_are_no_formulas() -> None:
     row = {"where": "=cmd|x", "outcome": "rejected", "code": "+1", "sentence": 'a "b"'}
-    assert csv_of({"rows": [row]}).splitlines()[1] == '\'=cmd|x,rejected,\'+1,"a ""b"""'
+    assert csv_of({"rows": [row]}).decode().splitlines()[1] == '\'=cmd|x,rejected,\'+1,"a ""b"""'
 
 
 def test_columns_are_mapped_theirs_to_ours() -> None:

@@ -24,11 +24,11 @@ def test_each_of_many_queries_has_a_status_of_its_own(client: httpx.Client) -> N
     found = client.post("/v1/comparisons", json=asked).json()
     assert [one["status"] for one in found["results"]] == [200, 400, 200]
     assert "at most 500" in found["results"][1]["error"]
-    overlaps = [one["overlap"] for one in found["results"] if one["status"] == 200]
+    overlaps = [one["change"]["overlap"] for one in found["results"] if one["change"]]
     assert found["overlap"] == pytest.approx(sum(overlaps) / 2)
     assert (found["a"][:3], found["b"][:3], found["queries"]) == ("r1-", "r2-", 3)
     single = client.post("/v1/compare", json={"text": "a red boat", "a": "r1", "b": "r2", "k": 5}).json()
-    assert found["results"][0]["overlap"] == single["overlap"]
+    assert found["results"][0]["change"]["overlap"] == single["overlap"]
 
 
 def test_two_releases_are_asked_in_the_grammar_of_a_search(client: httpx.Client) -> None:
@@ -68,7 +68,7 @@ def test_those_that_changed_most_come_first_and_a_release_differs_from_itself_in
     client: httpx.Client,
 ) -> None:
     changed = client.get("/v1/comparisons/changed", params={"a": "r1", "b": "r2", "k": 3}).json()
-    overlaps = [one["overlap"] for one in changed["results"]]
+    overlaps = [one["change"]["overlap"] for one in changed["results"]]
     assert overlaps == sorted(overlaps)
     assert changed["queries"] >= len(overlaps) > 0
     alike = client.get("/v1/comparisons/changed", params={"a": "r2", "b": "r2"}).json()

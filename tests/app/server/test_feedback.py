@@ -7,7 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.client import Client
+from app.client import connect
+from app.desk.hits import SearchRequest
+from app.desk.opinions import Opinion
 from app.feedback.votes import votes, wilson
 from app.jobs import worker
 from ingest.feedback import FeedbackRecord
@@ -19,15 +21,18 @@ def _first(client: httpx.Client) -> str:
 
 
 def test_a_thumb_is_kept_with_who_gave_it_and_the_newest_counts(server: Served, client: httpx.Client) -> None:
-    with Client(server.url) as typed:
-        answer = typed.search("a red house", k=2)
-        first = typed.thumb(answer, answer.hits[0], "down")
-        second = typed.thumb(answer, answer.hits[0], "up")
-    assert (second["id"], second["verdict"], second["by"]) == (first["id"], "up", "local")
-    kept = client.get("/v1/feedback").json()["feedback"]
-    assert [(one["query"], one["verdict"]) for one in kept if one["id"] == first["id"]] == [
-        ("a red house", "up")
-    ]
+    with connect(server.url) as desk:
+        answer = desk.search(SearchRequest(text="a red house", k=2))
+        said = {"query": answer.query, "release": answer.release, "image": answer.hits[0].id}
+        first, second = (
+            desk.give_feedback(Opinion.model_validate(said | {"verdict": verdict}))
+            for verdict in ("down", "up")
+        )
+        assert (second.id, second.verdict, second.by) == (first.id, "up", "local")
+        kept = client.get("/v1/feedback").json()["feedback"]
+        assert [(one["query"], one["verdict"]) for one in kept if one["id"] == first.id] == [
+            ("a red house", "up")
+        ]
 
 
 def test_a_thumb_up_becomes_a_canary_and_a_thumb_down_does_not(server: Served, client: httpx.Client) -> None:

@@ -13,9 +13,13 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from app import cli
-from app.client import Client, Refused
+from app.client import Refused, ServerDesk, connect
+from app.commands import cli
+from app.desk.chunks import ShownAside
+from app.desk.desk import Desk
 from app.desk.errors import UsageProblem
+from app.desk.hits import Mode, SearchRequest
+from app.desk.operation import grown
 from app.home.workspace import Workspace
 from app.learning import held_pairs, standing
 from app.learning.held_pairs import decide
@@ -43,8 +47,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def client(server: Served) -> Iterator[Client]:
-    with Client(server.url, auth=("ada", "ada's words")) as opened:
+def client(server: Served) -> Iterator[Desk]:
+    with connect(server.url, auth=("ada", "ada's words")) as opened:
         yield opened
 
 
@@ -55,17 +59,16 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 
 
 def test_rest_lists_what_waits_and_shows_its_picture_to_admins_alone(
-    server: Served, client: Client, tmp_path: Path
+    server: Served, client: Desk, tmp_path: Path
 ) -> None:
     chunk, waiting = put_in(server.serving.workspace, tmp_path, seed=2000)
-    total, rows = client.held_rows()
-    assert total == len(rows)
-    mine = [row for row in rows if row.chunk == chunk]
-    assert [row.pair for row in mine] == waiting
+    held = client.held()
+    assert held.total == len(held.rows)
+    mine = [row.pair for row in held.rows if row.chunk == chunk]
+    assert mine == [grown(ShownAside, pair) for pair in waiting]
     found = client.put_aside(chunk)
     assert found.counts == {"waiting": 3, "accepted": 0, "left_out": 0, "rejected": 1}
-    pairs = [row["pair"] for row in client.get("/v1/held")["rows"]]
-    (address,) = [pair["thumb_url"] for pair in pairs if pair["id"] == waiting[0].id]
+    address = mine[0].thumb_url if mine[0] else ""
     with server.client(auth=("ada", "ada's words")) as admin:
         shown = admin.get(address)
     assert shown.headers["Content-Type"] == "image/webp"
@@ -77,23 +80,24 @@ def test_rest_lists_what_waits_and_shows_its_picture_to_admins_alone(
 
 
 def test_rest_accepts_some_leaves_out_others_and_makes_new_pictures_searchable(
-    server: Served, client: Client, tmp_path: Path
+    server: Served, client: Desk, tmp_path: Path
 ) -> None:
     chunk, (first, second, third) = put_in(server.serving.workspace, tmp_path, seed=3000)
     done = client.decide(
         chunk, accept=[first.id, second.id], leave_out=[third.id], language="de", why=HOSTILE
     )
-    assert done["new_pictures"] == 2
-    assert done["sentence"].startswith(f"Pairs {first.id}, {second.id} belong to chunk {chunk} now.")
-    assert [(one["decided"], one["decided_by"], one["decided_why"]) for one in done["pairs"]] == [
+    assert done.new_pictures == 2
+    assert done.sentence.startswith(f"Pairs {first.id}, {second.id} belong to chunk {chunk} now.")
+    assert [(one.decided, one.decided_by, one.decided_why) for one in done.pairs] == [
         ("accepted", "ada", HOSTILE),
         ("accepted", "ada", HOSTILE),
         ("left_out", "ada", HOSTILE),
     ]
-    assert done["chunk"]["languages"] == {"de": 2, "en": 2}
-    ended = client.wait(done["job"]["id"])
+    assert done.chunk.languages == {"de": 2, "en": 2}
+    assert done.job is not None
+    ended = client.follow(done.job.id, lambda _: None)
     assert (ended.state, ended.result["held"]) == ("succeeded", False)
-    hits = client.search("3333", k=100, mode="captions").hits
+    hits = client.search(SearchRequest(text="3333", k=100, mode=Mode.CAPTIONS)).hits
     assert first.image_id in {hit.id for hit in hits}
     assert client.put_aside(chunk).counts == {"waiting": 0, "accepted": 2, "left_out": 1, "rejected": 1}
 
@@ -108,12 +112,13 @@ def test_rest_accepts_some_leaves_out_others_and_makes_new_pictures_searchable(
         ({"accept": [1], "langauge": "de"}, "langauge"),
     ],
 )
-def test_rest_refuses_what_cannot_be_decided(
-    server: Served, client: Client, body: dict[str, Any], says: str
-) -> None:
+def test_rest_refuses_what_cannot_be_decided(server: Served, body: dict[str, Any], says: str) -> None:
     chunk = server.serving.workspace.catalog.chunks()[0].id
-    with pytest.raises(Refused, match=says) as refused:
-        client.post(f"/v1/chunks/{chunk}/decide", body)
+    with (
+        ServerDesk(server.url, auth=("ada", "ada's words")) as opened,
+        pytest.raises(Refused, match=says) as refused,
+    ):
+        opened.ask("POST", f"/v1/chunks/{chunk}/decide", json=body)
     assert 400 <= refused.value.status < 500
 
 
@@ -172,9 +177,7 @@ def test_a_withdrawn_chunk_is_not_decided_and_its_pictures_are_gone(
     assert workspace.catalog.aside.pairs(chunk=chunk) == []
 
 
-def test_what_the_checks_name_is_taken_out_of_its_chunk(
-    server: Served, client: Client, tmp_path: Path
-) -> None:
+def test_what_the_checks_name_is_taken_out_of_its_chunk(server: Served, client: Desk, tmp_path: Path) -> None:
     workspace = server.serving.workspace
     chunk, _ = put_in(workspace, tmp_path, seed=6000, in_gallery=False)
     boat = next(pair for pair in workspace.catalog.pairs(chunk=chunk) if pair.text == "a red boat")
@@ -187,8 +190,8 @@ def test_what_the_checks_name_is_taken_out_of_its_chunk(
     with pytest.raises(Refused, match="by themselves"):
         client.decide(chunk, take_out=[named.number], leave_out=[1])
     done = client.decide(chunk, take_out=[named.number], why="a ship")
-    assert done["sentence"] == f"Pair {done['pairs'][0]['id']} taken out of chunk {chunk}."
-    assert done["chunk"]["pairs"] == 1
+    assert done.sentence == f"Pair {done.pairs[0].id} taken out of chunk {chunk}."
+    assert done.chunk.pairs == 1
     after = client.put_aside(chunk)
     assert (after.questioned, after.counts["left_out"]) == ((), 1)
 

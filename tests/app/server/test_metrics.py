@@ -61,7 +61,7 @@ def test_what_callers_choose_makes_no_series(client: httpx.Client) -> None:
     assert "route-7" not in text
     assert '"sw"' not in text
     assert _sum(client, "perennial_searches_total", language="other") == 1
-    assert _sum(client, "perennial_http_seconds_count", route="/v1/jobs/{job_id}", status="404") == 1
+    assert _sum(client, "perennial_http_seconds_count", route="/v1/jobs/{job}", status="404") == 1
 
 
 def test_the_home_is_read_at_each_scrape(client: httpx.Client, server: Served) -> None:

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from PIL import Image
 
-from app.desk.errors import UsageProblem
+from app.desk.errors import NotAllowed, UsageProblem
 from app.home.settings import Settings
 from app.server.guard import Guard, Rules
-from app.server.security import Attempts, NotAllowed, Passwords, password_line
+from app.server.security import Attempts, Passwords, password_line
 from app.web import require_protection
 from tests.app.server.served import Served, make_home, served
 

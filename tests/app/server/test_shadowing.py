@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.desk.operation import adapter
 from app.desk.opinions import ShadowReport
 from app.feedback import shadow
 from app.home.settings import Settings
@@ -152,7 +153,7 @@ def test_it_survives_a_restart_and_the_memory_is_let_go_when_it_ends(tmp_path: P
         _until(lambda: _answered(serving) == 2, "the query was never asked")
         shadow.stop(serving.workspace, "r2", by="tests", why="seen enough")
         _until(lambda: not serving.shadowing.release, "it never left the shadow")
-        assert version not in serving.workspace._versions
+        _until(lambda: version not in serving.workspace._versions, "its memory is held")
 
 
 def test_a_candidate_that_goes_live_leaves_the_shadow(serving: Serving) -> None:
@@ -192,7 +193,7 @@ def test_over_rest_it_begins_and_ends_and_metrics_say_what_it_shows(
     assert 'perennial_shadow_overlap_percent{language="en"' in text
     ended = client.post("/v1/releases/r2/shadow/stop", json={"why": "seen enough"}).json()
     assert (ended["is_active"], ended["why"], ended["stopped_by"]) == (False, "seen enough", "local")
-    assert ShadowReport.from_json(ended).total is not None
+    assert adapter(ShadowReport).validate_python(ended).total is not None
     assert client.get("/v1/releases/r2").json()["shadow"]["why"] == "seen enough"
     assert client.get("/v1/releases/r3").json()["shadow"] is None
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import zipfile
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ from PIL import Image
 from sqlalchemy import update
 from typer.testing import CliRunner
 
-from app import cli
-from app.client import Client
+from app.client import connect
+from app.commands import cli
 from app.home import logs
-from app.home.settings import GateSettings, Settings, described
+from app.home.settings import Settings, described
 from app.home.workspace import Workspace
 from app.learning.inventory import things
 from app.server.security import Passwords, password_line
+from ingest.intake import IntakeOptions
 from ingest.schema import images
+from model_updates.gate.report import Policy
 from tests.app.server.served import Served, make_home, served
 
 ADMINS_ONLY = ("/v1/log", "/v1/settings", "/v1/held", "/v1/jobs/j1/log")
@@ -49,30 +52,32 @@ def test_the_doctor_looks_at_a_server_as_at_a_home(server: Served, tmp_path: Pat
 
 
 def test_one_examination_at_a_time(server: Served) -> None:
-    with Client(server.url) as client:
-        first = client.examine(every_byte=False)
-        assert client.examine(every_byte=True).id == first.id
-        done = client.wait(first.id)
+    with server.client() as client:
+        first, again = (
+            client.post("/v1/doctor", json={"every_byte": every}).json() for every in (False, True)
+        )
+    assert again["id"] == first["id"]
+    with connect(server.url) as desk:
+        done = desk.follow(first["id"], lambda _: None)
         assert (done.state, done.result["sentence"]) == ("succeeded", "Nothing is wrong.")
-        written = client.get(f"/v1/jobs/{first.id}/log", lines=3)["lines"]
-        assert len(written) == 3
-        assert first.id in " ".join(client.get(f"/v1/jobs/{first.id}/log")["lines"])
+        assert len(desk.job_log(done.id, 3)) == 3
+        assert done.id in " ".join(desk.job_log(done.id))
 
 
 def test_settings_and_the_end_of_the_log_are_told(server: Served) -> None:
     logs.log_file(server.settings.home).write_text("one\ntwo\nthree\n", encoding="utf-8")
-    with Client(server.url) as client:
-        assert client.get("/v1/log", lines=2)["lines"] == ["two", "three"]
-        told = {one["name"]: one for one in client.get("/v1/settings")["settings"]}
-    assert (told["port"]["value"], told["port"]["default"]) == ("7860", "7860")
-    assert told["poll_seconds"]["value"] == "0.1"
-    assert told["gate.slice_drop"]["value"] == "5.0"
+    with connect(server.url) as desk:
+        assert desk.log(2) == ["two", "three"]
+        told = {one.name: one for one in desk.settings()}
+        assert (told["port"].value, told["port"].default) == ("7860", "7860")
+        assert told["poll_seconds"].value == "0.1"
+        assert told["gate.slice_drop"].value == "5.0"
 
 
 def test_every_setting_is_described_by_its_own_sentence() -> None:
     told = described(Settings())
     names = [*(name for name in Settings.model_fields if name != "gate")]
-    names += [f"gate.{name}" for name in GateSettings.model_fields]
+    names += [f"gate.{one.name}" for one in fields(Policy)]
     assert [one.name for one in told] == names
     assert all(one.says for one in told)
     own = [one.says for one in told if not one.name.startswith("gate.")]
@@ -93,23 +98,21 @@ def test_rows_that_intake_held_and_near_copies_are_listed(server: Served, tmp_pa
         writer.writerow(("0.png", "graues Rauschen", "de", "fog"))
         writer.writerow(("1.png", "more grey noise", "en", "noise"))
         archive.writestr("pairs.csv", table.getvalue())
-    with Client(server.url) as client:
-        job = client.wait(client.add_chunk(upload).id)
-        assert job.state == "succeeded", job.error
-        held = client.get("/v1/held")
-        (row,) = held["rows"]
-        assert (held["total"], row["chunk"]) == (1, job.result["report"]["chunk_id"])
-        assert (row["code"], bool(row["sentence"])) == ("domain_conflict", True)
-        assert client.get("/v1/held", limit=1, offset=1)["rows"] == []
-
+    with connect(server.url) as desk:
+        added = desk.add_chunk(upload, IntakeOptions(), lambda _: None)
+        held = desk.held()
+        (row,) = held.rows
+        assert (held.total, row.chunk) == (1, added.chunk.id)
+        assert (row.code, bool(row.sentence)) == ("domain_conflict", True)
+        assert desk.held(limit=1, offset=1).rows == ()
         with Workspace.open(server.settings) as workspace:
             ids = workspace.catalog.gallery_ids()
             _one_thing(workspace, "a", ids[:2])
             _one_thing(workspace, "b", ids[2:5])
             assert things(workspace, limit=1)[1][0].images == tuple(ids[2:5])
-        copies = client.get("/v1/copies")
-        assert (copies["total"], [one["id"] for one in copies["things"]]) == (2, ["b", "a"])
-        assert client.get("/v1/copies", limit=1, offset=1)["things"][0]["images"] == list(ids[:2])
+        copies = desk.copies()
+        assert (copies.total, [one.id for one in copies.things]) == (2, ["b", "a"])
+        assert desk.copies(limit=1, offset=1).things[0].images == tuple(ids[:2])
 
 
 def _one_thing(workspace: Workspace, name: str, ids: list[str]) -> None:

@@ -74,7 +74,7 @@ def test_an_upload_that_turns_out_to_be_damaged_fails_and_says_why(tmp_path: Pat
         before = client.get("/v1/chunks").json()
         content = b"PK\x03\x04 but no archive"
         job = ended(client, client.post("/v1/chunks", files={"file": ("a.zip", content)}).json()["job"])
-        assert (job["state"], job["result"]["code"]) == ("failed", "BadUpload")
+        assert (job["state"], job["result"]["code"]) == ("failed", "archive_damaged")
         assert "damaged" in job["error"]
         assert client.get("/v1/chunks").json() == before
         assert not [*running.settings.home.joinpath("staging").glob("*/*.zip")]

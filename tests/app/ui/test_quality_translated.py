@@ -7,11 +7,18 @@ import re
 import pytest
 
 from app.desk.opinions import AskedLanguage
-from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, SliceMoves, VersionColumn
+from app.desk.verdicts import (
+    Coverage,
+    Measure,
+    MovedCaption,
+    QualityTable,
+    SliceLine,
+    SliceMoves,
+    VersionColumn,
+)
 from app.ui import quality_plots, quality_words
 from app.ui.wording import escaped
 from app.ui.words import Words
-from model_updates.gate.report import QueryChange
 from tests.app.ui.seen import LANGUAGES, WHEN, Draw, left
 
 RELEASES = [f"r{n}-x" for n in range(1, 15)]
@@ -22,7 +29,7 @@ COVERED = [
     Coverage("en", "x", 1, 2, 3, 900, True, True),
 ]
 CAPTION = "It went. Stopped. Done"  # reads like the engine
-MOVED = QueryChange("de/x", "own", CAPTION, "de", "a" * 64, 1, 34, "b" * 64)
+MOVED = MovedCaption("de/x", "own", CAPTION, "de", "a" * 64, 1, 34, "b" * 64)
 SOME_MOVED = SliceMoves("de/x", "own", "r1-x", "r2-x", 12, 5, 7, (MOVED,), (MOVED,))
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 
-from app.desk.verdicts import Judged
+from app.desk.verdicts import Gate, Judged
 from app.ui import report_words, update_words
 from app.words import gate as gate_words
 from ingest.findings import Example, Outcome
@@ -34,7 +34,7 @@ def words(markup: str) -> str:
 
 
 def judged(verdict: str) -> Judged:
-    return Judged("j7", "The gate's report of j7.", job="j7", gate=gate_report(verdict).to_json())
+    return Judged("j7", "The gate's report of j7.", job="j7", gate=Gate.read(gate_report(verdict).to_json()))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_texts_from_outside_are_shown_literally_in_every_card() -> None:
     ours = {"h2", "h3", "p", "ul", "li", "strong", "em", "img", "br"}
     tables = ours | {"table", "thead", "tbody", "tr", "th", "td"}
     views = {
-        "verdict": (report_words.verdict_view(Judged("j1", HOSTILE, gate=report.to_json())), ours),
+        "verdict": (report_words.verdict_view(Judged("j1", HOSTILE, gate=Gate.read(report.to_json()))), ours),
         "reasons": (report_words.reasons_view(report), ours),
         "steps": (report_words.steps_view(report), ours),
         "slices": (report_words.slices_view(report), tables),

@@ -12,6 +12,7 @@ import pytest
 
 from app.desk.health import SUMMARY
 from app.desk.jobs import UpdateRequest
+from app.desk.operation import document_of
 from app.doctor import examination, files, published, stores
 from app.home.settings import Settings, described
 from app.ui import system_words
@@ -86,9 +87,9 @@ def test_a_job_is_told_with_what_it_was_asked(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_the_doctor_finds_is_told_in_the_browsers_language(tmp_path: Path, language: str) -> None:
     settings = make_home(tmp_path)
-    sound = examination.document_of(examination.examine(settings))
+    sound = document_of(examination.examine(settings))
     (settings.home / "x7").mkdir()
-    quick = examination.document_of(examination.examine(settings, every_byte=False))
+    quick = document_of(examination.examine(settings, every_byte=False))
     broken = {"level": "error", "check": "stores", "sentence": "Nothing is live.", "advice": ""}
     for found in (sound, quick, {"found": [broken]}):
         assert left(language, partial(system_words.examination_view, found), "x7") == set()

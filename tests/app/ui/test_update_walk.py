@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 from typer.testing import CliRunner
 
-from app import cli
+from app.commands import cli
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle

@@ -1,0 +1,236 @@
+"""The desk of a server, over HTTP.
+
+An operation that has a route is asked by it, as the protocol says it; here are only those that send or receive files,
+and those that wait.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+
+from app.client.connection import Connection, address_part, document_in, typed
+from app.client.errors import JobFailed, ServerAway
+from app.desk.chunks import Added
+from app.desk.desk import Desk
+from app.desk.errors import UsageProblem
+from app.desk.health import Examination
+from app.desk.jobs import Stage
+from app.desk.operation import Operation, document_of, operations
+from app.desk.releases import Exported, Imported
+from ingest.records import FINAL_STATES, JobRecord
+
+if TYPE_CHECKING:
+    from app.desk.desk import OnJob, OnStage
+    from app.desk.jobs import StartUpdate
+    from ingest.intake import IntakeOptions
+
+_RECONNECT_SECONDS = 2.0
+_PATIENCE_SECONDS = 60.0
+# A release is read whole, and packed, before the first byte of it comes.
+_PACKING = httpx.Timeout(600.0)
+
+
+class ServerDesk(Connection):
+    """A server's desk; a context manager. Each operation of `Desk` raises `Refused`, or `ServerAway`."""
+
+    @property
+    def where(self) -> str:
+        """The server's address."""
+        return self.url
+
+    def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
+        """Uploads a file, or a folder as a zip of it, and waits until it is taken in."""
+        gallery = {} if options.in_gallery else {"gallery": "false"}
+        said = {"language": options.language, "domain": options.domain, "name": options.name}
+        form: dict[str, Any] = {name: value for name, value in said.items() if value is not None} | gallery
+        form["map"] = [f"{theirs}={ours}" for theirs, ours in options.mapping.items()]
+        with _packed(source) as file, file.open("rb") as opened:
+            answer = self.ask("POST", "/v1/chunks", data=form, files={"file": (file.name, opened)})
+        done = self._done(typed(JobRecord, document_in(answer)["job"]), on_stage)
+        desk = as_desk(self)
+        report = done.result["report"]
+        chunk = desk.chunk(report["chunk_id"])
+        is_live = done.result["commit"] is not None
+        release = next((one.id for one in desk.releases() if one.live), None) if is_live else None
+        return Added(chunk, report, done.result["images_embedded"], release, done.id)
+
+    def follow(self, job: str, on_change: OnJob) -> JobRecord:
+        """Is told of a job until it has ended; connects again when the line drops."""
+        silent_since = time.monotonic()
+        while True:
+            try:
+                for record in self._events(job):
+                    silent_since = time.monotonic()
+                    on_change(record)
+                    if record.state in FINAL_STATES:
+                        return record
+            except ServerAway:
+                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
+                    raise
+            time.sleep(_RECONNECT_SECONDS)
+
+    def require_update(self, asked: StartUpdate) -> None:
+        """Refuses nothing: the server does when it is asked."""
+
+    def leave(self, job: str) -> str:
+        """Leaves a job to the server."""
+        return f"Job {job} goes on on the server; `status` shows it."
+
+    def export(self, release: str, to: Path) -> Exported:
+        """Fetches a release as one file for another home; nothing stays where that fails."""
+        from app.home.package import SUFFIX
+
+        release = as_desk(self).release(release).id
+        target = to / f"{release}{SUFFIX}" if to.is_dir() else to
+        if target.exists() or not target.absolute().parent.is_dir():
+            what = "is there already" if target.exists() else "lies in no folder that exists"
+            raise UsageProblem(f"{target} {what}; name another file with --to.")
+        partial = target.with_name(f".{target.name}.part")
+        try:
+            path = f"/v1/releases/{address_part(release)}/package"
+            with self.stream("GET", path, timeout=_PACKING) as stream:
+                sha256 = _received(stream, partial)
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)
+        return Exported(release, target, target.stat().st_size, sha256)
+
+    def import_release(self, source: Path, sha256: str | None, on_stage: OnStage) -> Imported:
+        """Uploads a release of another home, and waits until it is taken in."""
+        if not source.is_file():
+            raise UsageProblem(f"There is no file {source}.")
+        with source.open("rb") as opened:
+            files = {"file": (source.name, opened)}
+            answer = self.ask("POST", "/v1/packages", data={"sha256": sha256 or ""}, files=files)
+        done = self._done(typed(JobRecord, document_in(answer)["job"]), on_stage)
+        return cast(Imported, typed(Imported, done.result))
+
+    def examine(self, every_byte: bool, on_stage: OnStage) -> Examination:
+        """Has the server look for everything that can be wrong with its home, and waits for it."""
+        answer = self.ask("POST", "/v1/doctor", json={"every_byte": every_byte})
+        done = self._done(typed(JobRecord, document_in(answer)), on_stage)
+        return cast(Examination, typed(Examination, done.result))
+
+    def _done(self, job: JobRecord, on_stage: OnStage) -> JobRecord:
+        """Waits for a job that has to end well.
+
+        Raises:
+            JobFailed: it did not.
+        """
+
+        def tell(row: JobRecord) -> None:
+            said = row.progress
+            fraction = said.get("fraction")
+            on_stage(Stage(str(said.get("name", row.state)), str(said.get("message", "waiting")), fraction))
+
+        done = self.follow(job.id, tell)
+        if done.state != "succeeded":
+            code, exit_code = done.result.get("code", "job_failed"), done.result.get("exit_code", 1)
+            raise JobFailed(done.error or f"Job {done.id} is {done.state}.", int(exit_code), str(code))
+        return done
+
+    def _events(self, job: str) -> Iterator[JobRecord]:
+        # A stream is silent for as long as nothing changes; the server sends a sign of life every 15 seconds.
+        with self.stream("GET", f"/v1/jobs/{address_part(job)}/events") as stream:
+            for line in stream.iter_lines():
+                if line.startswith("data:"):
+                    yield typed(JobRecord, json.loads(line.removeprefix("data:")))
+
+
+def _method(one: Operation) -> Callable[..., Any]:
+    """Returns the method of an operation that has a route."""
+    signature = inspect.signature(getattr(Desk, one.name))
+
+    def method(self: ServerDesk, *args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(self, *args, **kwargs)
+        path = one.path.format_map({name: address_part(str(bound.arguments[name])) for name in one.in_path})
+        sent = {name: value for name, value in bound.arguments.items() if name in one.others}
+        if one.verb == "GET":
+            how: dict[str, Any] = {
+                "params": {name: value for name, value in sent.items() if value is not None}
+            }
+        else:
+            how = {"json": _body(one, sent)}
+        answer = self.ask(one.verb, path, **how)
+        if one.media:
+            return answer.content
+        document = document_in(answer)
+        return typed(one.returns, document[one.wraps] if one.wraps else document)
+
+    method.__name__, method.__doc__ = one.name, one.says
+    return method
+
+
+def _body(one: Operation, sent: Mapping[str, Any]) -> Any:
+    if one.body is not None:
+        return sent[one.body.name].model_dump(mode="json", exclude_unset=True)
+    return {name: document_of(value, one.others[name].kind) for name, value in sent.items()}
+
+
+for _name, _operation in operations(Desk).items():
+    setattr(ServerDesk, _name, _method(_operation))
+
+
+def connect(
+    url: str, *, auth: tuple[str, str] | None = None, headers: Mapping[str, str] | None = None
+) -> Desk:
+    """Returns the desk of a server.
+
+    Args:
+        url: of the server, such as `https://search.example`; below a proxy's path, with it.
+        auth: name and password of an account.
+        headers: sent with every request.
+
+    Raises:
+        UsageProblem: it is no address.
+    """
+    return as_desk(ServerDesk(url, auth=auth, headers=headers))
+
+
+def as_desk(server: ServerDesk) -> Desk:
+    """Returns a server's desk as what it is; its methods are made of the protocol, which a type checker cannot see."""
+    return cast(Desk, server)
+
+
+def _received(stream: httpx.Response, file: Path) -> str:
+    """Writes a package that comes into a file and returns its SHA-256.
+
+    Raises:
+        ServerAway, PackageDamaged: it is not what the server sent.
+    """
+    from app.home.package import checksum
+
+    with file.open("wb") as opened:
+        for block in stream.iter_bytes():
+            opened.write(block)
+    sha256 = checksum(file)
+    if sha256 != stream.headers.get("X-Perennial-Sha256"):
+        raise ServerAway("The release did not arrive as it was sent. Export it again.")
+    return sha256
+
+
+@contextmanager
+def _packed(source: Path) -> Iterator[Path]:
+    """Yields what can be sent: a file as it is, a folder as a zip of it; stored, as pictures are compressed already."""
+    if not source.exists():
+        raise UsageProblem(f"There is nothing at {source}.")
+    if not source.is_dir():
+        yield source
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        packed = Path(scratch) / f"{source.resolve().name}.zip"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+            for path in sorted(source.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    archive.write(path, path.relative_to(source))
+        yield packed

@@ -1,0 +1,163 @@
+"""The command line: its verbs, and the outer edge at which errors become sentences and exit codes.
+
+Nothing heavy is imported before a verb runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from app.commands import bench, chunks, homes, judging, learning, pictures, releasing, searching, upkeep
+from app.desk.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from app.desk.troubles import Trouble
+
+logger = logging.getLogger(__name__)
+
+_STOPPED = "Interrupted; nothing live has changed. The same command again finishes what was begun."
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_ON_A_HOME = frozenset({"init", "serve", "work", "demo", "bench"})
+
+
+class _Edge(TyperGroup):
+    """Runs a verb and translates whatever it raises."""
+
+    _is_json = False
+
+    # Contexts are `Any` because typer brings click along under another name in newer releases.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # Looked for here since an error may come before the verb has read its options.
+        self._is_json = "--json" in args
+        return super().parse_args(ctx, _server_first(args))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _ON_A_HOME and ctx.params.get("server") is not None:
+            raise UsageProblem(f"{cmd_name} works on a home on this machine, not with --server.")
+        return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            raise self._leave(_STOPPED, "interrupted", _INTERRUPTED) from None
+        except Exception as error:
+            if hasattr(error, "format_message"):  # typer's own, about the options
+                if not self._is_json:
+                    raise
+                raise self._leave(error.format_message(), "usage", 2) from None
+            problem = _problem(error)
+            raise self._leave(problem.sentence, problem.code, problem.exit_code) from None
+
+    def _leave(self, sentence: str, code: str, exit_code: int) -> typer.Exit:
+        from app.words import messages
+
+        if self._is_json:
+            typer.echo(messages.as_json({"error": sentence, "code": code}))
+        else:
+            typer.echo(messages.plain(sentence), err=True)
+        return typer.Exit(exit_code)
+
+
+def _server_first(args: list[str]) -> list[str]:
+    """Lets --server stand behind the verb too, where --home stands."""
+    for at, word in enumerate(args):
+        if word == "--":
+            break
+        if word == "--server" and at + 1 < len(args):
+            return [word, args[at + 1], *args[:at], *args[at + 2 :]]
+        if word.startswith("--server="):
+            return [word, *args[:at], *args[at + 1 :]]
+    return args
+
+
+def _problem(error: Exception) -> Trouble:
+    from app.desk.troubles import Trouble, explain
+    from app.home import logs
+
+    known = explain(error)
+    if known is not None:
+        return known
+    if logs.current_file() is None:
+        logs.configure(home=Path(tempfile.gettempdir()))
+    logger.error("a command failed", exc_info=error)
+    name = type(error).__name__
+    sentence = f"Something unexpected happened ({name}). The details are in {logs.current_file()}."
+    return Trouble(sentence, "unexpected", 500, 1)
+
+
+app = typer.Typer(
+    cls=_Edge,
+    name="perennial",
+    help="Image search that keeps learning.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _everywhere(
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="PERENNIAL_SERVER",
+            help="Work on a running server instead of a home; the password is in PERENNIAL_SERVER_PASSWORD.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Image search that keeps learning."""
+
+
+for verb in (
+    homes.init,
+    homes.models,
+    chunks.ingest,
+    chunks.check,
+    chunks.accept,
+    chunks.withdraw,
+    chunks.remove,
+    chunks.held,
+    chunks.decide,
+    pictures.pictures,
+    learning.update,
+    learning.methods,
+    learning.evaluate,
+    bench.bench,
+    learning.gate,
+    searching.compare,
+    searching.changes,
+    releasing.diff,
+    judging.quality,
+    judging.feedback,
+    judging.canaries,
+    releasing.drift,
+    releasing.promote,
+    releasing.rollback,
+    releasing.releases,
+    releasing.shadow,
+    releasing.reject,
+    releasing.keep,
+    releasing.pin,
+    releasing.unpin,
+    searching.search,
+    homes.serve,
+    homes.work,
+    homes.mcp,
+    homes.demo,
+    upkeep.status,
+    releasing.export,
+    releasing.import_,
+    upkeep.doctor,
+):
+    app.command(verb.__name__.rstrip("_"))(verb)

@@ -1,0 +1,141 @@
+"""Verbs that look after a home or a server: status, doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.terminal import HomeOption, JsonOption, desk_for, require_place, show, staged
+
+if TYPE_CHECKING:
+    from app.desk.health import Live, Status
+    from ingest.records import ChunkRecord, JobRecord
+
+
+class FailOn(StrEnum):
+    """From which level on the exit code is 1."""
+
+    ERROR = "error"
+    WARN = "warn"
+    NEVER = "never"
+
+
+VerifyOption = Annotated[bool, typer.Option("--verify", help="Read every byte of every release too.")]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="From which level on the exit code is 1.")]
+QuickOption = Annotated[
+    bool, typer.Option("--quick", help="Compare sizes; do not read every file and picture.")
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write the examination as one HTML file too.", show_default=False),
+]
+
+
+def status(
+    context: typer.Context,
+    verify: VerifyOption = False,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Show what is live, what it knows, the chunks, the jobs, and the disk."""
+    from app.desk.operation import document_of
+    from app.words.messages import plain
+
+    with desk_for(context, home) as desk:
+        found = desk.status()
+        damaged = desk.verify() if verify else None
+        where = desk.where
+    document = {"where": where, **document_of(found)}
+    if damaged is not None:
+        document["damaged"] = damaged
+    show(is_json, document, *map(plain, _lines(where, found, damaged)), *_tables(found))
+
+
+def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str]:
+    from app.words.messages import size
+
+    lines = [where, *_live_lines(found.live)]
+    if found.problem:
+        lines.append(found.problem)
+    if damaged is not None:
+        lines += damaged or ["Every byte of every release is as it was written."]
+    lines.append(", ".join(f"{count} {name}" for name, count in found.counts.items()) + ".")
+    if found.updating:
+        since = f"since {found.updating.since} ({found.updating.what})"
+        lines.append(f"Process {found.updating.pid} holds the updater lock {since}.")
+    lines.append(f"Disk: {size(found.used_bytes)} used, {size(found.free_bytes)} free.")
+    return lines
+
+
+def _live_lines(live: Live | None) -> list[str]:
+    if live is None:
+        return ["Nothing is live yet. Run `python -m app init`."]
+    damaged = [f"Commit {commit.number} is skipped: {commit.why}" for commit in live.skipped]
+    if not live.release:
+        return [*damaged, "Nothing released here can be trusted."]
+    return [
+        *damaged,
+        f"Live: {live.release} since {live.since}, commit {live.commit} by {live.by}: {live.why}",
+        f"Languages: {', '.join(live.languages)}",
+    ]
+
+
+def _tables(found: Status) -> list[Any]:
+    from app.words.messages import slices_table, table
+
+    tables = []
+    if found.live and found.live.slices:
+        title = f"Recall of {found.live.release} in percent"
+        tables.append(slices_table(found.live.slices, title=title))
+    if found.chunks:
+        header = ("chunk", "name", "pairs", "pictures", "languages", "standing")
+        tables.append(table(header, map(_chunk_row, found.chunks)))
+    if found.jobs:
+        tables.append(table(("job", "kind", "state", "created", "about"), map(_job_row, found.jobs)))
+    return tables
+
+
+def _chunk_row(one: ChunkRecord) -> tuple[object, ...]:
+    standing = one.standing + (", measures" if one.measures else "")
+    return one.id, one.name, one.pairs, one.images, ", ".join(one.languages), standing
+
+
+def _job_row(job: JobRecord) -> tuple[object, ...]:
+    return job.id, job.kind, job.state, job.created[:19], job.error or job.progress.get("message", "")
+
+
+def doctor(
+    context: typer.Context,
+    fail_on: FailOnOption = FailOn.ERROR,
+    quick: QuickOption = False,
+    html: HtmlOption = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Look for everything that can be wrong with a home; nothing is changed."""
+    if html is not None:
+        require_place(html, "--html")
+    with desk_for(context, home) as desk:
+        with staged(is_json=is_json) as tell:
+            examination = desk.examine(not quick, tell)
+        where = desk.where
+    from app.desk.health import Level
+    from app.desk.operation import document_of
+    from app.doctor.page import html_page
+    from app.words.messages import table
+
+    found = examination.found
+    if html is not None:
+        when = datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+        html.write_text(html_page(where, found, when), encoding="utf-8")
+    rows = [(one.check, str(one.level), " ".join(filter(None, (one.sentence, one.advice)))) for one in found]
+    document = {"home": where, **document_of(examination)}
+    show(is_json, document, table(("looked at", "level", "found"), rows), examination.sentence)
+    levels = list(Level)
+    if fail_on is not FailOn.NEVER and levels.index(examination.level) >= levels.index(Level(fail_on)):
+        raise typer.Exit(1)

@@ -1,0 +1,105 @@
+"""Single pictures: what is known of one, what is to be added, what became of each of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, computed_field, model_validator
+
+from app.desk.hits import HitCaption, Name, Picture, Strict
+from ingest.records import JobRecord
+
+MOST_ITEMS = 64
+
+
+@dataclass(frozen=True)
+class TakenOut:
+    """A picture that somebody took out; times are ISO 8601 in UTC."""
+
+    id: str
+    since: str
+    by: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """A picture with all its captions; `chunk` is the upload that brought it first.
+
+    One that was taken out has `withheld` and no captions, and is there for admins alone.
+    """
+
+    id: str
+    domain: str
+    chunk: str
+    width: int
+    height: int
+    format: str
+    in_gallery: bool
+    captions: tuple[HitCaption, ...]
+    withheld: TakenOut | None = None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def thumb_url(self) -> str:
+        """Where its thumbnail is."""
+        return f"/v1/images/{self.id}/thumbnail"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def url(self) -> str:
+        """Where the picture is."""
+        return f"/v1/images/{self.id}"
+
+
+class NewItem(Strict):
+    """One picture to add: a file in base64, and captions by language; `caption` is one in `language`."""
+
+    image: Picture
+    caption: Annotated[str, Field(max_length=2000)] = ""
+    language: Annotated[str, Field(max_length=40)] = ""
+    captions: dict[Name, list[Annotated[str, Field(max_length=2000)]]] = Field(
+        default_factory=dict, max_length=200
+    )
+
+    @model_validator(mode="after")
+    def _stated(self) -> NewItem:
+        if self.caption and self.language and self.language in self.captions:
+            raise ValueError("a language is either in `captions` or that of `caption`")
+        return self
+
+
+@dataclass(frozen=True)
+class ItemResult:
+    """What became of one picture, in the order they were sent; `changed` unless all was so before."""
+
+    status: int = 200
+    id: str = ""
+    changed: bool = False
+    error: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class ItemResults:
+    """A status for each picture, and the job that follows; None where nothing follows."""
+
+    results: tuple[ItemResult, ...]
+    job: JobRecord | None = None
+
+
+@dataclass(frozen=True)
+class OneThing:
+    """Pictures of one thing: near-copies of one another, or stated to be so by an upload. They count once."""
+
+    id: str
+    images: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Things:
+    """Things with several pictures, the ones with most first; `total` counts all of them."""
+
+    total: int
+    things: tuple[OneThing, ...]

@@ -1,0 +1,185 @@
+"""What went wrong, as callers are told: a sentence, a stable code, a status of HTTP, an exit code of a command."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from app.desk.errors import (
+    AppError,
+    CaptionsNotReady,
+    ChunkHeld,
+    CommitUnconfirmed,
+    NoHome,
+    NoRelease,
+    NoSpace,
+    NotAllowed,
+    ParentMoved,
+    ReleaseDamaged,
+    TooBusy,
+    UnknownCanary,
+    UnknownFeedback,
+    UnknownRelease,
+    UpdateRunning,
+)
+from index import errors as index_errors
+from index.errors import IndexingError
+from ingest import errors as ingest_errors
+from ingest.errors import IngestError
+from model_updates import errors as learning_errors
+from model_updates.errors import ModelUpdateError
+
+INVALID = "invalid_request"
+OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
+"""The bases of everything that our packages raise on purpose."""
+
+# The first match decides; what is listed nowhere is a request that cannot be carried out as it stands (400).
+_STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
+    (403, (NotAllowed,)),
+    (
+        404,
+        (
+            UnknownRelease,
+            UnknownCanary,
+            UnknownFeedback,
+            ingest_errors.UnknownChunk,
+            ingest_errors.UnknownJob,
+            ingest_errors.UnknownImage,
+        ),
+    ),
+    (409, (ChunkHeld, UpdateRunning, ParentMoved)),
+    (
+        422,
+        (
+            ingest_errors.BadUpload,
+            ingest_errors.BadItem,
+            ingest_errors.UnknownLanguage,
+            ingest_errors.BadOption,
+            learning_errors.UnknownStrategy,
+            learning_errors.BadStrategyOption,
+            learning_errors.StrategyMisfit,
+            learning_errors.ForeignTokenizer,
+            learning_errors.NothingToLearn,
+        ),
+    ),
+    (
+        503,
+        (
+            TooBusy,
+            NoRelease,
+            CaptionsNotReady,
+            NoHome,
+            ingest_errors.CatalogMissing,
+            ingest_errors.StoreMissing,
+        ),
+    ),
+    (507, (NoSpace, ingest_errors.StoreFull, ingest_errors.CatalogFull)),
+    (
+        500,
+        (
+            ReleaseDamaged,
+            CommitUnconfirmed,
+            ingest_errors.StoreError,
+            ingest_errors.CatalogError,
+            learning_errors.VersionDamaged,
+            learning_errors.TrainingDiverged,
+            index_errors.GenerationDamaged,
+            index_errors.FingerprintMismatch,
+        ),
+    ),
+)
+# Asked for wrongly, rather than failed; an `AppError` says that itself.
+_USAGE = (
+    ingest_errors.BadOption,
+    ingest_errors.UnknownLanguage,
+    learning_errors.UnknownStrategy,
+    learning_errors.BadStrategyOption,
+    learning_errors.StrategyMisfit,
+    learning_errors.ForeignTokenizer,
+    learning_errors.UnknownModel,
+)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_EXTRA = "extra_forbidden"
+_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What callers are told about an error.
+
+    Attributes:
+        sentence: what was asked, what was found, what to do.
+        code: stable name of the reason.
+        status: of HTTP.
+        exit_code: of a command.
+    """
+
+    sentence: str
+    code: str
+    status: int
+    exit_code: int
+
+    def answered(self) -> dict[str, Any]:
+        """Returns it as the fields of an answer that says of each of several things what became of it."""
+        return {"status": self.status, "error": self.sentence, "code": self.code}
+
+
+def trouble_of(error: Exception) -> Trouble:
+    """Returns what to tell about one of `OWN_ERRORS`."""
+    status = next((status for status, kinds in _STATUS if isinstance(error, kinds)), 400)
+    code = str(getattr(error, "code", None) or _code(type(error)))
+    if isinstance(error, AppError):
+        return Trouble(error.message, code, status, error.exit_code)
+    return Trouble(_as_sentence(str(error)), code, status, 2 if isinstance(error, _USAGE) else 1)
+
+
+def explain(error: Exception) -> Trouble | None:
+    """Returns what to tell about anything that was raised; None of an error that nobody foresaw."""
+    if isinstance(error, OWN_ERRORS):
+        return trouble_of(error)
+    if isinstance(error, OSError) and error.errno in _FULL:
+        sentence = "The disk is full; nothing live has changed. Free some space and try again."
+        return Trouble(sentence, "no_space", 507, 1)
+    if isinstance(error, OSError) and error.filename is not None:
+        return Trouble(f"{error.filename}: {error.strerror or error}.", "system_error", 500, 1)
+    return None
+
+
+def invalid_sentence(problems: Iterable[Any]) -> str:
+    """Returns the first problems that pydantic found as sentences, fields that there are not before all others."""
+    ordered = sorted(problems, key=lambda problem: problem["type"] != _EXTRA)
+    return " ".join(_invalid(problem) for problem in ordered[:3])
+
+
+def _invalid(problem: Any) -> str:
+    where = ".".join(str(part) for part in problem["loc"] if part not in {"body", "query", "path"})
+    if problem["type"] == _EXTRA:
+        return f"There is no field {where!r} here; GET /v1/openapi.json lists those that there are."
+    return f"{where or 'The request'}: {str(problem['msg']).rstrip('.')}."
+
+
+def exit_code_of(code: str, status: int) -> int:
+    """Returns the exit code of a command that a server refused: the one that the same error has on a home."""
+    for kind in _every(AppError):
+        if _code(kind) == code:
+            return kind.default_exit_code
+    return 2 if status == 422 or code in map(_code, _USAGE) else 1
+
+
+def _every(kind: type[AppError]) -> Iterable[type[AppError]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _every(one)
+
+
+def _code(kind: type[Exception]) -> str:
+    return _WORD_START.sub("_", kind.__name__).lower()
+
+
+def _as_sentence(text: str) -> str:
+    """Starts with a capital and ends with a stop."""
+    text = text.strip() or "It failed and did not say why"
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")

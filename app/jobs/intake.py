@@ -1,0 +1,111 @@
+"""What is sent to be taken in: an upload of the inbox, and pictures one by one, which are packed into one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import uuid
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.desk.jobs import UpdateRequest
+from app.home.settings import Settings
+from app.jobs import requests
+from ingest.captions import normalise_caption, normalise_language
+from ingest.images import decode
+from ingest.intake import IntakeOptions, check_upload
+from ingest.pair import ImageId, image_id_of
+from ingest.records import JobRecord
+
+_LONGEST_NAME = 120
+
+
+def take_in(
+    settings: Settings,
+    received: Path,
+    options: IntakeOptions,
+    sent_as: str,
+    by: str,
+    *,
+    then: UpdateRequest | None = None,
+    is_held: bool = False,
+    held_why: str = "",
+) -> JobRecord:
+    """Queues taking a received upload in, after checking what can be checked at once.
+
+    Args:
+        settings: of the installation.
+        received: the file in the inbox; it is not the caller's any more.
+        options: how to take it in.
+        sent_as: what its sender called it.
+        by: who asks.
+        then: an update to start with the chunk.
+        is_held: the chunk teaches nothing until somebody accepts it.
+        held_why: why; without it, that who asked may not let a chunk teach.
+
+    Raises:
+        IngestError: it cannot be used; nothing changed.
+    """
+    name = options.name or Path(sent_as).name[:_LONGEST_NAME]
+    options = replace(options, pictures_beside=False, name=name)
+    try:
+        check_upload(received, options)
+        return requests.intake_job(
+            settings, received, options, by=by, then=then, is_held=is_held, held_why=held_why
+        )
+    finally:
+        received.unlink(missing_ok=True)
+
+
+def take_release_in(
+    settings: Settings, received: Path, sent_as: str, sha256: str | None, by: str
+) -> JobRecord:
+    """Queues taking in a release of another home; `received` is not the caller's any more."""
+    name = Path(sent_as).name[:_LONGEST_NAME]
+    try:
+        return requests.import_job(settings, received, name=name, sha256=sha256, by=by)
+    finally:
+        received.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class SentItem:
+    """A picture's file and its captions, each with a language; one that states none has an empty one."""
+
+    image_id: ImageId
+    data: bytes
+    ending: str
+    captions: tuple[tuple[str, str], ...]
+
+
+def checked(data: bytes, captions: Sequence[tuple[str, str]]) -> SentItem:
+    """Returns what was sent, once it was seen to be a picture with captions that can be read.
+
+    Raises:
+        BadImage, BadCaption, UnknownLanguage: it is not.
+    """
+    decoded = decode(data)
+    told = [(normalise_language(tag) if tag else "", normalise_caption(text).text) for tag, text in captions]
+    return SentItem(image_id_of(data), data, decoded.format.lower(), tuple(told))
+
+
+def packed(items: Sequence[SentItem], inbox: Path) -> Path:
+    """Writes a zip that can be taken in: the pictures as they came, and a table of their captions; returns it."""
+    table = io.StringIO(newline="")
+    writer = csv.writer(table)
+    writer.writerow(("image", "caption", "language"))
+    pictures = {one.image_id: one for one in items}
+    for one in items:
+        writer.writerows((_name(one), text, language) for language, text in one.captions)
+    file = inbox / f"{uuid.uuid4().hex}.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for one in pictures.values():
+            archive.writestr(_name(one), one.data)
+        archive.writestr("captions.csv", table.getvalue())
+    return file
+
+
+def _name(item: SentItem) -> str:
+    return f"images/{item.image_id}.{item.ending}"

@@ -1,0 +1,1 @@
+"""The desk of a home that is opened in this process."""

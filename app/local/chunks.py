@@ -1,0 +1,187 @@
+"""Chunks of a home: taking them in, what a person says of them and of single pairs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.desk.chunks import (
+    Added,
+    Chunk,
+    Decided,
+    Held,
+    PutAside,
+    ShownExample,
+    ShownFinding,
+    Withdrawn,
+)
+from app.desk.errors import UsageProblem
+from app.desk.operation import grown
+from app.local.opened import Opened
+from ingest.errors import UnknownImage
+from ingest.findings import Outcome, findings_in
+from ingest.records import ChunkRecord, JobRecord
+from ingest.report import guarded
+
+if TYPE_CHECKING:
+    from app.desk.desk import OnStage
+    from app.desk.jobs import UpdateRequest
+    from ingest.intake import IntakeOptions
+
+_AGAINST = [Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT]  # what speaks against it first
+_COLUMNS = ("where", "outcome", "code", "sentence")
+
+
+class Chunks(Opened):
+    """What takes chunks in, and keeps what people say of them."""
+
+    def chunks(self) -> list[ChunkRecord]:
+        """Lists all chunks, newest first, without their reports."""
+        return [replace(one, report={}) for one in reversed(self.catalog.chunks())]
+
+    def chunk(self, chunk: str) -> Chunk:
+        """Returns a chunk with its standing, what its checks found, and its intake report."""
+        return _shown(self.catalog.chunk(chunk))
+
+    def chunk_report(self, chunk: str) -> bytes:
+        """Returns the rows of a chunk's report that have something to say, as CSV."""
+        return csv_of(self.catalog.chunk(chunk).report)
+
+    def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
+        """Takes a folder, archive or table in, in this process."""
+        if self.home.root.resolve().is_relative_to(source.resolve()):
+            raise UsageProblem(
+                f"{source} holds the home {self.home.root} itself; name the folder of the pictures."
+            )
+        from app.learning.update_cycle import add_chunk
+
+        done = add_chunk(self.workspace, source, options, by=self.by, progress=on_stage)
+        return Added(
+            chunk=self.chunk(done.report.chunk_id),
+            report=done.report.to_json(),
+            images_embedded=done.images_embedded,
+            release=done.commit.release if done.commit else None,
+        )
+
+    def take_in(
+        self,
+        received: Path,
+        options: IntakeOptions,
+        *,
+        sent_as: str,
+        then: UpdateRequest | None = None,
+        is_held: bool = False,
+        held_why: str = "",
+    ) -> JobRecord:
+        """Starts taking a file of the inbox in, in a process of its own; errors as `app.jobs.intake.take_in`.
+
+        Args:
+            received: the file; it is not the caller's any more.
+            options: how to take it in.
+            sent_as: what its sender called it.
+            then: an update to start with the chunk.
+            is_held: the chunk teaches nothing until somebody accepts it.
+            held_why: why; without it, that who asked may not let a chunk teach.
+        """
+        from app.jobs.intake import take_in
+
+        is_held = is_held or not self.may_see_all()
+        job = take_in(
+            self.installed, received, options, sent_as, self.by, then=then, is_held=is_held, held_why=held_why
+        )
+        self.begin(job)
+        return job
+
+    def accept(self, chunk: str, why: str, measure: bool = False) -> Chunk:
+        """Lets a chunk teach in spite of what its checks found; with `measure` its held-out pairs measure others."""
+        from app.learning import standing
+
+        return _shown(standing.accept(self.workspace, chunk, why=why, by=self.by, measure=measure))
+
+    def withdraw(self, chunk: str, why: str) -> Withdrawn:
+        """Takes a chunk out of training, measuring and search; says which releases learned from it."""
+        from app.jobs import requests
+        from app.learning import standing
+
+        gone = standing.withdraw(self.workspace, chunk, why=why, by=self.by)
+        self.changed_gallery()
+        job = self._followed(requests.withdrawal_job(self.workspace, gone, by=self.by))
+        return replace(gone, job=job)
+
+    def remove(self, chunk: str, why: str) -> JobRecord:
+        """Withdraws a chunk that what is live has learned from, and starts rebuilding that without it."""
+        from app.jobs import requests
+
+        job = requests.remove_chunk(self.workspace, chunk, why=why, by=self.by)
+        self.changed_gallery()
+        return self._expected(job)
+
+    def held(self, limit: int = 100, offset: int = 0) -> Held:
+        """Returns what waits for a person's word: whole chunks by id, and rows that intake held."""
+        from app.learning import inventory
+
+        total, rows = inventory.held_rows(self.workspace, limit=limit, offset=offset)
+        return Held(tuple(one.id for one in inventory.waiting(self.workspace)), total, tuple(rows))
+
+    def put_aside(self, chunk: str) -> PutAside:
+        """Returns what may be decided of a chunk, what was decided, and what intake rejected of its upload."""
+        from app.learning import inventory
+
+        return inventory.put_aside(self.workspace, chunk)
+
+    def aside_thumbnail(self, pair: int) -> bytes:
+        """Returns the small picture of a held or rejected pair, as WebP."""
+        found = self.catalog.aside.named([pair])
+        if not found:
+            raise UnknownImage(f"No pair {pair} is kept.")
+        return self.workspace.blobs.aside_thumbnail(found[0].image_id)
+
+    def decide(
+        self,
+        chunk: str,
+        accept: Sequence[int] = (),
+        leave_out: Sequence[int] = (),
+        take_out: Sequence[int] = (),
+        language: str | None = None,
+        why: str = "",
+    ) -> Decided:
+        """Accepts held pairs, leaves out others, takes out pairs of the chunk; until something was taught from it."""
+        from app.jobs import requests
+        from app.learning import held_pairs
+
+        with self.intake_turn() if accept else nullcontext():
+            decided = held_pairs.decide(
+                self.workspace,
+                chunk,
+                by=self.by,
+                accept=accept,
+                leave_out=leave_out,
+                take_out=take_out,
+                language=language,
+                why=why,
+            )
+        job = self._followed(requests.decision_job(self.workspace, decided, by=self.by))
+        return replace(decided, job=job)
+
+
+def csv_of(report: Mapping[str, Any]) -> bytes:
+    """Returns a kept report's rows as CSV with a byte-order mark, safe to open in a spreadsheet."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(_COLUMNS)
+    for row in report.get("rows", []):
+        writer.writerow([guarded(str(row[column])) for column in _COLUMNS])
+    return text.getvalue().encode("utf-8-sig")
+
+
+def _shown(chunk: ChunkRecord) -> Chunk:
+    findings = tuple(
+        grown(ShownFinding, one, examples=tuple(grown(ShownExample, example) for example in one.examples))
+        for one in sorted(findings_in(chunk.report), key=lambda one: _AGAINST.index(one.outcome))
+    )
+    return grown(Chunk, chunk, findings=findings)

@@ -1,0 +1,156 @@
+"""What every operation on a home stands on: the home itself, who asks, and what a server does differently.
+
+Heavy imports wait until an operation needs them, so that listing releases does not load an encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from app.desk.errors import AppError
+from app.home.folder import Home
+from app.home.store import ReleaseStore
+from index.errors import IndexingError
+from ingest.catalog import Catalog
+from ingest.errors import IngestError
+from model_updates.errors import ModelUpdateError
+
+if TYPE_CHECKING:
+    from app.home.settings import Settings
+    from app.home.workspace import Workspace
+    from app.query.finder import Finder
+    from app.query.question import QueryAnswer, Question
+    from app.query.snapshot import Snapshot
+    from ingest.records import JobRecord
+
+OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
+"""The bases of everything that our packages raise on purpose."""
+
+
+class Opened:
+    """A home, and the person who asks; a context manager. A server overrides the methods that say so."""
+
+    def __init__(self, settings: Settings, *, by: str, workspace: Workspace | None = None) -> None:
+        """Opens nothing yet.
+
+        Args:
+            settings: of the installation.
+            by: who asks, for the history.
+            workspace: the opened home, where somebody has it open; it stays theirs to close.
+        """
+        self.installed = settings
+        self.by = by
+        self._given = workspace
+
+    @property
+    def where(self) -> str:
+        """The home's folder."""
+        return str(self.installed.home)
+
+    @cached_property
+    def home(self) -> Home:
+        """The home's folders; refuses at once where there is none."""
+        return Home.open(self.installed.home)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The catalog; of the opened home where it is open."""
+        if self._given is not None:
+            return self._given.catalog
+        return Catalog.open(self.home.require_stores().catalog)
+
+    @cached_property
+    def store(self) -> ReleaseStore:
+        """The releases."""
+        return self._given.releases if self._given is not None else ReleaseStore(self.home)
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """The opened home, with its encoders and stores."""
+        if self._given is not None:
+            return self._given
+        self.home.require_stores()  # refuses before the heavy imports
+        from app.home.workspace import Workspace
+
+        return Workspace.open(self.installed)
+
+    def close(self) -> None:
+        """Closes what was opened here."""
+        if self._given is None:
+            for name in ("workspace", "catalog"):
+                if name in self.__dict__:
+                    self.__dict__.pop(name).close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # What a server does differently
+
+    def snapshot(self, release: str | None = None) -> Snapshot:
+        """Returns what answers queries of a release, or of the live one. A server keeps it loaded."""
+        from app.query.snapshot import Snapshot
+
+        return Snapshot.load(self.workspace, release)
+
+    @cached_property
+    def finder(self) -> Finder:
+        """The search engine. A server's does not wait for captions to be embedded."""
+        from app.query.finder import Finder
+
+        return Finder(self.workspace)
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Surrounds each query. A server has a place for it, or refuses."""
+        return nullcontext()
+
+    def packing(self) -> AbstractContextManager[None]:
+        """Surrounds drawing many pictures. A server does it one by one."""
+        return nullcontext()
+
+    def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot, *, is_live: bool) -> None:
+        """Hears of each answer. A server counts languages and asks the candidate in the shadow."""
+
+    def begin(self, job: JobRecord) -> None:
+        """Starts a job that nobody here waits for, unless jobs run elsewhere. A server follows it."""
+        from app.jobs import worker
+
+        if self.installed.jobs == "here":
+            worker.spawn(self.installed, job.id)
+
+    def expect(self, job: JobRecord) -> None:
+        """Hears of a job that who asks will `follow`, which starts it. A server starts it at once."""
+
+    def changed_gallery(self) -> None:
+        """Hears that pictures left the gallery or came back. A server hides and shows them at once."""
+
+    def went_live(self) -> None:
+        """Hears that another release is live. A server answers from it before it says so."""
+
+    @contextmanager
+    def intake_turn(self) -> Iterator[None]:
+        """Surrounds accepting pairs. A server waits until no upload is being taken in."""
+        yield
+
+    def may_see_all(self) -> bool:
+        """Whether pictures that somebody took out are shown to who asks. A server shows them to admins."""
+        return True
+
+    @property
+    def problem(self) -> str:
+        """Why the newest release is not the one that answers; empty where it is. A server knows."""
+        return ""
+
+    def _followed(self, job: JobRecord | None) -> JobRecord | None:
+        if job is not None:
+            self.begin(job)
+        return job
+
+    def _expected(self, job: JobRecord) -> JobRecord:
+        self.expect(job)
+        return job

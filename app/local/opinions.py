@@ -1,0 +1,114 @@
+"""What people say of a home's answers: thumbs, votes, canaries, and the chunk that they propose."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.desk.errors import UsageProblem
+from app.desk.opinions import Opinion, Opinions, Proposal, ProposedPair, Votes
+from app.local.chunks import Chunks
+from ingest.feedback import FeedbackRecord
+from ingest.records import JobRecord, Pin
+
+if TYPE_CHECKING:
+    from app.query.snapshot import Snapshot
+
+
+class OpinionsKept(Chunks):
+    """What keeps what people say, and makes canaries and a chunk of it."""
+
+    def give_feedback(self, said: Opinion) -> FeedbackRecord:
+        """Keeps a thumb or a vote; a person's newest word on the same thing takes the place of an earlier one."""
+        from app.feedback import votes
+
+        common = {"query": said.query, "language": said.language, "by": self.by}
+        if said.image is not None:
+            thumb = {"release": str(said.release), "image_id": said.image, "verdict": str(said.verdict)}
+            return votes.thumb(self.workspace, **common, **thumb)
+        sides = {"a": str(said.a), "b": str(said.b), "choice": str(said.choice)}
+        return votes.vote(self.workspace, **common, **sides)
+
+    def feedback(self, limit: int = 1000) -> Opinions:
+        """Lists feedback, newest first, and counts all votes by pair of releases."""
+        from app.feedback.votes import votes
+
+        every = self.catalog.feedback.all()
+        return Opinions(tuple(every[:limit]), tuple(votes(every)))
+
+    def votes(self, a: str, b: str) -> Votes:
+        """Counts the votes between two releases, the earlier one as `a`."""
+        from app.feedback.votes import votes_between
+
+        return votes_between(self.workspace, a, b)
+
+    def pin_feedback(self, number: int, image: str = "", language: str = "") -> Pin:
+        """Makes what somebody said a canary; a language that nobody stated is the one that the live release reads."""
+        from app.feedback import votes
+        from app.feedback.asked import language_of
+        from app.language.detection import UNDETERMINED
+        from app.query.snapshot import AUTO
+
+        said = votes.feedback_of(self.workspace, number)
+        if not language and said.language.split(" ")[0] == AUTO:
+            language = language_of(said.query, self.snapshot())
+            if language == UNDETERMINED:
+                raise UsageProblem(
+                    f"Nobody can tell in which language {said.query[:60]!r} is. Name the language."
+                )
+        return votes.pin(self.workspace, number, image_id=image, language=language)
+
+    def canaries(self) -> list[Pin]:
+        """Lists the queries whose first answer updates must keep."""
+        return self.catalog.pins()
+
+    def remove_canary(self, query: str, language: str = "") -> Pin:
+        """Takes a canary away: updates need not keep its picture any more."""
+        from app.feedback.votes import remove_canary
+
+        return remove_canary(self.workspace, query, language=language, by=self.by)
+
+    def proposal(self) -> Proposal:
+        """Lists the pairs that could be taught of what people said, and counts what was left out and why."""
+        from app.feedback.asked import language_of
+        from app.feedback.proposal import propose
+
+        snapshot: Snapshot = self.snapshot()
+        return propose(self.workspace, lambda text: language_of(text, snapshot))
+
+    def proposal_file(self, pairs: Collection[str] | None = None) -> bytes:
+        """Returns the proposed chunk as a zip to look at; of these pairs, or of all."""
+        file = self._written(self._chosen(pairs))
+        try:
+            return file.read_bytes()
+        finally:
+            file.unlink()
+
+    def take_proposal(self, pairs: Collection[str] | None = None) -> JobRecord:
+        """Takes pairs of the proposal in as a chunk, which is held until an admin accepts it; returns the job."""
+        from ingest.intake import IntakeOptions
+
+        chosen = self._chosen(pairs)
+        made = "1 query" if len(chosen) == 1 else f"{len(chosen)} queries"
+        why = f"Made of {made} that people judged; {self.by} looked through. Accept it to let it teach."
+        name = f"feedback-{datetime.now(UTC):%Y-%m-%d}.zip"
+        file = self._written(chosen)
+        return self.take_in(file, IntakeOptions(), sent_as=name, is_held=True, held_why=why)
+
+    def _chosen(self, pairs: Collection[str] | None) -> list[ProposedPair]:
+        from app.feedback.proposal import chosen_pairs
+
+        return chosen_pairs(self.proposal(), None if pairs is None else set(pairs))
+
+    def _written(self, pairs: Sequence[ProposedPair]) -> Path:
+        from app.feedback.proposal import write_proposal
+
+        file = self.home.inbox / f"{uuid.uuid4().hex}.zip"
+        try:
+            return write_proposal(self.workspace, pairs, file)
+        except OSError:
+            file.unlink(missing_ok=True)
+            raise

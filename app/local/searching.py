@@ -1,0 +1,287 @@
+"""Searching a home: queries, two releases side by side, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from app.desk.errors import BadQuery
+from app.desk.hits import (
+    MOST_AT_ONCE,
+    Compared,
+    Embedded,
+    Embeddings,
+    Found,
+    HitCaption,
+    ManyCompared,
+    RankMove,
+    ReadPart,
+    SearchAnswer,
+    Searched,
+    SearchRequest,
+    Timing,
+)
+from app.desk.troubles import INVALID, invalid_sentence, trouble_of
+from app.local.opened import OWN_ERRORS, Opened
+from ingest.pair import BASE_LANGUAGE, Caption
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from app.query.grammar import Term
+    from app.query.question import QueryAnswer, Question
+    from app.query.snapshot import Answer, CompareAnswer, Snapshot
+
+    Part = Callable[[], tuple[Term, dict[str, Image.Image]]]
+
+_CAPTIONS = 3  # of each hit
+_VALUE = 200  # characters of a part that an answer repeats
+
+
+class Searching(Opened):
+    """What finds pictures."""
+
+    def search(self, asked: SearchRequest) -> SearchAnswer:
+        """Finds pictures by texts, pictures, both, or what is like some of the gallery's."""
+        answer = self.find(self._question(asked), release=asked.release)
+        parts = tuple(ReadPart(one.kind, one.value[:_VALUE], one.weight, one.at) for one in answer.terms)
+        return self._told(
+            answer,
+            mode=answer.mode,
+            parts=parts,
+            index_size=answer.gallery,
+            searched=answer.searched,
+            first=answer.first,
+            next=answer.next,
+            relevance=answer.relevance,
+            captions=answer.captions,
+            eta=answer.eta,
+            unlearned=answer.unlearned,
+        )
+
+    def find(self, question: Question, *, release: str | None = None) -> QueryAnswer:
+        """Answers a question, from a release by name or the live one; a later page from the release of the first.
+
+        Raises:
+            BadQuery: it cannot be searched for, or its page is of a release that is gone.
+            UnknownRelease: there is no such release.
+        """
+        from app.query.pages import snapshot_of
+
+        if question.cursor and release is None:
+            snapshot = snapshot_of(question.cursor, self.snapshot)
+        else:
+            snapshot = self.snapshot(release)
+        with self.answering():
+            answer = self.finder.find(snapshot, question)
+        self.note(question, answer, snapshot, is_live=release is None)
+        return answer
+
+    def searches(self, searches: Sequence[dict[str, Any]]) -> list[Searched]:
+        """Asks many searches, each judged by itself."""
+        return [self._one(item) for item in searches]
+
+    def _one(self, item: dict[str, Any]) -> Searched:
+        try:
+            return Searched(answer=self.search(SearchRequest.model_validate(item)))
+        except ValidationError as error:
+            return Searched(422, error=invalid_sentence(error.errors()), code=INVALID)
+        except OWN_ERRORS as error:
+            return Searched(**trouble_of(error).answered())
+
+    def results_table(self, asked: SearchRequest) -> bytes:
+        """Returns what a search finds as CSV."""
+        from app.query import results
+
+        answer = self.find(self._question(asked), release=asked.release)
+        found = [(hit.image_id, hit.score) for hit in answer.hits]
+        return results.table(self.workspace, found, first=answer.first)
+
+    def results_archive(self, asked: SearchRequest) -> bytes:
+        """Returns the pictures that a search finds in a zip with their table."""
+        from app.query import results
+
+        answer = self.find(self._question(asked), release=asked.release)
+        found = [(hit.image_id, hit.score) for hit in answer.hits]
+        with self.packing():
+            return results.archive(self.workspace, found, first=answer.first)
+
+    def compare(
+        self,
+        text: str,
+        a: str,
+        b: str,
+        language: str = "auto",
+        k: int | None = None,
+        images: Mapping[str, str] = MappingProxyType({}),
+    ) -> Compared:
+        """Asks two releases the same, in the query grammar."""
+        asked = SearchRequest(text=text, language=language, k=k, images=dict(images))
+        compared = self.compared(asked, self.snapshot(a), self.snapshot(b))
+        return Compared(
+            a=self._told(compared.a),
+            b=self._told(compared.b),
+            overlap=compared.overlap,
+            moves=tuple(RankMove(one.image_id, one.rank_a, one.rank_b) for one in compared.moves),
+            slices={
+                side: self.store.release(answer.release).manifest.slices
+                for side, answer in (("a", compared.a), ("b", compared.b))
+            },
+        )
+
+    def compared(self, asked: SearchRequest, a: Snapshot, b: Snapshot) -> CompareAnswer:
+        """Asks two loaded releases the same."""
+        question = self._question(asked)
+        with self.answering():
+            return self.finder.compare(a, b, question)
+
+    def comparisons(
+        self,
+        a: str,
+        b: str,
+        queries: Sequence[str],
+        language: str = "auto",
+        k: int | None = None,
+        images: Mapping[str, str] = MappingProxyType({}),
+    ) -> ManyCompared:
+        """Asks two releases many queries; each waits for a place by itself, so that searches come between."""
+        from app.query.comparison import ask_all, mean_overlap
+
+        first, second = self.snapshot(a), self.snapshot(b)
+
+        def ask(query: str) -> CompareAnswer:
+            named = {name: data for name, data in images.items() if name in query}
+            asked = SearchRequest(text=query, language=language, k=k, images=named)
+            return self.compared(asked, first, second)
+
+        told = ask_all(ask, queries)
+        return ManyCompared(first.release.id, second.release.id, len(told), mean_overlap(told), tuple(told))
+
+    def changed(
+        self, a: str, b: str, language: str = "auto", k: int | None = None, most: int = 20
+    ) -> ManyCompared:
+        """Asks two releases canaries and a sample of held-out captions; returns those whose answers changed most."""
+        from app.query.comparison import most_changed
+        from app.query.grammar import literal
+        from app.query.known_queries import known_queries
+
+        queries = known_queries(self.workspace, *(self.store.release(name) for name in (a, b)))
+        # Captions and canaries are meant as they are, whatever signs are in them.
+        every = self.comparisons(a, b, list(map(literal, queries)), language, k)
+        return ManyCompared(
+            every.a, every.b, every.queries, every.overlap, tuple(most_changed(every.results, most))
+        )
+
+    def captions(self, text: str, limit: int = 50) -> list[Caption]:
+        """Finds captions that contain all words of a text, the last of them perhaps only begun."""
+        return self.catalog.find_captions(text, limit=limit)
+
+    def embed(
+        self,
+        texts: Sequence[str] = (),
+        images: Sequence[str] = (),
+        language: str = "auto",
+        release: str | None = None,
+    ) -> Embeddings:
+        """Embeds texts, taken as they are, and pictures in base64; each is judged by itself."""
+        if not 0 < len(texts) + len(images) <= MOST_AT_ONCE:
+            raise BadQuery(f"Send between 1 and {MOST_AT_ONCE} texts and images.")
+        snapshot = self.snapshot(release)
+        parts = [partial(_text_part, text, self.installed.max_query_characters) for text in texts]
+        parts += [partial(_picture_part, data, number) for number, data in enumerate(images, start=1)]
+        return Embeddings(
+            release=snapshot.release.id,
+            version=snapshot.release.version,
+            dim=snapshot.generation.dim,
+            results=tuple(self._embedded(snapshot, part, language) for part in parts),
+        )
+
+    def _embedded(self, snapshot: Snapshot, part: Part, language: str) -> Embedded:
+        import numpy as np
+
+        from app.query.parts import encode
+
+        try:
+            with self.answering():
+                term, pictures = part()
+                encoded = encode(snapshot, [term], pictures, language)
+        except OWN_ERRORS as error:
+            return Embedded(**trouble_of(error).answered())
+        row = encoded.vectors[0]
+        if not np.isfinite(row).all():
+            return Embedded(400, error="This could not be embedded; try another.", code="bad_query")
+        return Embedded(embedding=tuple(row.tolist()), language=encoded.readings[0].language or None)
+
+    def _question(self, asked: SearchRequest) -> Question:
+        from app.query.asking import question_of
+
+        settings = self.installed
+        return question_of(asked, longest=settings.max_query_characters, default_k=settings.default_k)
+
+    def _told(self, answer: Answer, **more: Any) -> SearchAnswer:
+        """Joins an answer with what the catalog knows of its pictures."""
+        ids = [hit.image_id for hit in answer.hits]
+        records = self.catalog.images(ids)
+        captions = self.captions_of(ids, answer.language)
+        hits = tuple(
+            Found(
+                id=hit.image_id,
+                score=hit.score,
+                rank=hit.rank,
+                match=hit.match,
+                by=hit.by,
+                fused=hit.fused,
+                copies=hit.copies,
+                parts=hit.parts,
+                relevance=hit.relevance,
+                domain=record.domain if (record := records.get(hit.image_id)) else None,
+                captions=captions[hit.image_id],
+            )
+            for hit in answer.hits
+        )
+        return SearchAnswer(
+            release=answer.release,
+            commit=answer.commit,
+            query=answer.query,
+            language=answer.language,
+            detected=answer.detected,
+            note=answer.note,
+            timing=Timing(answer.encode_seconds, answer.index_seconds, answer.rerank_seconds),
+            hits=hits,
+            **more,
+        )
+
+    def captions_of(self, ids: Sequence[str], language: str) -> dict[str, tuple[HitCaption, ...]]:
+        """Returns the first captions of each picture, in the languages of a query and in English before others."""
+        catalog = self.catalog
+        spoken = [
+            tag for tag in dict.fromkeys((*language.split(" + "), BASE_LANGUAGE)) if tag not in {"", "auto"}
+        ]
+        by_language = [(tag, catalog.captions_in(tag, ids)) for tag in spoken]
+        found = {}
+        for image_id in ids:
+            first = [HitCaption(tag, text) for tag, texts in by_language for text in texts.get(image_id, ())]
+            every = first or [HitCaption(one.language, one.text) for one in catalog.captions_of(image_id)]
+            found[image_id] = tuple(every[:_CAPTIONS])
+        return found
+
+
+def _text_part(text: str, longest: int) -> tuple[Term, dict[str, Image.Image]]:
+    from app.query.grammar import Kind, Term
+
+    if len(text) > longest:
+        raise BadQuery(f"The text has {len(text)} characters; at most {longest} are read. Shorten it.")
+    return Term(Kind.TEXT, text), {}
+
+
+def _picture_part(data: str, number: int) -> tuple[Term, dict[str, Image.Image]]:
+    from app.query.asking import picture_bytes
+    from app.query.grammar import Kind, Term
+    from app.query.parts import decoded
+
+    term = Term(Kind.IMAGE, f"image {number}")
+    return term, {term.value: decoded(term, picture_bytes(data, term))}

@@ -1,0 +1,94 @@
+"""Looking after a home: where it stands, whether it is sound, its log and its settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.desk.errors import ReleaseDamaged
+from app.desk.health import Described, Examination, Live, SkippedCommit, Status, Updating
+from app.local.opened import Opened
+
+if TYPE_CHECKING:
+    from app.desk.desk import OnStage
+
+_JOBS = 10
+
+
+class Upkeep(Opened):
+    """What says how a home is."""
+
+    def status(self) -> Status:
+        """Says what is live, the chunks and the jobs, and how full the disk is."""
+        from app.home import durable
+        from app.jobs import worker
+
+        place = self.home.require_stores()
+        interrupted = worker.recover(self.installed)
+        chunks = self.catalog.chunks()
+        holder = self.store.lock_holder()
+        return Status(
+            live=self._live(),
+            problem=self.problem,
+            counts={
+                "gallery": len(self.catalog.gallery_ids()),
+                "pairs": sum(self.catalog.languages().values()),
+                "chunks": len(chunks),
+                "releases": len(self.store.releases()),
+            },
+            updating=Updating(holder.pid, holder.since, holder.what) if holder else None,
+            interrupted=tuple(one.id for one in interrupted),
+            jobs=tuple(self.catalog.jobs(limit=_JOBS)),
+            chunks=tuple(replace(one, report={}) for one in chunks),
+            used_bytes=sum(path.stat().st_blocks * 512 for path in place.root.rglob("*") if path.is_file()),
+            free_bytes=durable.free_bytes(place.root),
+        )
+
+    def _live(self) -> Live | None:
+        """What is live, and the damaged commits above it that are passed over."""
+        standing = self.store.standing()
+        skipped = tuple(SkippedCommit(one.number, one.why) for one in standing.skipped)
+        commit = standing.commit
+        if commit is None:
+            return Live(skipped=skipped) if skipped else None
+        record = self.store.release(commit.release)
+        return Live(
+            release=record.id,
+            commit=commit.number,
+            since=commit.time,
+            by=commit.by,
+            why=commit.why,
+            version=record.version,
+            generation=record.generation,
+            languages=tuple(record.manifest.languages),
+            slices=tuple(record.manifest.slices),
+            skipped=skipped,
+        )
+
+    def verify(self) -> list[str]:
+        """Reads every byte of every release; returns a sentence for each that cannot be trusted."""
+        damaged = []
+        for record in self.store.releases():
+            try:
+                self.store.verify_release(record.id)
+            except ReleaseDamaged as error:
+                damaged.append(f"{record.id}: {error.message}")
+        return damaged
+
+    def examine(self, every_byte: bool, on_stage: OnStage) -> Examination:
+        """Looks for everything that can be wrong with the home; nothing is changed."""
+        from app.doctor.examination import examine
+
+        return examine(self.installed, every_byte=every_byte, progress=on_stage)
+
+    def log(self, lines: int = 200) -> list[str]:
+        """Returns the last lines of the log, oldest first."""
+        from app.home import logs
+
+        return logs.last_lines(logs.log_file(self.installed.home), lines)
+
+    def settings(self) -> list[Described]:
+        """Returns every setting: its value, its default and what it means."""
+        from app.home.settings import described
+
+        return described(self.installed)

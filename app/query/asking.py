@@ -1,0 +1,119 @@
+"""What the desk is asked, as the question that the search engine answers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from PIL import Image
+
+from app.desk.errors import BadQuery
+from app.desk.hits import MOST_PARTS, QueryPart, SearchRequest
+from app.query.filters import Filters
+from app.query.grammar import Kind, Term
+from app.query.parts import decoded, no_file, query_terms
+from app.query.question import Question
+
+_IMAGE = "image"
+
+
+def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Question:
+    """Returns the question that a request asks.
+
+    Args:
+        body: of the request.
+        longest: characters a query may have.
+        default_k: hits a page where the request does not say.
+
+    Raises:
+        BadQuery: a part cannot be used, or there is none.
+    """
+    if body.image_url is not None:
+        raise BadQuery("Nothing is fetched from the network. Send the picture itself as `image`, in base64.")
+    terms: list[Term] = []
+    pictures: dict[str, Image.Image] = {}
+    if body.text is not None:
+        terms += query_terms(body.text, longest=longest)
+        pictures |= _named(terms, body.images)
+    elif body.images:
+        raise BadQuery(
+            "`images` are the pictures that `text` names. To search by a picture, send it as `image`."
+        )
+    parts = [QueryPart(image=body.image)] if body.image is not None else []
+    parts += [QueryPart(item=item) for item in body.items]
+    parts += [QueryPart(embedding=body.embedding)] if body.embedding is not None else []
+    for n, part in enumerate([*parts, *body.parts]):
+        terms.append(_term(part, n, pictures))
+    if not terms:
+        raise BadQuery("There is nothing to look for. Send text, image, items, embedding or parts.")
+    if len(terms) > MOST_PARTS:
+        raise BadQuery(f"The query has {len(terms)} parts; at most {MOST_PARTS} are read.")
+    return Question(
+        tuple(terms),
+        pictures,
+        language=body.language,
+        translation=body.translation,
+        filters=_filters(body),
+        k=body.k or default_k,
+        cursor=body.cursor,
+        offset=body.offset,
+        mode=body.mode,
+        fold=body.dedup,
+        rerank=body.rerank,
+        explain=body.explain,
+        least=body.min_relevance,
+        captions=body.captions,
+        caption_languages=tuple(body.caption_languages or ()),
+    )
+
+
+def _filters(body: SearchRequest) -> Filters:
+    return Filters(
+        languages=tuple(body.languages or ()),
+        domains=tuple(body.domains or ()),
+        chunks=tuple(body.chunks or ()),
+        since=body.since,
+        until=body.until,
+        caption=body.caption,
+    )
+
+
+def _named(terms: list[Term], sent: dict[str, str]) -> dict[str, Image.Image]:
+    """Returns the pictures that a text names, each sent under its name or under its name without `./`."""
+    pictures = {}
+    for term in terms:
+        if term.kind is Kind.IMAGE:
+            data = sent.get(term.value, sent.get(term.value.removeprefix("./")))
+            pictures[term.value] = decoded(
+                term, no_file(term.value) if data is None else picture_bytes(data, term)
+            )
+    return pictures
+
+
+def _term(part: QueryPart, number: int, pictures: dict[str, Image.Image]) -> Term:
+    if part.text is not None:
+        return Term(Kind.TEXT, part.text, part.weight)
+    if part.item is not None:
+        return Term(Kind.ITEM, part.item.lower(), part.weight)
+    if part.embedding is not None:
+        return Term(Kind.VECTOR, "embedding", part.weight, vector=tuple(part.embedding))
+    name = f"{_IMAGE} {number + 1}"
+    term = Term(Kind.IMAGE, name, part.weight)
+    pictures[name] = decoded(term, picture_bytes(part.image or "", term))
+    return term
+
+
+def picture_bytes(data: str, term: Term) -> bytes:
+    """Returns a picture file that was sent in base64.
+
+    Raises:
+        BadQuery: it is no base64.
+    """
+    # Browsers give files as data addresses.
+    start, comma, rest = data.partition(",")
+    packed: Any = rest if comma and start.startswith("data:") else data
+    try:
+        return base64.b64decode(packed, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadQuery(f"{term.value} is not a picture in base64.", at=term.at) from error

@@ -1,0 +1,115 @@
+"""The desk as a server keeps it: an opened home with its snapshot loaded, places for queries, and jobs followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from app.desk.errors import TooBusy
+from app.local.at_home import AtHome
+from app.server.places import PATIENCE_SECONDS
+from app.server.security import Account
+from app.server.serving import Serving
+from ingest.records import FINAL_STATES, JobRecord
+
+if TYPE_CHECKING:
+    from app.desk.opinions import ShadowReport
+    from app.query.finder import Finder
+    from app.query.question import QueryAnswer, Question
+    from app.query.snapshot import Snapshot
+
+
+class Served(AtHome):
+    """What one account may ask of a server; made for each request."""
+
+    def __init__(self, serving: Serving, account: Account) -> None:
+        super().__init__(serving.settings, by=account.name, workspace=serving.workspace)
+        self._serving, self._account = serving, account
+
+    @property
+    def where(self) -> str:
+        """Nothing: whoever asks from elsewhere knows the address, and need not know the folder."""
+        return ""
+
+    @cached_property
+    def finder(self) -> Finder:
+        """The engine of the server, which does not wait for captions to be embedded."""
+        return self._serving.finder
+
+    def snapshot(self, release: str | None = None) -> Snapshot:
+        """Returns the live snapshot, or that of any release; the last few others stay loaded."""
+        return self._serving.snapshot(release)
+
+    def find(self, question: Question, *, release: str | None = None) -> QueryAnswer:
+        """Answers a question; it is counted, and the candidate in the shadow may be asked the same."""
+        return self._serving.find(question, release=release)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Holds a place for a query, and holds back the shadow meanwhile."""
+        with self._serving.searching.taken(), self._serving.shadowing.held_back():
+            yield
+
+    def packing(self) -> AbstractContextManager[None]:
+        """Holds the place for drawing many pictures."""
+        return self._serving.packing.taken()
+
+    def begin(self, job: JobRecord) -> None:
+        """Has a thread of the server start a job and follow it."""
+        self._serving.work.follow(job)
+
+    expect = begin
+
+    def changed_gallery(self) -> None:
+        """Hides at once what left the gallery."""
+        self._serving.hide()
+
+    def went_live(self) -> None:
+        """Answers from the newest commit."""
+        self._serving.refresh()
+
+    @contextmanager
+    def intake_turn(self) -> Iterator[None]:
+        """Waits until no upload is being taken in: accepted pairs get splits and groups as theirs do, one by one."""
+        turn = self._serving.work.intake
+        if not turn.acquire(timeout=PATIENCE_SECONDS):
+            raise TooBusy("An upload is being taken in; accept pairs when it has ended.")
+        try:
+            yield
+        finally:
+            turn.release()
+
+    def may_see_all(self) -> bool:
+        """Whether who asks is an admin."""
+        return self._account.may("admin")
+
+    def require_admin(self) -> None:
+        """Refuses who is no admin."""
+        self._account.require_admin()
+
+    def start_examination(self, *, every_byte: bool) -> JobRecord:
+        """Starts looking for everything that can be wrong; an examination that is under way is returned instead."""
+        return self._serving.work.examine(every_byte=every_byte, by=self.by)
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """The pictures that somebody took out."""
+        return self._serving.withheld
+
+    @property
+    def problem(self) -> str:
+        """Why the newest release is not the one that answers."""
+        return self._serving.problem or ""
+
+    def job(self, job: str) -> JobRecord:
+        """Returns a job; what one that has ended made live answers from then on."""
+        found = super().job(job)
+        if found.state in FINAL_STATES:
+            self._serving.refresh()
+        return found
+
+    def shadow(self, release: str) -> ShadowReport:
+        """Returns what the shadow of a release has shown, what was counted just now included."""
+        return self._serving.shadowing.report(release)
