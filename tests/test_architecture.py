@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,13 @@ def test_the_architecture_page_names_modules_that_exist() -> None:
 
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_page_of_modules_is_written_anew() -> None:
+    written = (ROOT / "docs" / "modules.md").read_text(encoding="utf-8")
+    now = runpy.run_path(str(ROOT / "docs" / "write_modules.py"))["page"]()
+
+    assert written == now, "docs/modules.md is older than the docstrings; `make docs` writes it anew"
 
 
 def test_no_source_file_unpickles() -> None:

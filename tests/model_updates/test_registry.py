@@ -128,7 +128,10 @@ def test_what_is_no_strategy_or_has_another_name_is_refused(
 
 def test_the_command_line_lists_what_an_installed_package_brings(tmp_path: Path) -> None:
     installed(tmp_path, "l2-sp-plugin", {"l2-sp": "L2Sp"})
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from app.commands.cli import app; app(['methods', 'l2-sp'])"
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+        "from app.commands.cli import app; app(['methods', 'l2-sp'])"
+    )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "makes every weight pay" in said.stdout
 

@@ -77,7 +77,7 @@ def test_evergreen_is_forecast_as_it_is_then_prepared(workspace: Workspace) -> N
     lesson.strategy.before_update(lesson_context(workspace, lesson, candidate))
     assert (found.strategy, found.pairs) == ("evergreen", len(lesson.train))
     assert found.epochs == lesson.strategy.schedule(candidate).epochs
-    assert (found.seconds["embed"] > 0) == lesson.strategy.touches_image
+    assert (found.seconds["embed"] > 0) == ("image" in lesson.strategy.touches)
 
 
 def test_later_ones_by_what_earlier_ones_took(workspace: Workspace) -> None:
