@@ -38,6 +38,7 @@ def update(
             if asked.dry_run:
                 _show_forecast(desk.forecast(request), is_json=is_json)
                 return
+            desk.require_update(request)  # before anything is taken in
             if asked.source is not None:
                 request = _taken_in(desk, asked, request, is_json=is_json)
             job = desk.update(request)
@@ -83,7 +84,6 @@ def _taken_in(desk: Desk, asked: UpdateOptions, request: StartUpdate, *, is_json
 
     if asked.source is None:
         raise TypeError("there is no source to take in")
-    desk.require_update(request)  # before anything is taken in
     with staged(is_json=is_json) as tell:
         added = desk.add_chunk(
             asked.source, IntakeOptions(language=asked.language, domain=asked.domain), tell

@@ -21,6 +21,7 @@ from app.desk.hits import (
     MOST_PARTS,
     Compared,
     Embeddings,
+    FileName,
     ManyCompared,
     Name,
     Picture,
@@ -66,7 +67,7 @@ Metric = Annotated[str, Field(max_length=20, description="t2i_r1, t2i_r5, t2i_r1
 View = Annotated[str, Field(max_length=20, description="own, mixed or memory")]
 Pairs = Annotated[Sequence[Annotated[str, Field(max_length=32)]] | None, Field(max_length=10_000)]
 Texts = Annotated[Sequence[Annotated[str, Field(max_length=2000)]], Field(max_length=MOST_AT_ONCE)]
-Images = Annotated[Mapping[Name, Picture], Field(max_length=MOST_PARTS)]
+Images = Annotated[Mapping[FileName, Picture], Field(max_length=MOST_PARTS)]
 Pictures = Annotated[Sequence[Picture], Field(max_length=MOST_AT_ONCE)]
 
 OnJob = Callable[[JobRecord], None]

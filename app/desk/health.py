@@ -128,7 +128,7 @@ class Status:
         updating: who updates at this moment; None when nobody does.
         interrupted: jobs whose process was found dead just now.
         jobs: the latest.
-        chunks: all, without their reports.
+        chunks: all, newest first, without their reports.
         used_bytes: of the home.
         free_bytes: of its disk.
     """

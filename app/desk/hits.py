@@ -31,6 +31,7 @@ MOST_AT_ONCE = 64
 
 _IMAGE_CHARACTERS = 28 * 1024**2  # 20 MB, which a picture may have, in base64
 Name = Annotated[str, Field(max_length=80)]
+FileName = Annotated[str, Field(max_length=2000)]
 Picture = Annotated[str, Field(max_length=_IMAGE_CHARACTERS, description="A picture file in base64.")]
 ItemId = Annotated[str, Field(pattern="^[0-9a-fA-F]{6,64}$")]
 Numbers = Annotated[list[float], Field(min_length=1, max_length=8192)]
@@ -94,7 +95,7 @@ class SearchRequest(Strict):
 
     text: str | None = Field(default=None, description="In the query grammar: 2:red car + ./a.jpg - fruit")
     image: Picture | None = None
-    images: dict[Name, Picture] = Field(
+    images: dict[FileName, Picture] = Field(
         default_factory=dict, max_length=MOST_PARTS, description="The pictures that `text` names, by name."
     )
     image_url: str | None = Field(default=None, description="Refused: nothing is fetched from the network.")
