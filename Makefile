@@ -12,19 +12,29 @@ PINNED := --constraint constraints.txt
 # Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.
 CLIP_RETRIEVAL := 2.45.0
 
-.PHONY: demo test check docs constraints clean
+.PHONY: demo test quick check docs constraints clean
 
 demo: .venv/demo-installed
 	@$(BIN)/python -m app demo
 
 # One thread a process: two processes with two threads each wait for one another on two cores. Jobs stand back for nobody:
 # a test that waits for one would wait for every other test, too.
+RUN_TESTS := OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
+	--dist loadfile --no-loadscope-reorder
+
 test: .venv/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python -m pytest -q -rfEs --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
+	$(RUN_TESTS) -rfEs $(PYTEST)
+
+# The inner loop: mypy reads again what changed alone, and the tests are those of `tests/quick.py`.
+quick: .venv/test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(RUN_TESTS) --quick $(PYTEST)
 
 check: test
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.claims import ClaimsHold
+from tests.quick import is_quick
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--claims", action="store_true", help="Fail when a test that docs/peers.md names did not pass."
     )
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="Leave out browsers, servers, taught homes, training and processes.",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_slow = config.getoption("--quick") and collection_path.is_file() and not is_quick(collection_path)
+    return True if is_slow else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
