@@ -14,7 +14,16 @@ from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, open_page, overflows, settle
 
 pytestmark = IN_A_BROWSER
-LOOKS = [(1440, "light"), (1440, "dark"), (390, "dark"), (390, "light")]
+Looks = tuple[tuple[int, str], ...]
+# Each width and each theme once; every width in every theme under -m slow.
+FEW: Looks = ((1440, "light"), (390, "dark"))
+ALL: Looks = (*FEW, (1440, "dark"), (390, "light"))
+
+
+@pytest.fixture(params=[pytest.param(FEW, id="few"), pytest.param(ALL, id="all", marks=pytest.mark.slow)])
+def looks(request: pytest.FixtureRequest) -> Looks:
+    looks: Looks = request.param
+    return looks
 
 
 @pytest.fixture
@@ -24,10 +33,10 @@ def walked(page: Page) -> Page:
     return page
 
 
-def found_wrong(page: Page) -> list[str]:
+def found_wrong(page: Page, looks: Looks) -> list[str]:
     """Returns what is wrong with the page as it is now, in every look, and leaves it wide and light."""
     wrong = []
-    for width, theme in LOOKS:
+    for width, theme in looks:
         page.set_viewport_size({"width": width, "height": 900})
         # What Gradio does with `?__theme=dark`.
         page.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
@@ -41,28 +50,28 @@ def found_wrong(page: Page) -> list[str]:
     return wrong
 
 
-def test_search(server: Served, walked: Page) -> None:
+def test_search(server: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{server.url}/")
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
     ask(walked, "#query", "a red boat on the beach")
     walked.wait_for_selector("#results .thumbnail-item img")
     settle(walked)
     walked.locator("#results .thumbnail-item").nth(1).click()
     walked.wait_for_selector("#facts li")
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_compare(server: Served, walked: Page) -> None:
+def test_compare(server: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{server.url}/")
     walked.get_by_role("tab", name="Compare").click()
     ask(walked, "#compare-query", "a red boat on the beach")
     walked.wait_for_selector("#compare-b .thumbnail-item img")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
     walked.click("#compare-blind")
     expect(walked.locator("#vote-a")).to_be_visible()
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
     walked.click("#vote-a")
     expect(walked.locator("#compare-votes svg")).to_be_visible()
     walked.click("#many button.label-wrap")
@@ -71,29 +80,29 @@ def test_compare(server: Served, walked: Page) -> None:
     walked.click("#many-go")
     expect(walked.locator("#many-said")).to_contain_text("1 query")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_update(judged: Served, walked: Page) -> None:
+def test_update(judged: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{judged.url}/admin/")
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
     choose(walked, "#past", "Rejected")
     walked.click("#read-past")
     walked.wait_for_selector("#update-verdict h2")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_the_check_of_a_chunk(judged: Served, walked: Page) -> None:
+def test_the_check_of_a_chunk(judged: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{judged.url}/admin/")
     choose(walked, "#known", "held")
     walked.click("#use-known")
     expect(walked.locator("#finding-0")).to_contain_text("moved by one row")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_teaching(server: Served, walked: Page) -> None:
+def test_teaching(server: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{server.url}/admin/")
     choose(walked, "#known", "scenes")
     walked.click("#use-known")
@@ -103,16 +112,16 @@ def test_teaching(server: Served, walked: Page) -> None:
     expect(walked.locator("#strategy-explained")).to_contain_text("What it will take")
     walked.get_by_text("Options", exact=True).click()
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_releases(server: Served, walked: Page) -> None:
+def test_releases(server: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{server.url}/admin/")
     walked.get_by_role("tab", name="Releases").click()
     walked.locator("#releases [role=gridcell]").first.click()
     walked.wait_for_selector("#release-verdict h2")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
     for closed in (
         "What two releases differ in",
         "Carry a release to another home",
@@ -128,10 +137,10 @@ def test_releases(server: Served, walked: Page) -> None:
     walked.click("#reject-release")
     expect(walked.locator("#releases-said")).to_contain_text("say why")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_data(judged: Served, walked: Page) -> None:
+def test_data(judged: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{judged.url}/admin/")
     walked.get_by_role("tab", name="Data").click()
     walked.locator("#chunks [role=gridcell]").first.click()
@@ -140,10 +149,10 @@ def test_data(judged: Served, walked: Page) -> None:
     walked.get_by_text("One picture, and those that were taken out").click()
     walked.get_by_text("Pictures of one thing").click()
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_system(judged: Served, walked: Page) -> None:
+def test_system(judged: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{judged.url}/admin/")
     if all(job.kind != "doctor" for job in judged.serving.workspace.catalog.jobs()):
         with judged.client() as client:
@@ -157,10 +166,10 @@ def test_system(judged: Served, walked: Page) -> None:
     walked.get_by_text("Settings", exact=True).click()
     expect(walked.locator("#settings")).to_contain_text("max_upload_bytes")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_quality(measured: Served, walked: Page) -> None:
+def test_quality(measured: Served, walked: Page, looks: Looks) -> None:
     with measured.client() as client:
         client.post("/v1/search", json={"text": "เรือสีแดงสองลำ", "k": 2})
     measured.serving.languages_asked.flush()
@@ -175,10 +184,10 @@ def test_quality(measured: Served, walked: Page) -> None:
     walked.get_by_role("button", name="What there is to learn from").click()
     walked.wait_for_selector("#quality-coverage td")
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_feedback(measured: Served, walked: Page) -> None:
+def test_feedback(measured: Served, walked: Page, looks: Looks) -> None:
     with measured.client() as client:
         hit = client.post("/v1/search", json={"text": "a red house", "k": 1}).json()["hits"][0]["id"]
         thumb = {"query": "my hut", "language": "en", "release": "r1", "image": hit, "verdict": "up"}
@@ -191,10 +200,10 @@ def test_feedback(measured: Served, walked: Page) -> None:
     expect(walked.locator("#proposal-pairs label").first).to_be_visible()
     walked.get_by_text("Canaries: queries whose").click()
     settle(walked)
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
 
 
-def test_guide(guided: Served, walked: Page) -> None:
+def test_guide(guided: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{guided.url}/")
     expect(walked.locator("#found-english")).to_contain_text("it works")
-    assert found_wrong(walked) == []
+    assert found_wrong(walked, looks) == []
