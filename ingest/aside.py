@@ -17,13 +17,14 @@ from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.records import AsidePair, NewAside
 from ingest.schema import aside, chunks, writing
+from ingest.sentence import phrase
 from ingest.tables import TableQueries
 
 MOST_HELD = 500
 MOST_REJECTED = 100
 MOST_BYTES = 32 * 1024**2
 """Of one upload: rows, and bytes of held pictures that no accepted pair has. The report lists all rows."""
-TAKEN_OUT = "A person took it out of its chunk."
+TAKEN_OUT = phrase("A person took it out of its chunk.")
 DECISIONS = ("accepted", "left_out")
 _TEXTS = ("outcome", "code", "sentence", "image_id", "language", "text", "domain", "split", "group")
 

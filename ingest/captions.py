@@ -11,6 +11,7 @@ import langcodes
 
 from ingest.errors import BadCaption, UnknownLanguage
 from ingest.limits import DEFAULT_LIMITS, Limits
+from ingest.sentence import phrase
 
 UNDETERMINED = "und"
 
@@ -62,7 +63,11 @@ def normalise_caption(raw: str, limits: Limits = DEFAULT_LIMITS) -> CleanCaption
     if len(raw) > limits.caption_characters:
         raise BadCaption(
             "caption_too_long",
-            f"The caption has {len(raw):,} characters; the limit is {limits.caption_characters:,}.",
+            phrase(
+                "The caption has {count} characters; the limit is {most}.",
+                count=f"{len(raw):,}",
+                most=f"{limits.caption_characters:,}",
+            ),
         )
     try:
         size = len(raw.encode())
@@ -71,12 +76,15 @@ def normalise_caption(raw: str, limits: Limits = DEFAULT_LIMITS) -> CleanCaption
             "caption_not_text", "The caption is not valid text: save the file as UTF-8."
         ) from None
     if size > limits.caption_bytes:
-        raise BadCaption("caption_too_long", f"The caption is longer than {limits.caption_bytes:,} bytes.")
+        raise BadCaption(
+            "caption_too_long",
+            phrase("The caption is longer than {count} bytes.", count=f"{limits.caption_bytes:,}"),
+        )
     notes: list[str] = []
     text = _stripped(unicodedata.normalize("NFC", raw), notes)
     text = " ".join(unicodedata.normalize("NFC", text).split())
     if not any(_is_visible(character) for character in text):
-        raise BadCaption("caption_empty", "The caption is empty or has only spaces and punctuation.")
+        raise BadCaption("caption_empty", phrase("The caption is empty or has only spaces and punctuation."))
     return CleanCaption(text, raw, tuple(notes))
 
 

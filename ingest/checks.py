@@ -15,6 +15,7 @@ from ingest.limits import Limits
 from ingest.pair import ImageId, Split
 from ingest.readers.container import Row
 from ingest.report import ReportRow
+from ingest.sentence import phrase
 from ingest.splits import parse_split
 
 DEFAULT_DOMAIN = "general"
@@ -91,14 +92,16 @@ class Judge:
         split = parse_split(row.split) if row.split else None
         group = normalise_group(row.group) if row.group else None
         if language == UNDETERMINED:
-            sentence = "Its language is not given and does not show: add --language TAG or a language column."
+            sentence = phrase(
+                "Its language is not given and does not show: add --language TAG or a language column."
+            )
             return ReportRow(row.where, "held", "language_missing", sentence)
         if domain is not None and domain != settled:
             return _domain_conflict(row.where, domain, settled)
         key = (image_id, language, caption.text)
         first = self._first_seen.setdefault(key, row.where)
         if first != row.where:
-            sentence = f"The same picture and caption as {first}: counted once."
+            sentence = phrase("The same picture and caption as {first}: counted once.", first=first)
             return ReportRow(row.where, "accepted", "duplicate", sentence)
         return Accepted(*key, row.where, _sentence(caption.notes), split, group)
 
@@ -119,7 +122,7 @@ def judge_split(pair: Accepted, place: Settled) -> ReportRow:
         sentence = f"{place.because.capitalize()}: it is not trained on."
         return ReportRow(pair.where, "accepted", "copy_of_held_out", sentence)
     if pair.split is not None and pair.split is not place.split:
-        sentence = f"The upload says {pair.split.value}, but {place.because}."
+        sentence = phrase("The upload says {split}, but {why}.", split=pair.split.value, why=place.because)
         return ReportRow(pair.where, "held", "split_conflict", sentence)
     if place.copy_of:
         sentence = " ".join(filter(None, (pair.sentence, f"It is a copy of {place.copy_of[0].what}.")))
@@ -173,7 +176,11 @@ def _valid_domain(row: Row) -> str | None:
 
 
 def _domain_conflict(where: str, domain: str, settled: str) -> ReportRow:
-    sentence = f"The upload says domain {domain}, but this picture is in {settled} for good."
+    sentence = phrase(
+        "The upload says domain {domain}, but this picture is in {settled} for good.",
+        domain=domain,
+        settled=settled,
+    )
     return ReportRow(where, "held", "domain_conflict", sentence)
 
 

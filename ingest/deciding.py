@@ -14,6 +14,7 @@ from ingest.limits import DEFAULT_LIMITS
 from ingest.plan import IntakePlan
 from ingest.readers.container import Skipped
 from ingest.records import AsidePair, ChunkRecord, NewChunk, Recorded
+from ingest.sentence import phrase
 from ingest.unsettled import as_row
 
 # That one caption stands on many pictures is what the person has judged.
@@ -55,7 +56,10 @@ def accept_pairs(
     silent = [str(pair.id) for pair in pairs if not (pair.language or spoken)]
     if silent:
         raise BadOption(
-            f"Pair {', '.join(silent)} states no language: say which language the caption is in, such as de."
+            phrase(
+                "Pair {pair} states no language: say which language the caption is in, such as de.",
+                pair=", ".join(silent),
+            )
         )
     known = {
         image_id
@@ -74,10 +78,14 @@ def accept_pairs(
     except BadUpload:
         harvest.forget(harvest.stored)
         raise
-    refused = [f"Pair {row.where}: {row.sentence}" for row in harvest.rows if row.outcome != "accepted"]
+    refused = [
+        phrase("Pair {pair}: {why}", pair=row.where, why=row.sentence)
+        for row in harvest.rows
+        if row.outcome != "accepted"
+    ]
     if refused:
         harvest.forget(harvest.stored)
-        raise BadOption(f"Nothing was accepted. {' '.join(refused)}")
+        raise BadOption(phrase("Nothing was accepted. {refused}", refused=" ".join(refused)))
     brought = NewChunk(
         id=chunk.id,
         name=chunk.name,

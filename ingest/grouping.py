@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.pair import ImageId, Split
+from ingest.sentence import phrase
 from ingest.splits import assign_split, hash_key
 
 _STRICTEST = (Split.TEST, Split.VALIDATION, Split.TRAIN)
@@ -128,21 +129,29 @@ def _place(together: Sequence[Claim], anchors: Sequence[Anchor]) -> Settled:
 def _settled(claim: Claim, place: Settled, known_groups: Mapping[str, Anchor], copied: bool) -> Settled:
     split = place.split.value
     if claim.known is not None:
-        because = f"this picture is in {claim.known.split.value} for good"
+        because = phrase("this picture is in {split} for good", split=claim.known.split.value)
         if claim.known.split is not place.split:
             return Settled(claim.known.split, None, claim.known.cluster, because)
         return replace(place, group=claim.group, because=because)
     deciding = [anchor for anchor in claim.copies if anchor.split is place.split]
     if deciding:
-        because = f"it is a copy of {deciding[0].what}, which is in {split} for good"
+        because = phrase(
+            "it is a copy of {what}, which is in {split} for good", what=deciding[0].what, split=split
+        )
     elif claim.group is not None and claim.group in known_groups:
-        because = f"its group {claim.group[:40]!r} is in {split} for good"
+        because = phrase(
+            "its group {group} is in {split} for good", group=f"{claim.group[:40]!r}", split=split
+        )
     elif claim.group is not None:
-        because = f"its group {claim.group[:40]!r} is in {split}, as another of its rows says"
+        because = phrase(
+            "its group {group} is in {split}, as another of its rows says",
+            group=f"{claim.group[:40]!r}",
+            split=split,
+        )
     elif copied:
-        because = f"it is a copy of another picture of the upload, which is in {split}"
+        because = phrase("it is a copy of another picture of the upload, which is in {split}", split=split)
     else:
-        because = f"an earlier row has it in {split}"
+        because = phrase("an earlier row has it in {split}", split=split)
     return replace(
         place, group=claim.group, because=because, copied=copied or bool(claim.copies), copy_of=claim.copies
     )

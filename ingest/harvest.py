@@ -20,6 +20,7 @@ from ingest.readers.container import PictureSource, Row, Skipped
 from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, top_reasons
+from ingest.sentence import phrase
 from ingest.sketch import sketch_of
 from ingest.unsettled import Unsettled
 
@@ -84,7 +85,9 @@ class Harvest:
         kept: list[Accepted] = []
         for pair in self.pairs:
             if (pair.language, pair.text) in repeated:
-                sentence = "Its caption stands on very many pictures; look whether it belongs to each."
+                sentence = phrase(
+                    "Its caption stands on very many pictures; look whether it belongs to each."
+                )
                 self._hold(pair, ReportRow(pair.where, "held", "caption_repeated", sentence))
             else:
                 kept.append(pair)

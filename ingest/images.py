@@ -19,6 +19,7 @@ from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from ingest.errors import BadImage
 from ingest.limits import DEFAULT_LIMITS, Limits
+from ingest.sentence import phrase
 
 FORMATS = (
     "JPEG",
@@ -94,7 +95,9 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
     finally:
         opened.close()
     if not limits.allow_flat and _is_flat(rgb):
-        raise BadImage("image_flat", "The picture is one flat colour: it has no content to search for.")
+        raise BadImage(
+            "image_flat", phrase("The picture is one flat colour: it has no content to search for.")
+        )
     return DecodedImage(rgb, rgb.width, rgb.height, source_format, tuple(notes))
 
 
@@ -117,7 +120,9 @@ def _open(data: bytes, limits: Limits) -> Image.Image:
         pixels = re.search(r"\((\d+) pixels\)", str(error))
         raise _too_many_pixels(int(pixels[1]) if pixels else None, limits) from None
     except _DECODER_ERRORS as error:
-        raise BadImage("image_unreadable", f"The picture cannot be read ({_reason(error)}).") from None
+        raise BadImage(
+            "image_unreadable", phrase("The picture cannot be read ({why}).", why=_reason(error))
+        ) from None
 
 
 def _check_size(image: Image.Image, limits: Limits) -> None:
@@ -127,20 +132,36 @@ def _check_size(image: Image.Image, limits: Limits) -> None:
     if min(width, height) < limits.shortest_side:
         raise BadImage(
             "image_too_small",
-            f"The picture is {width}x{height}; each side needs {limits.shortest_side} pixels or more.",
+            phrase(
+                "The picture is {width}x{height}; each side needs {most} pixels or more.",
+                width=width,
+                height=height,
+                most=limits.shortest_side,
+            ),
         )
     if max(width, height) > limits.aspect * min(width, height):
         raise BadImage(
-            "image_too_long", f"The picture is {width}x{height}; the longest shape is {limits.aspect}:1."
+            "image_too_long",
+            phrase(
+                "The picture is {width}x{height}; the longest shape is {aspect}:1.",
+                width=width,
+                height=height,
+                aspect=limits.aspect,
+            ),
         )
 
 
 def _too_many_pixels(pixels: int | None, limits: Limits) -> BadImage:
-    size = "too many" if pixels is None else f"{pixels / 1e6:,.0f} megapixels"
-    return BadImage(
-        "image_too_many_pixels",
-        f"The picture has {size}; the limit is {limits.image_pixels / 1e6:.0f} megapixels.",
-    )
+    most = f"{limits.image_pixels / 1e6:.0f}"
+    if pixels is None:
+        said = phrase("The picture has too many pixels; the limit is {most} megapixels.", most=most)
+    else:
+        said = phrase(
+            "The picture has {size} megapixels; the limit is {most} megapixels.",
+            size=f"{pixels / 1e6:,.0f}",
+            most=most,
+        )
+    return BadImage("image_too_many_pixels", said)
 
 
 def _has_more_frames(image: Image.Image) -> bool:
@@ -163,7 +184,9 @@ def _load(image: Image.Image) -> Image.Image:
     except _DECODER_ERRORS as error:
         if any(word in str(error).lower() for word in ("truncated", "not enough", "ends", "unexpected end")):
             raise BadImage("image_truncated", "The image data ends early: the file is incomplete.") from None
-        raise BadImage("image_unreadable", f"The picture cannot be read ({_reason(error)}).") from None
+        raise BadImage(
+            "image_unreadable", phrase("The picture cannot be read ({why}).", why=_reason(error))
+        ) from None
     return image
 
 

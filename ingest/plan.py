@@ -12,6 +12,7 @@ from ingest.readers.formats import BY_SUFFIX
 from ingest.readers.listing import Listing
 from ingest.readers.names import shown, stem_of
 from ingest.readers.table import read_rows
+from ingest.sentence import phrase
 
 _NOT_CAPTIONS = frozenset(("readme", "license", "licence", "notice", "classes", "labels", "requirements"))
 
@@ -98,7 +99,9 @@ class _Beside:
         elif text.format.may_be_other or stem_of(name).rsplit("/", 1)[-1].lower() in _NOT_CAPTIONS:
             self.ignored.append(name)
         else:
-            plan.add(Skipped(name, "image_missing", "No picture of the same name lies beside this text."))
+            plan.add(
+                Skipped(name, "image_missing", phrase("No picture of the same name lies beside this text."))
+            )
 
     def _picture(self, name: str) -> str | None:
         if stem_of(name) in self._by_stem:

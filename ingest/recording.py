@@ -17,6 +17,7 @@ from ingest.pair import ImageId
 from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.report import withheld_note
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
+from ingest.sentence import phrase
 from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
 from ingest.withheld import withheld_among
 
@@ -83,7 +84,7 @@ def accept_aside(
     _require_no_teaching(connection, chunk.id)
     recorded = record_chunk(connection, chunk, None, accepted=ids)
     if recorded.withheld:
-        raise BadOption("A picture of these pairs was taken out by a person; put it back first.")
+        raise BadOption(phrase("A picture of these pairs was taken out by a person; put it back first."))
     counted = {
         "new_pairs": chunks.c.new_pairs + recorded.new_pairs,
         "new_images": chunks.c.new_images + recorded.new_images,
@@ -101,7 +102,9 @@ def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk
     kept = [image for image in chunk.images if image.id not in out]
     if not kept:
         note = withheld_note(len(out))
-        raise NoValidPair("withheld", f"Nothing else is in this upload, and nothing was taken in: {note}.")
+        raise NoValidPair(
+            "withheld", phrase("Nothing else is in this upload, and nothing was taken in: {note}.", note=note)
+        )
     said = [caption for caption in chunk.captions if caption[0] not in out]
     return replace(chunk, images=kept, captions=said), len(out)
 
@@ -125,9 +128,17 @@ def take_out(
     found = connection.execute(query.order_by(captions.c.seq)).all()
     strange = sorted(set(numbers) - {row.seq for row in found})
     if strange:
-        raise BadOption(f"Chunk {chunk_id} has no pair of number {', '.join(map(str, strange[:10]))}.")
+        raise BadOption(
+            phrase(
+                "Chunk {chunk} has no pair of number {pairs}.",
+                chunk=chunk_id,
+                pairs=", ".join(map(str, strange[:10])),
+            )
+        )
     if len(found) == connection.execute(select(func.count()).select_from(of_chunk.subquery())).scalar_one():
-        raise BadOption(f"No pair would be left in chunk {chunk_id}; withdraw it instead.")
+        raise BadOption(
+            phrase("No pair would be left in chunk {chunk}; withdraw it instead.", chunk=chunk_id)
+        )
     pairs = [
         NewAside("", "held", "taken_out", TAKEN_OUT, row.id, row.language, row.text, row.domain)
         for row in found
@@ -150,7 +161,11 @@ def _require_no_teaching(connection: Connection, chunk_id: str) -> None:
     """Refuses to change the pairs of a chunk that an update is to learn or is learning."""
     job = teaching_job(connection, chunk_id)
     if job is not None:
-        raise BadOption(f"Job {job} is learning from chunk {chunk_id}. Decide when it has ended.")
+        raise BadOption(
+            phrase(
+                "Job {job} is learning from chunk {chunk}. Decide when it has ended.", job=job, chunk=chunk_id
+            )
+        )
 
 
 def _counts(connection: Connection) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from sqlalchemy import insert, select
 from ingest.errors import BadOption
 from ingest.jobs import now
 from ingest.schema import release_words, writing
+from ingest.sentence import phrase
 from ingest.tables import TableQueries, columns_of
 
 JUDGEMENTS = ("kept", "rejected")
@@ -42,7 +43,7 @@ class ReleaseWordTable(TableQueries):
         if not by.strip():
             raise BadOption(f"A release is {said} by somebody's word: say whose.")
         if said == "rejected" and not why.strip():
-            raise BadOption("A release is rejected for a reason: say why.")
+            raise BadOption(phrase("A release is rejected for a reason: say why."))
         values = {"created": now(), "release": release, "said": said, "by": by.strip(), "why": why.strip()}
         with writing(self._engine) as connection:
             seq = connection.execute(insert(release_words).values(**values).returning(release_words.c.seq))

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from ingest.sentence import phrase
+
 Outcome = Literal["accepted", "held", "rejected"]
 
 KEPT_ROWS = 20_000  # rows kept in the catalog; plain accepted ones are only counted there
@@ -80,12 +82,16 @@ def guarded(cell: str) -> str:
 
 def withheld_note(count: int) -> str:
     """Says that pictures which a person took out stay out."""
-    said = (
-        "1 picture that a person took out stays"
-        if count == 1
-        else f"{count} pictures that a person took out stay"
+    if count == 1:
+        return phrase(
+            "1 picture that a person took out stays out; `python -m app pictures --withheld` lists them, "
+            "`--put-back` takes them in again"
+        )
+    return phrase(
+        "{count} pictures that a person took out stay out; `python -m app pictures --withheld` lists them, "
+        "`--put-back` takes them in again",
+        count=count,
     )
-    return f"{said} out; `python -m app pictures --withheld` lists them, `--put-back` takes them in again"
 
 
 def copies_note(copies: Mapping[str, int]) -> str | None:

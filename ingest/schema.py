@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -21,6 +23,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     create_engine,
     event,
@@ -32,12 +35,41 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
+from ingest.sentence import Sentence, from_stored, to_stored
 
 SCHEMA = 8
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
+_MARK = "\x1e"  # a record separator: no text of people or of the program begins with one
+
 metadata = MetaData()
+
+
+class Said(TypeDecorator[str]):
+    """A text that may be a sentence, which is kept with its template and its values."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
+        """Returns what is written."""
+        if value is None or not (isinstance(value, Sentence) or value.startswith(_MARK)):
+            return value
+        return _MARK + _as_json(value)
+
+    def process_result_value(self, value: str | None, dialect: object) -> str | None:
+        """Returns what was written; texts of older homes are plain."""
+        return str(_of_json(value[1:])) if value and value.startswith(_MARK) else value
+
+
+def _as_json(document: Any) -> str:
+    return json.dumps(to_stored(document))
+
+
+def _of_json(text: str) -> Any:
+    return from_stored(json.loads(text))
+
 
 chunks = Table(
     "chunks",
@@ -53,7 +85,7 @@ chunks = Table(
     Column("standing", String(10), nullable=False, server_default="new"),
     Column("measures", Boolean, nullable=False, server_default=text("0")),
     Column("standing_by", Text, nullable=False, server_default=""),
-    Column("standing_why", Text, nullable=False, server_default=""),
+    Column("standing_why", Said, nullable=False, server_default=""),
     Column("standing_since", String(32), nullable=False, server_default=""),
 )
 
@@ -122,7 +154,7 @@ jobs = Table(
     Column("arguments", JSON, nullable=False),
     Column("progress", JSON, nullable=False),
     Column("result", JSON, nullable=False),
-    Column("error", Text),
+    Column("error", Said),
     Column("pid", Integer),
     Column("created", String(32), nullable=False),
     Column("started", String(32)),
@@ -185,7 +217,7 @@ shadows = Table(
     Column("by", Text, nullable=False),
     Column("stopped", String(32), nullable=False, server_default=""),  # empty: it goes on
     Column("stopped_by", Text, nullable=False, server_default=""),
-    Column("why", Text, nullable=False, server_default=""),
+    Column("why", Said, nullable=False, server_default=""),
     Column("dropped", Integer, nullable=False, server_default=text("0")),
 )
 
@@ -215,7 +247,7 @@ aside = Table(
     Column("place", Text, nullable=False),
     Column("outcome", String(10), nullable=False),
     Column("code", String(40), nullable=False),
-    Column("sentence", Text, nullable=False),
+    Column("sentence", Said, nullable=False),
     Column("image_id", String(64), nullable=False),  # of a picture that need not be among `images`
     Column("language", String(80), nullable=False),
     Column("text", Text, nullable=False),
@@ -274,6 +306,8 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
         poolclass=QueuePool,
         pool_size=4,
         max_overflow=28,
+        json_serializer=_as_json,
+        json_deserializer=_of_json,
     )
     event.listen(engine, "connect", _set_read_pragmas if read_only else _set_pragmas)
     event.listen(engine, "begin", _begin)

@@ -20,6 +20,7 @@ from ingest.errors import BadOption, UnknownImage
 from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, withheld, writing
+from ingest.sentence import phrase
 from ingest.standing import settle_captions, settle_images
 from ingest.tables import TableQueries, columns_of
 
@@ -82,7 +83,9 @@ class WithheldTable(TableQueries):
             out = withheld_among(connection, wanted)
             for image_id in wanted:
                 if image_id not in out:
-                    raise UnknownImage(f"Picture {image_id[:24]} is not one that somebody took out.")
+                    raise UnknownImage(
+                        phrase("Picture {id} is not one that somebody took out.", id=image_id[:24])
+                    )
                 _put_back(connection, image_id)
         return wanted
 

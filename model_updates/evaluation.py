@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.sentence import phrase
 from model_updates.recalls import LABELS, MEAN, QUERY_METRICS, RECALL_DEPTHS
 
 IntArray = NDArray[np.int64]
@@ -259,7 +260,11 @@ class SliceResult:
         """Says which recalls by text are 100 whatever the encoder, its gallery being no larger; empty for none."""
         pictures = len(self.image_ids)
         full = ", ".join(LABELS[f"t2i_r{depth}"] for depth in RECALL_DEPTHS if depth >= pictures)
-        return full and f"Pictures to choose from: only {pictures}, so any encoder reaches 100 in {full}."
+        return full and phrase(
+            "Pictures to choose from: only {count}, so any encoder reaches 100 in {recalls}.",
+            count=pictures,
+            recalls=full,
+        )
 
     def to_json(self) -> dict[str, object]:
         """Returns plain lists, numbers and strings, ready for `json.dumps`."""

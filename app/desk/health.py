@@ -11,6 +11,7 @@ from pydantic import computed_field
 
 from app.desk.releases import SliceSummary
 from ingest.records import ChunkRecord, JobRecord
+from ingest.sentence import phrase
 
 
 class Level(StrEnum):
@@ -51,9 +52,9 @@ class Described:
 
 
 SUMMARY = {
-    Level.OK: "Nothing is wrong.",
-    Level.WARN: "Nothing is broken; something deserves a look.",
-    Level.ERROR: "Something is broken.",
+    Level.OK: phrase("Nothing is wrong."),
+    Level.WARN: phrase("Nothing is broken; something deserves a look."),
+    Level.ERROR: phrase("Something is broken."),
 }
 
 

@@ -20,6 +20,7 @@ from app.home.workspace import Workspace
 from app.learning.outcomes import Tell, say_nothing
 from index.errors import IndexingError
 from ingest.errors import IngestError
+from ingest.sentence import phrase
 from model_updates.errors import ModelUpdateError
 
 _KNOWN = (AppError, IngestError, IndexingError, ModelUpdateError, OSError)
@@ -51,8 +52,15 @@ def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say
     try:
         workspace = Workspace.open(settings)
     except _KNOWN as error:
-        advice = "Restore the home from a backup; what is live is not touched by this."
-        found.append(Diagnosis("stores", Level.ERROR, f"Catalog or stores cannot be opened. {error}", advice))
+        advice = phrase("Restore the home from a backup; what is live is not touched by this.")
+        found.append(
+            Diagnosis(
+                "stores",
+                Level.ERROR,
+                phrase("Catalog or stores cannot be opened. {error}", error=error),
+                advice,
+            )
+        )
     else:
         with workspace:
             look("catalog", partial(stores.catalog, workspace))
@@ -69,4 +77,4 @@ def _safely(name: str, looking: Look) -> Iterator[Diagnosis]:
     try:
         yield from looking()
     except _KNOWN as error:
-        yield Diagnosis(name, Level.ERROR, f"It could not be looked at: {error}")
+        yield Diagnosis(name, Level.ERROR, phrase("It could not be looked at: {why}", why=error))

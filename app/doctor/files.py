@@ -13,6 +13,7 @@ from app.home.folder import Home
 from app.home.store import STAGING_SECONDS
 from app.home.workspace import Workspace
 from app.words.messages import size
+from ingest.sentence import phrase
 
 OWN = ("app", "index", "ingest", "model_updates")
 LEAST_FREE = 1 << 30  # an update checks its own need; below this even uploads soon fail
@@ -48,11 +49,18 @@ def installation() -> Iterator[Diagnosis]:
     shared = {name: sorted(set(owners.get(name, ())) - {"perennial"}) for name in OWN}
     for name, others in shared.items():
         if others:
-            said = f"The package {name!r} also belongs to {', '.join(others)}, whose files may have replaced ours."
-            advice = f"Uninstall {others[0]} and install Perennial again, in an environment of its own."
+            said = phrase(
+                "The package {package} also belongs to {others}, whose files may have replaced ours.",
+                package=f"{name!r}",
+                others=", ".join(others),
+            )
+            advice = phrase(
+                "Uninstall {package} and install Perennial again, in an environment of its own.",
+                package=others[0],
+            )
             yield Diagnosis("installation", Level.ERROR, said, advice)
     if not any(shared.values()):
-        yield Diagnosis("installation", Level.OK, "No other package owns any of our files.")
+        yield Diagnosis("installation", Level.OK, phrase("No other package owns any of our files."))
 
 
 def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
@@ -69,13 +77,19 @@ def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
     found += [path for path in (*leftovers, *home.inbox.iterdir()) if _age(path) > STAGING_SECONDS]
     found += [path for path in home.root.iterdir() if not _is_ours(path)]
     if not found:
-        yield Diagnosis("orphan files", Level.OK, "Every file belongs to something.")
+        yield Diagnosis("orphan files", Level.OK, phrase("Every file belongs to something."))
         return
     used = sum(_bytes(path) for path in found)
     listed = ", ".join(path.relative_to(home.root).as_posix() for path in sorted(found)[:SHOWN])
-    more = f" and {len(found) - SHOWN} others" if len(found) > SHOWN else ""
-    said = f"{len(found)} files or folders belong to nothing any more, {size(used)}: {listed}{more}."
-    advice = (
+    if len(found) > SHOWN:
+        listed = phrase("{names} and {count} more", names=listed, count=len(found) - SHOWN)
+    said = phrase(
+        "{count} files or folders belong to nothing any more, {size}: {names}.",
+        count=len(found),
+        size=size(used),
+        names=listed,
+    )
+    advice = phrase(
         "Candidates that the gate rejected are among them; a server that starts removes old unfinished work."
     )
     yield Diagnosis("orphan files", Level.WARN, said, advice, {"files": len(found), "bytes": used})
@@ -87,10 +101,14 @@ def disk(home: Home) -> Iterator[Diagnosis]:
     free = durable.free_bytes(home.root)
     largest = sorted(parts.items(), key=lambda part: -part[1])[:SHOWN]
     listed = ", ".join(f"{name} {size(used)}" for name, used in largest)
-    said = f"{size(sum(parts.values()))} used ({listed}), {size(free)} free."
+    said = phrase(
+        "{used} used ({parts}), {free} free.", used=size(sum(parts.values())), parts=listed, free=size(free)
+    )
     figures = {"used": parts, "free": free}
     if free < LEAST_FREE:
-        yield Diagnosis("disk", Level.WARN, said, "Free some space: updates need more than that.", figures)
+        yield Diagnosis(
+            "disk", Level.WARN, said, phrase("Free some space: updates need more than that."), figures
+        )
     else:
         yield Diagnosis("disk", Level.OK, said, figures=figures)
 

@@ -13,24 +13,39 @@ from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from index.errors import FingerprintMismatch
 from index.vectors import SHORTEST_LENGTH
+from ingest.sentence import phrase
 
 EXACT_LENGTH, ROUNDED_LENGTH = 1e-3, 5e-2  # how far from 1 a stored vector may be; quantised ones are rounded
-_ROLL_BACK = "Go back with `python -m app rollback`, or restore the folder from a backup."
+_ROLL_BACK = phrase("Go back with `python -m app rollback`, or restore the folder from a backup.")
 
 
 def commits(releases: ReleaseStore) -> Iterator[Diagnosis]:
     """Looks at the commit log: what is live, and what had to be skipped to say so."""
     standing = releases.standing()
     for one in standing.skipped:
-        advice = "An older commit is live instead. Restore the file from a backup, or promote a release that is intact."
-        yield Diagnosis("commits", Level.ERROR, f"Commit {one.number} is skipped: {one.why}", advice)
+        advice = phrase(
+            "An older commit is live instead. Restore the file from a backup, or promote a release "
+            "that is intact."
+        )
+        yield Diagnosis(
+            "commits",
+            Level.ERROR,
+            phrase("Commit {count} is skipped: {why}", count=one.number, why=one.why),
+            advice,
+        )
     if standing.commit is None:
         yield Diagnosis(
-            "commits", Level.ERROR, "Nothing is live.", "Promote an intact release, or restore a backup."
+            "commits",
+            Level.ERROR,
+            phrase("Nothing is live."),
+            phrase("Promote an intact release, or restore a backup."),
         )
     else:
-        said = (
-            f"{standing.commit.release} is live since commit {standing.commit.number} of {standing.highest}."
+        said = phrase(
+            "{release} is live since commit {number} of {all}.",
+            release=standing.commit.release,
+            number=standing.commit.number,
+            all=standing.highest,
         )
         yield Diagnosis("commits", Level.OK, said, figures={"commits": standing.highest})
 
@@ -44,8 +59,11 @@ def checksums(releases: ReleaseStore, *, every_byte: bool) -> Iterator[Diagnosis
             intact += 1
         except ReleaseDamaged as error:
             yield Diagnosis("checksums", Level.ERROR, f"{name}: {error.message}", _ROLL_BACK)
-    what = "Every byte" if every_byte else "Every file's size"
-    said = f"{what} of {intact} releases is as it was written."
+    said = (
+        phrase("Every byte of {count} releases is as it was written.", count=intact)
+        if every_byte
+        else phrase("Every file's size of {count} releases is as it was written.", count=intact)
+    )
     yield Diagnosis("checksums", Level.OK, said, figures={"releases": intact})
 
 
@@ -61,14 +79,22 @@ def fingerprints(workspace: Workspace) -> Iterator[Diagnosis]:
     said = workspace.version_manifest(live.version)
     written = (said.get("image_fingerprint"), said.get("text_fingerprint"))
     if written != (encoder.image_fingerprint(), encoder.text_fingerprint()):
-        sentence = (
-            f"Version {live.version} was written with other fingerprints than its encoder has here: this program, or a "
-            "library under it, computes something else than the one that wrote it."
+        sentence = phrase(
+            "Version {version} was written with other fingerprints than its encoder has here: "
+            "this program, or a library under it, computes something else than the one that "
+            "wrote it.",
+            version=live.version,
         )
-        yield Diagnosis("fingerprints", Level.ERROR, sentence, "Use the versions of `constraints.txt`.")
+        yield Diagnosis(
+            "fingerprints", Level.ERROR, sentence, phrase("Use the versions of `constraints.txt`.")
+        )
         return
     routes = len(generation.fingerprints)
-    sentence = f"One encoder made all live vectors, on {routes} {'route' if routes == 1 else 'routes'}."
+    sentence = (
+        phrase("One encoder made all live vectors, on 1 route.")
+        if routes == 1
+        else phrase("One encoder made all live vectors, on {count} routes.", count=routes)
+    )
     yield Diagnosis("fingerprints", Level.OK, sentence, figures={"routes": routes})
 
 
@@ -79,14 +105,29 @@ def coverage(workspace: Workspace) -> Iterator[Diagnosis]:
     missing, gone = wanted - held, held - wanted
     figures = {"gallery": len(wanted), "indexed": len(held), "missing": len(missing), "withdrawn": len(gone)}
     if missing:
-        said = f"{len(missing):,} of {len(wanted):,} pictures of the gallery are not in {live.id} and are not found."
-        advice = "The next `python -m app ingest` adds them, and so does promoting a release."
+        said = phrase(
+            "{count} of {all} pictures of the gallery are not in {release} and are not found.",
+            count=f"{len(missing):,}",
+            all=f"{len(wanted):,}",
+            release=live.id,
+        )
+        advice = phrase("The next `python -m app ingest` adds them, and so does promoting a release.")
         yield Diagnosis("coverage", Level.ERROR, said, advice, figures)
     if gone:
-        said = f"{len(gone):,} pictures in {live.id} were withdrawn since; search hides them."
-        yield Diagnosis("coverage", Level.WARN, said, "The next ingest or update takes them out.", figures)
+        said = phrase(
+            "{count} pictures in {release} were withdrawn since; search hides them.",
+            count=f"{len(gone):,}",
+            release=live.id,
+        )
+        yield Diagnosis(
+            "coverage", Level.WARN, said, phrase("The next ingest or update takes them out."), figures
+        )
     if not missing and not gone:
-        said = f"All {len(wanted):,} pictures of the gallery are in {live.id}, and no others."
+        said = phrase(
+            "All {count} pictures of the gallery are in {release}, and no others.",
+            count=f"{len(wanted):,}",
+            release=live.id,
+        )
         yield Diagnosis("coverage", Level.OK, said, figures=figures)
 
 
@@ -103,9 +144,14 @@ def vectors(workspace: Workspace) -> Iterator[Diagnosis]:
     infinite = int((~finite).sum())
     figures = {"vectors": len(rows), "non_finite": infinite, "zero": zero, "unnormalised": other}
     if infinite or zero or other:
-        said = (
-            f"Of {len(rows):,} vectors of {live.generation}, {infinite} are not finite, {zero} are zero and "
-            f"{other} are not of length one."
+        said = phrase(
+            "Of {count} vectors of {generation}, {infinite} are not finite, {zero} are zero and "
+            "{other} are not of length one.",
+            count=f"{len(rows):,}",
+            generation=live.generation,
+            infinite=infinite,
+            zero=zero,
+            other=other,
         )
         yield Diagnosis("vectors", Level.ERROR, said, _ROLL_BACK, figures)
         return
@@ -125,9 +171,11 @@ def _own_vectors(workspace: Workspace, live: ReleaseRecord, figures: dict[str, i
         said = error.message[0].upper() + error.message[1:]
         yield Diagnosis("vectors", Level.ERROR, f"{said}.", _ROLL_BACK, figures)
         return
-    said = (
-        f"All {figures['vectors']:,} vectors are finite and of length one; a sample is what the encoder gives, and "
-        f"search agrees with exact search on {100 * measured['agreement']:.1f} % of answers."
+    said = phrase(
+        "All {count} vectors are finite and of length one; a sample is what the encoder gives, "
+        "and search agrees with exact search on {share} % of answers.",
+        count=f"{figures['vectors']:,}",
+        share=f"{100 * measured['agreement']:.1f}",
     )
     yield Diagnosis("vectors", Level.OK, said, figures=figures | measured)
 

@@ -6,20 +6,23 @@ from collections.abc import Iterator
 
 from app.desk.health import Diagnosis, Level
 from app.home.workspace import Workspace
+from ingest.sentence import phrase
 
 SHOWN = 3
-_AGAIN = "Ingest the chunk that holds them again, or restore the store from a backup."
+_AGAIN = phrase("Ingest the chunk that holds them again, or restore the store from a backup.")
 
 
 def catalog(workspace: Workspace) -> Iterator[Diagnosis]:
     """Lets SQLite look at its own file, and at rows that refer to nothing."""
     problems = workspace.catalog.damage()
     for problem in problems[:SHOWN]:
-        advice = "Restore catalog.sqlite from a backup."
-        yield Diagnosis("catalog", Level.ERROR, f"The catalog is damaged: {problem}.", advice)
+        advice = phrase("Restore catalog.sqlite from a backup.")
+        yield Diagnosis("catalog", Level.ERROR, phrase("The catalog is damaged: {why}.", why=problem), advice)
     if not problems:
         chunks, pairs = len(workspace.catalog.chunks()), sum(workspace.catalog.languages().values())
-        said = f"The catalog's {chunks} chunks with {pairs:,} pairs are intact."
+        said = phrase(
+            "The catalog's {count} chunks with {pairs} pairs are intact.", count=chunks, pairs=f"{pairs:,}"
+        )
         yield Diagnosis("catalog", Level.OK, said, figures={"chunks": chunks, "pairs": pairs})
 
 
@@ -38,18 +41,34 @@ def pictures(workspace: Workspace, *, every_byte: bool) -> Iterator[Diagnosis]:
         "unnamed": len(stored - named),
     }
     if lost:
-        said = f"{len(lost)} pictures in the catalog are not stored ({_some(lost)})."
+        said = phrase(
+            "{count} pictures in the catalog are not stored ({names}).", count=len(lost), names=_some(lost)
+        )
         yield Diagnosis("pictures", Level.ERROR, said, _AGAIN, figures)
     if damaged:
-        said = f"{len(damaged)} stored pictures are damaged, such as {damaged[0][0][:12]}: {damaged[0][1]}"
+        said = phrase(
+            "{count} stored pictures are damaged, such as {picture}: {why}",
+            count=len(damaged),
+            picture=damaged[0][0][:12],
+            why=damaged[0][1],
+        )
         yield Diagnosis("pictures", Level.ERROR, said, _AGAIN, figures)
     if stored - named:
-        said = f"{len(stored - named)} stored pictures are in no chunk ({_some(sorted(stored - named))})."
-        advice = "An upload was cut short; they are used when it comes again, and do no harm."
+        said = phrase(
+            "{count} stored pictures are in no chunk ({names}).",
+            count=len(stored - named),
+            names=_some(sorted(stored - named)),
+        )
+        advice = phrase("An upload was cut short; they are used when it comes again, and do no harm.")
         yield Diagnosis("pictures", Level.WARN, said, advice, figures)
     if not lost and not damaged:
-        how = "stored and as they were taken in" if every_byte else "stored"
-        yield Diagnosis("pictures", Level.OK, f"All {len(wanted):,} pictures are {how}.", figures=figures)
+        count = f"{len(wanted):,}"
+        said = (
+            phrase("All {count} pictures are stored and as they were taken in.", count=count)
+            if every_byte
+            else phrase("All {count} pictures are stored.", count=count)
+        )
+        yield Diagnosis("pictures", Level.OK, said, figures=figures)
 
 
 def features(workspace: Workspace) -> Iterator[Diagnosis]:
@@ -62,19 +81,29 @@ def features(workspace: Workspace) -> Iterator[Diagnosis]:
         "zero": found.zero,
     }
     if found.damaged or found.non_finite:
-        said = (
-            f"Of {found.rows:,} kept features {found.damaged} are damaged and {found.non_finite} not finite."
+        said = phrase(
+            "Of {count} kept features {damaged} are damaged and {other} not finite.",
+            count=f"{found.rows:,}",
+            damaged=found.damaged,
+            other=found.non_finite,
         )
-        advice = (
+        advice = phrase(
             "Stop the server, remove vectors.lmdb, and start it: what it keeps is computed again when needed."
         )
         yield Diagnosis("features", Level.ERROR, said, advice, figures)
     elif found.zero:
-        said = f"{found.zero} of {found.rows:,} kept features are zero: their encoder says nothing of what it saw."
+        said = phrase(
+            "{zero} of {count} kept features are zero: their encoder says nothing of what it saw.",
+            zero=found.zero,
+            count=f"{found.rows:,}",
+        )
         yield Diagnosis("features", Level.WARN, said, figures=figures)
     else:
         yield Diagnosis(
-            "features", Level.OK, f"All {found.rows:,} kept features are finite.", figures=figures
+            "features",
+            Level.OK,
+            phrase("All {count} kept features are finite.", count=f"{found.rows:,}"),
+            figures=figures,
         )
 
 

@@ -22,6 +22,7 @@ from app.query.snapshot import AUTO, Snapshot
 from ingest.asked import AskedRecord
 from ingest.catalog import Catalog
 from ingest.errors import IngestError
+from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
 
@@ -130,15 +131,17 @@ def advice(asked: Sequence[AskedLanguage], name: Callable[[str], str] = str) -> 
         name: what a language is called, by its tag.
     """
     return [
-        f"{name(one.language)} is asked for and not learned: {_times(one)}. Upload {name(one.language)} pairs."
+        phrase(
+            "{language} is asked for and not learned: {queries} of the last {days} days look like it, {share} % of "
+            "all. Upload {language} pairs.",
+            language=name(one.language),
+            queries=phrase("1 query") if one.queries == 1 else phrase("{count} queries", count=one.queries),
+            days=WINDOW_DAYS,
+            share=f"{100 * one.share:.0f}",
+        )
         for one in asked
         if not one.is_learned and one.language != UNDETERMINED and one.queries >= FEWEST_QUERIES
     ]
-
-
-def _times(one: AskedLanguage) -> str:
-    queries = f"{one.queries} queries" if one.queries != 1 else "1 query"
-    return f"{queries} of the last {WINDOW_DAYS} days look like it, {100 * one.share:.0f} % of all"
 
 
 def _query(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> _Query:

@@ -13,6 +13,7 @@ from app.desk.opinions import FEWEST, ShadowLine, ShadowReport
 from app.feedback.votes import wilson
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
+from ingest.sentence import joined, phrase
 from ingest.shadows import SUMS, ShadowCount, ShadowRecord
 
 
@@ -37,19 +38,29 @@ def start(workspace: Workspace, release: str, *, share: float | None = None, by:
     record = workspace.releases.release(release)
     commit = workspace.releases.current()
     if commit is None:
-        raise UsageProblem("Nothing is live, so there are no queries to ask a release in the shadow.")
+        raise UsageProblem(phrase("Nothing is live, so there are no queries to ask a release in the shadow."))
     live = workspace.releases.release(commit.release)
     if live.version == record.version:
-        what = "is live" if live.id == record.id else f"has the encoder of {live.id}, which is live"
-        raise UsageProblem(f"{record.id} {what}: it would answer the same. Name a candidate.")
+        if live.id == record.id:
+            same = phrase("{release} is live: it would answer the same.", release=record.id)
+        else:
+            same = phrase(
+                "{release} has the encoder of {live}, which is live: it would answer the same.",
+                release=record.id,
+                live=live.id,
+            )
+        raise UsageProblem(joined((same, phrase("Name a candidate."))))
     active(workspace)  # ends one that has gone live
     started = workspace.catalog.shadows.start(record.id, share=wanted, by=by)
     if started is None:
         there = workspace.catalog.shadows.active()
         name = there.release if there else "Another release"
         raise UsageProblem(
-            f"{name} is in the shadow already, and one at a time is kept in memory. Stop it first: "
-            f"`python -m app shadow {name} --stop`, or on the Releases page."
+            phrase(
+                "{release} is in the shadow already, and one at a time is kept in memory. Stop it "
+                "first: `python -m app shadow {release} --stop`, or on the Releases page.",
+                release=name,
+            )
         )
     return started
 
@@ -64,8 +75,11 @@ def stop(workspace: Workspace, release: str, *, by: str, why: str = "") -> None:
     record = workspace.releases.release(release)
     if not workspace.catalog.shadows.stop(record.id, by=by, why=why):
         there = workspace.catalog.shadows.active()
-        who = f"{there.release} is" if there else "No release is"
-        raise UsageProblem(f"{record.id} is not in the shadow. {who}.")
+        if there is None:
+            raise UsageProblem(phrase("{release} is not in the shadow. No release is.", release=record.id))
+        raise UsageProblem(
+            phrase("{release} is not in the shadow. {other} is.", release=record.id, other=there.release)
+        )
 
 
 def active(workspace: Workspace) -> ShadowRecord | None:
@@ -77,7 +91,9 @@ def active(workspace: Workspace) -> ShadowRecord | None:
     record = workspace.releases.readable(found.release)
     live = workspace.releases.readable(commit.release) if commit is not None else None
     if record is not None and live is not None and record.version == live.version:
-        workspace.catalog.shadows.stop(found.release, by=commit.by if commit else "", why="it went live")
+        workspace.catalog.shadows.stop(
+            found.release, by=commit.by if commit else "", why=phrase("it went live")
+        )
         return None
     return found
 

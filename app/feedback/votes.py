@@ -15,6 +15,7 @@ from ingest.captions import normalise_language
 from ingest.errors import UnknownImage
 from ingest.feedback import FeedbackRecord
 from ingest.records import Pin
+from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
 
@@ -117,13 +118,19 @@ def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str 
     text = as_text(found.query)
     if text is None:
         raise UsageProblem(
-            f"{found.query[:60]!r} is no single text, and only such a query can be a canary. Pin the words alone."
+            phrase(
+                "{query} is no single text, and only such a query can be a canary. Pin the words alone.",
+                query=f"{found.query[:60]!r}",
+            )
         )
     spoken = found.language.split(" ")[0]
     spoken = normalise_language(language) if language else spoken
     if spoken == "auto":
         raise UsageProblem(
-            f"Feedback {number} does not say in which language its query was read. Name the language."
+            phrase(
+                "Feedback {count} does not say in which language its query was read. Name the language.",
+                count=number,
+            )
         )
     workspace.catalog.set_pin(text, spoken, picture)
     return Pin(text, spoken, picture)
@@ -150,7 +157,13 @@ def remove_canary(workspace: Workspace, query: str, *, language: str = "", by: s
         there = f" in {spoken}; it is one in {languages}." if pinned else "; `canaries` lists those that are."
         raise UnknownCanary(f"{query[:60]!r} is no canary{there}")
     if len(found) > 1:
-        raise UsageProblem(f"{query[:60]!r} is a canary in {languages}. Name the language.")
+        raise UsageProblem(
+            phrase(
+                "{query} is a canary in {languages}. Name the language.",
+                query=f"{query[:60]!r}",
+                languages=languages,
+            )
+        )
     workspace.catalog.remove_pin(found[0].query, found[0].language)
     logger.info("%s took away a canary in %s", by, found[0].language)
     return found[0]

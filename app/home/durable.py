@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.desk.errors import NoSpace
+from ingest.sentence import phrase
 
 FAULT_VARIABLE = "PERENNIAL_FAULT"
 KILLED = 137
@@ -148,8 +149,13 @@ def explaining_full_disk(path: Path, what: str) -> Iterator[None]:
         if error.errno not in _FULL:
             raise
         raise NoSpace(
-            f"The disk ran full while {what}; {_megabytes(free_bytes(path))} are free at {path}. "
-            "Nothing live has changed. Free some space and try again."
+            phrase(
+                "The disk ran full while {what}; {megabytes} are free at {path}. Nothing live has "
+                "changed. Free some space and try again.",
+                what=what,
+                megabytes=_megabytes(free_bytes(path)),
+                path=path,
+            )
         ) from error
 
 

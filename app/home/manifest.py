@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from app.desk.releases import SliceSummary
+from ingest.sentence import from_stored
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class ReleaseManifest:
         return replace(kept, **changes)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the manifest as plain values."""
+        """Returns the manifest as plain values, sentences among them."""
         return asdict(self) | {"slices": [summary.to_json() for summary in self.slices]}
 
     @classmethod
@@ -87,7 +88,7 @@ class ReleaseManifest:
         Raises:
             KeyError, TypeError: it is no release's manifest.
         """
-        known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        known = {f.name: from_stored(data[f.name]) for f in fields(cls) if f.name in data}
         lists = {name: tuple(known.get(name) or ()) for name in ("languages", "chunks")}
         slices = tuple(SliceSummary.from_json(entry) for entry in known.get("slices") or ())
         return cls(**known | lists | {"slices": slices})

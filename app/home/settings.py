@@ -27,6 +27,7 @@ from pydantic_settings import (
 
 from app.desk.errors import UsageProblem
 from index.kinds import FACTORIES, is_offered
+from ingest.sentence import phrase
 from model_updates.gate.report import Policy
 
 if TYPE_CHECKING:
@@ -172,7 +173,10 @@ def described(settings: Settings) -> list[Described]:
     gate = [(f"gate.{one.name}", one.default, getattr(settings.gate, one.name)) for one in fields(Policy)]
     return [
         Described(
-            name, _shown(value), _shown(default), says.get(name, "Of the gate's policy (docs/gate.md).")
+            name,
+            _shown(value),
+            _shown(default),
+            says.get(name, phrase("Of the gate's policy (docs/gate.md).")),
         )
         for name, default, value in [*own, *gate]
     ]

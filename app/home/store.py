@@ -28,6 +28,7 @@ from app.home.durable import FileSystem, explaining_full_disk, fault
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
 from app.home.published import MANIFEST, Shelf, sequence
+from ingest.sentence import to_stored
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +167,9 @@ class ReleaseStore:
                 for name, data in extras.items()
             },
         )
-        encoded = (json.dumps(facts.to_json(), indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+        encoded = (
+            json.dumps(to_stored(facts.to_json()), indent=2, sort_keys=True, allow_nan=False) + "\n"
+        ).encode()
         fault("release:stage")
         staged = self._home.staging / f"release-{uuid.uuid4().hex}"
         try:

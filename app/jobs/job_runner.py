@@ -29,6 +29,7 @@ from ingest.errors import BadUpload
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.sentence import phrase
 from model_updates.errors import StrategyMisfit
 
 if TYPE_CHECKING:
@@ -119,7 +120,9 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
         ended = _work(settings, job, report)
     except KeyboardInterrupt:
         # A cancelled job's row says so already and stays as it is.
-        catalog.update_job(job.id, only_from="running", state="interrupted", error="Its worker was stopped.")
+        catalog.update_job(
+            job.id, only_from="running", state="interrupted", error=phrase("Its worker was stopped.")
+        )
         logger.info("job=%s stopped", job.id)
         return _STOPPED
     except Exception as error:  # the outer edge of this process: whoever waits must hear of it
@@ -127,7 +130,12 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
         if problem is None:
             logger.exception("job=%s", job.id)
             log = worker.log_file(settings, job.id)
-            problem = Trouble(f"The job failed unexpectedly ({error!r}); see {log}.", "unexpected", 500, 1)
+            problem = Trouble(
+                phrase("The job failed unexpectedly ({error}); see {file}.", error=f"{error!r}", file=log),
+                "unexpected",
+                500,
+                1,
+            )
         logger.warning("job=%s failed: %s", job.id, problem.sentence)
         result = {"code": problem.code, "exit_code": problem.exit_code}
         catalog.update_job(job.id, state="failed", error=problem.sentence, result=result)
@@ -241,7 +249,7 @@ def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, An
     commit, embedded = update_cycle.extend_gallery(workspace, **asked, progress=report)
     result = {"commit": commit.number if commit else None, "images_embedded": embedded}
     if changed is not None:
-        report(Stage("check", "judging the chunk again, whose pairs were changed"))
+        report(Stage("check", phrase("judging the chunk again, whose pairs were changed")))
         findings = chunk_checks.check_again(workspace, changed)
         result["held"] = workspace.catalog.chunk(changed).standing == "held"
         result["findings"] = len(findings)

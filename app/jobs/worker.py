@@ -27,6 +27,7 @@ from app.home.garbage import RESUMABLE
 from app.home.settings import Settings
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
 
@@ -184,8 +185,12 @@ def resume(settings: Settings, job_id: str) -> JobRecord:
             return job
         if job.state not in (*RESUMABLE, "running"):
             raise UsageProblem(
-                f"Job {job.id} has ended ({job.state}); there is nothing to resume. "
-                "Start a new one with `python -m app update`."
+                phrase(
+                    "Job {job} has ended ({state}); there is nothing to resume. Start a new one with "
+                    "`python -m app update`.",
+                    job=job.id,
+                    state=job.state,
+                )
             )
         if job.kind in TEACHING:
             _refuse_second_update(home, catalog, besides=job.id)
@@ -210,7 +215,13 @@ def cancel(settings: Settings, job_id: str) -> JobRecord:
     with _catalog(settings) as (home, catalog):
         job = catalog.job(job_id)
         if job.state in FINAL_STATES:
-            raise UsageProblem(f"Job {job.id} has ended already ({job.state}); there is nothing to cancel.")
+            raise UsageProblem(
+                phrase(
+                    "Job {job} has ended already ({state}); there is nothing to cancel.",
+                    job=job.id,
+                    state=job.state,
+                )
+            )
         # The row first: whoever follows the job must not take the dead worker for a crash.
         catalog.update_job(job.id, state="cancelled", error=None)
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -283,9 +294,13 @@ def _is_active(home: Home, job: JobRecord) -> bool:
 
 def _note_death(home: Home, catalog: Catalog, job_id: str, *, left: int) -> None:
     log = home.staging / job_id / LOG
-    sentence = "Its worker ended without a word (killed, or out of memory)."
+    sentence = phrase("Its worker ended without a word (killed, or out of memory).")
     if left == 0:
-        sentence += f" `python -m app update --resume {job_id}` goes on from the last checkpoint; see {log}."
+        sentence += " " + phrase(
+            "`python -m app update --resume {job}` goes on from the last checkpoint; see {file}.",
+            job=job_id,
+            file=log,
+        )
     logger.warning("job=%s worker died, restarts left: %d", job_id, left)
     catalog.update_job(job_id, state="interrupted", error=sentence)
 

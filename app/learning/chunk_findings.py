@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ingest.findings import Example, Figure, Finding, Outcome
 from ingest.pair import SliceKey, Split
+from ingest.sentence import joined, phrase, template
 from model_updates.trust.declared_language import DeclaredLanguage
 from model_updates.trust.evidence import ENCODER, WORDS, PairSet
 from model_updates.trust.exchanged import Exchange
@@ -20,14 +21,22 @@ from model_updates.trust.row_shift import WHOLE
 EXAMPLES = 12
 LANGUAGE, MATCH, SHIFT, EXCHANGE = "declared_language", "captions_match", "row_shift", "exchanged_words"
 REPETITION, HELD_OUT, KNOWN, OVERLAP = "repetition", "held_out_copies", "known_pictures", "overlap"
-TRAINING, MEASURING = "training part", "held-out part"
+TRAINING, MEASURING = phrase("training part"), phrase("held-out part")
 _WORST_FIRST = (Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT)
 _TOLD_BY = {
-    WORDS: "by the trusted captions of the same pictures",
-    ENCODER: "by the live encoder, which knows the language",
-    REFERENCE: "beside trusted pairs of the same domain",
-    "": "by what the pictures look like",
+    WORDS: phrase("by the trusted captions of the same pictures"),
+    ENCODER: phrase("by the live encoder, which knows the language"),
+    REFERENCE: phrase("beside trusted pairs of the same domain"),
+    "": phrase("by what the pictures look like"),
 }
+_MOVED_DOWN = template(
+    "{slice}: captions look moved by {rows} down: what stands {again} further down fits far better (agreement {best} "
+    "against {now}, random orders ±{spread}). Move the caption column back and upload the chunk again."
+)
+_MOVED_UP = template(
+    "{slice}: captions look moved by {rows} up: what stands {again} further up fits far better (agreement {best} "
+    "against {now}, random orders ±{spread}). Move the caption column back and upload the chunk again."
+)
 
 
 @dataclass(frozen=True)
@@ -61,9 +70,12 @@ def match_findings(one: ChunkSlice, seen: Matching, check: str = MATCH) -> list[
     """Returns what the agreement of captions and pictures means: a finding on rows, and one on single pairs."""
     if seen.found is Found.FEW or seen.mismatch is None or seen.shift is None:
         size = len(one.pairs)
-        sentence = (
-            f"{one.key}: {size} pairs are too few to say whether the captions belong to their pictures; {FEWEST} would "
-            "do. Look at them yourself."
+        sentence = phrase(
+            "{slice}: {pairs} pairs are too few to say whether the captions belong to their "
+            "pictures; {fewest} would do. Look at them yourself.",
+            slice=one.key,
+            pairs=size,
+            fewest=FEWEST,
         )
         return [Finding(check, Outcome.UNKNOWN, sentence, {"pairs": size})]
     if seen.found is Found.MOVED:
@@ -72,7 +84,7 @@ def match_findings(one: ChunkSlice, seen: Matching, check: str = MATCH) -> list[
     order = Finding(
         SHIFT,
         Outcome.ACCEPT,
-        f"{one.key}: no other order of the rows fits better than the uploaded one.",
+        phrase("{slice}: no other order of the rows fits better than the uploaded one.", slice=one.key),
         {"agreement": round(shift.uploaded, 2), "best_other_order": round(shift.strength, 2)},
     )
     return [_matched(one, seen, check), order]
@@ -82,18 +94,29 @@ def _moved(one: ChunkSlice, seen: Matching) -> Finding:
     shift = seen.shift
     assert shift is not None  # noqa: S101 - the caller looked
     at = np.arange(len(one.pairs)) if shift.part == WHOLE else one.parts[shift.part]
-    where = "" if shift.part == WHOLE else f" in the {shift.part} alone"
-    rows = "one row" if abs(shift.rows) == 1 else f"{abs(shift.rows)} rows"
-    way = "down" if shift.rows > 0 else "up"
-    sentence = (
-        f"{one.key}: captions look moved by {rows} {way}{where}: what stands {rows} further {way} fits far "
-        f"better (agreement {shift.strength:.0f} against {shift.uploaded:.0f}, random orders ±{shift.spread:.1f}). "
-        "Move the caption column back and upload the chunk again."
+    rows = phrase("one row") if abs(shift.rows) == 1 else phrase("{count} rows", count=abs(shift.rows))
+    is_down = shift.rows > 0
+    way = phrase("further down") if is_down else phrase("further up")
+    sentence = phrase(
+        _MOVED_DOWN if is_down else _MOVED_UP,
+        slice=one.key,
+        rows=rows
+        if shift.part == WHOLE
+        else phrase("{rows} in the {part}", rows=rows, part=phrase(shift.part)),
+        again=rows,
+        best=f"{shift.strength:.0f}",
+        now=f"{shift.uploaded:.0f}",
+        spread=f"{shift.spread:.1f}",
     )
     examples = [
         one.example(
             int(at[n]),
-            f"{rows} further {way} stands “{one.pairs.texts[int(at[(n + shift.rows) % len(at)])]}”.",
+            phrase(
+                "{rows} {way} stands “{text}”.",
+                rows=rows,
+                way=way,
+                text=one.pairs.texts[int(at[(n + shift.rows) % len(at)])],
+            ),
         )
         for n in range(min(EXAMPLES, len(at)))
     ]
@@ -122,38 +145,66 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
     }
     for name, (share, _, _) in (seen.by_part or {}).items():
         figures[f"{name.replace(' ', '_').replace('-', '_')}_share"] = round(share, 3)
-    about = f"about {judged.share:.0%} ({judged.low:.0%} to {judged.high:.0%})"
+    about = phrase(
+        "about {share} ({low} to {high})",
+        share=f"{judged.share:.0%}",
+        low=f"{judged.low:.0%}",
+        high=f"{judged.high:.0%}",
+    )
     told = _TOLD_BY[seen.why_told]
     if seen.found is Found.UNRELATED:
-        sentence = (
-            f"{one.key}: nothing ties the captions to their pictures: they fit no better than captions of other "
-            f"pictures do, judged {told}. They look shuffled, or belong elsewhere. Check the table against them."
+        sentence = phrase(
+            "{slice}: nothing ties the captions to their pictures: they fit no better than "
+            "captions of other pictures do, judged {told}. They look shuffled, or belong "
+            "elsewhere. Check the table against them.",
+            slice=one.key,
+            told=told,
         )
         return Finding(check, Outcome.HOLD, sentence, figures, _doubtful(one, seen))
     if seen.found is Found.UNTOLD:
-        sentence = (
-            f"{one.key}: nobody can tell yet how many captions belong to other pictures: a caption outscores those of "
-            f"other pictures in {seen.power:.0%} of all cases, judged {told}, which is too little (50 % is chance). "
-            "Captions in a known language beside them would tell. The gate judges what is learned from them."
+        sentence = phrase(
+            "{slice}: nobody can tell yet how many captions belong to other pictures: a caption "
+            "outscores those of other pictures in {power} of all cases, judged {told}, which is "
+            "too little (50 % is chance). Captions in a known language beside them would tell. "
+            "The gate judges what is learned from them.",
+            slice=one.key,
+            power=f"{seen.power:.0%}",
+            told=told,
         )
         return Finding(check, Outcome.UNKNOWN, sentence, figures)
     if seen.found is Found.MISMATCHED:
-        where = _worst_part(seen)
-        sentence = (
-            f"{one.key}: {about} of the captions do not fit their pictures{where}, judged {told}; clean chunks stay "
-            f"below {seen.too_many:.0%}. {len(judged.doubtful)} pairs are doubtful, the worst are shown: correct them, "
-            "or upload the chunk again with its captions in place."
+        sentence = phrase(
+            "{slice}: {about} of the captions do not fit their pictures{where}, judged {told}; clean chunks stay below "
+            "{limit}. {count} pairs are doubtful, the worst are shown: correct them, or upload the chunk again with "
+            "its captions in place.",
+            slice=one.key,
+            about=about,
+            where=_worst_part(seen),
+            told=told,
+            limit=f"{seen.too_many:.0%}",
+            count=len(judged.doubtful),
         )
         return Finding(check, Outcome.HOLD, sentence, figures, _doubtful(one, seen))
-    listed = f" {len(judged.doubtful)} doubtful pairs are listed." if len(judged.doubtful) else ""
-    unread = "".join(
-        f" In the {name} they seem to fit less (about {(seen.by_part or {})[name][0]:.0%} do not), which says nothing: "
-        "the live encoder knows the other part by heart."
+    said = [
+        phrase(
+            "{slice}: the captions fit their pictures, judged {told}; at most {about} do not.",
+            slice=one.key,
+            told=told,
+            about=about,
+        )
+    ]
+    if len(judged.doubtful):
+        said.append(phrase("{count} doubtful pairs are listed.", count=len(judged.doubtful)))
+    said += [
+        phrase(
+            "In the {part} they seem to fit less (about {share} do not), which says nothing: the live encoder knows "
+            "the other part by heart.",
+            part=name,
+            share=f"{(seen.by_part or {})[name][0]:.0%}",
+        )
         for name in seen.unread
-    )
-    sentence = (
-        f"{one.key}: the captions fit their pictures, judged {told}; at most {about} do not.{listed}{unread}"
-    )
+    ]
+    sentence = joined(said)
     return Finding(check, Outcome.ACCEPT, sentence, figures, _doubtful(one, seen))
 
 
@@ -162,7 +213,7 @@ def _worst_part(seen: Matching) -> str:
     worst = max(parts, key=lambda name: parts[name][0], default="")
     if len(parts) < 2 or parts[worst][0] < 2 * min(share for share, _, _ in parts.values()):
         return ""
-    return f" (about {parts[worst][0]:.0%} in the {worst})"
+    return phrase(" (about {share} in the {part})", share=f"{parts[worst][0]:.0%}", part=worst)
 
 
 def _doubtful(one: ChunkSlice, seen: Matching) -> tuple[Example, ...]:
@@ -170,7 +221,10 @@ def _doubtful(one: ChunkSlice, seen: Matching) -> tuple[Example, ...]:
     if judged is None:
         return ()
     return tuple(
-        one.example(int(at), f"Belongs to another picture with a chance of {judged.doubt[at]:.0%}.")
+        one.example(
+            int(at),
+            phrase("Belongs to another picture with a chance of {share}.", share=f"{judged.doubt[at]:.0%}"),
+        )
         for at in judged.doubtful[:EXAMPLES]
     )
 
@@ -181,8 +235,11 @@ def language_finding(
     """Returns what the captions' language means. `rival` is a learned language whose profile fits better."""
     tag = one.key.language
     if seen is None:
-        sentence = (
-            f"{one.key}: {len(asked)} captions with letters are too few to say whether they are in {tag}."
+        sentence = phrase(
+            "{slice}: {captions} captions with letters are too few to say whether they are in {tag}.",
+            slice=one.key,
+            captions=len(asked),
+            tag=tag,
         )
         return Finding(LANGUAGE, Outcome.UNKNOWN, sentence, {"captions": len(asked)})
     figures: dict[str, Figure] = {
@@ -193,17 +250,30 @@ def language_finding(
     }
     looks = seen.looks or rival
     if looks is None:
-        known = (
-            "" if seen.knows else f" No detector here knows {tag}: only other languages could be ruled out."
+        sentence = phrase(
+            "{slice}: the captions do not look like another language than {tag}.", slice=one.key, tag=tag
         )
-        sentence = f"{one.key}: the captions do not look like another language than {tag}.{known}"
+        if not seen.knows:
+            unknown = phrase(
+                "No detector here knows {tag}: only other languages could be ruled out.", tag=tag
+            )
+            sentence = joined((sentence, unknown))
         return Finding(LANGUAGE, Outcome.ACCEPT, sentence, figures)
     figures["looks"] = looks
-    sentence = (
-        f"{one.key}: most captions look like {looks} and not like {tag} (mean confidence {seen.confidence:.2f} against "
-        f"{seen.declared_confidence:.2f}). Correct the language of the upload, or say why {tag} is right."
+    sentence = phrase(
+        "{slice}: most captions look like {looks} and not like {tag} (mean confidence {a} "
+        "against {b}). Correct the language of the upload, or say why {again} is right.",
+        slice=one.key,
+        looks=looks,
+        tag=tag,
+        a=f"{seen.confidence:.2f}",
+        b=f"{seen.declared_confidence:.2f}",
+        again=tag,
     )
-    examples = tuple(one.example(asked[int(at)], f"looks like {looks}") for at in seen.captions[:EXAMPLES])
+    examples = tuple(
+        one.example(asked[int(at)], phrase("looks like {language}", language=looks))
+        for at in seen.captions[:EXAMPLES]
+    )
     return Finding(LANGUAGE, Outcome.HOLD, sentence, figures, examples)
 
 
@@ -216,26 +286,46 @@ def repetition_findings(one: ChunkSlice, seen: Repetition) -> list[Finding]:
         "commonest_share": round(seen.caption_share, 3),
     }
     if seen.one_caption:
-        sentence = (
-            f"{one.key}: one caption, “{seen.caption}”, stands on {seen.caption_share:.0%} of the pictures, and there "
-            f"are {seen.captions} different ones in all. Give each picture a caption that tells it from others."
+        sentence = phrase(
+            "{slice}: one caption, “{caption}”, stands on {share} of the pictures, and "
+            "there are {captions} different ones in all. Give each picture a caption that tells "
+            "it from others.",
+            slice=one.key,
+            caption=seen.caption,
+            share=f"{seen.caption_share:.0%}",
+            captions=seen.captions,
         )
         at = [n for n, text in enumerate(one.pairs.texts) if text.casefold().strip() == seen.caption]
         shown = tuple(one.example(n, "the same caption") for n in at[:EXAMPLES])
         repeated = Finding(REPETITION, Outcome.HOLD, sentence, figures, shown)
     else:
-        sentence = f"{one.key}: {seen.captions} different captions on {seen.pictures} pictures of {seen.things} things."
+        sentence = phrase(
+            "{slice}: {captions} different captions on {pictures} pictures of {things} things.",
+            slice=one.key,
+            captions=seen.captions,
+            pictures=seen.pictures,
+            things=seen.things,
+        )
         repeated = Finding(REPETITION, Outcome.ACCEPT, sentence, figures)
     counted: dict[str, Figure] = {"held_out_pictures": seen.held_out, "held_out_things": seen.held_out_things}
     if seen.few_things:
-        sentence = (
-            f"{one.key}: the {seen.held_out} held-out pictures are near copies of {seen.held_out_things} things, so "
-            "they measure next to nothing. Hold out pictures of different things, or leave the split to us."
+        sentence = phrase(
+            "{slice}: the {held_out} held-out pictures are near copies of {held_out_things} "
+            "things, so they measure next to nothing. Hold out pictures of different things, or "
+            "leave the split to us.",
+            slice=one.key,
+            held_out=seen.held_out,
+            held_out_things=seen.held_out_things,
         )
         held = [n for n in one.parts[MEASURING].tolist()][:EXAMPLES]
-        shown = tuple(one.example(n, "one of the near copies") for n in held)
+        shown = tuple(one.example(n, phrase("one of the near copies")) for n in held)
         return [repeated, Finding(HELD_OUT, Outcome.HOLD, sentence, counted, shown)]
-    sentence = f"{one.key}: {seen.held_out} held-out pictures of {seen.held_out_things} different things."
+    sentence = phrase(
+        "{slice}: {held_out} held-out pictures of {held_out_things} different things.",
+        slice=one.key,
+        held_out=seen.held_out,
+        held_out_things=seen.held_out_things,
+    )
     return [repeated, Finding(HELD_OUT, Outcome.ACCEPT, sentence, counted)]
 
 
@@ -249,9 +339,13 @@ def overlap_finding(copies: Mapping[str, int], conflicts: int) -> Finding | None
     held_out, known = copies.get("of_held_out", 0), copies.get("of_known", 0)
     if not held_out and not known and not conflicts:
         return None
-    sentence = (
-        f"{known} new pictures are near copies of known ones, {held_out} of them of held-out ones: those are held out "
-        f"too, and never trained on. {conflicts} rows stated another split than their picture has, and were left out."
+    sentence = phrase(
+        "{known} new pictures are near copies of known ones, {held_out} of them of held-out "
+        "ones: those are held out too, and never trained on. {conflicts} rows stated another "
+        "split than their picture has, and were left out.",
+        known=known,
+        held_out=held_out,
+        conflicts=conflicts,
     )
     figures: dict[str, Figure] = {
         "copies_of_known": known,
@@ -264,12 +358,20 @@ def overlap_finding(copies: Mapping[str, int], conflicts: int) -> Finding | None
 def exchange_finding(one: ChunkSlice, found: Sequence[Exchange]) -> Finding:
     """Returns what exchanged words mean."""
     if not found:
-        return Finding(EXCHANGE, Outcome.ACCEPT, f"{one.key}: no two words look exchanged.", {"couples": 0})
+        return Finding(
+            EXCHANGE,
+            Outcome.ACCEPT,
+            phrase("{slice}: no two words look exchanged.", slice=one.key),
+            {"couples": 0},
+        )
     couples = "; ".join(f"“{couple.one}” and “{couple.other}”" for couple in found[:3])
     number = sum(couple.captions for couple in found)
-    sentence = (
-        f"{one.key}: {couples} look exchanged: the live encoder finds the pictures of one by the captions with the "
-        f"other ({number} captions). Correct them, or say why they are right."
+    sentence = phrase(
+        "{slice}: {couples} look exchanged: the live encoder finds the pictures of one by the "
+        "captions with the other ({number} captions). Correct them, or say why they are right.",
+        slice=one.key,
+        couples=couples,
+        number=number,
     )
     names = {word for couple in found for word in (couple.one, couple.other)}
     at = [n for n, text in enumerate(one.pairs.texts) if names & set(text.casefold().split())]
@@ -278,7 +380,7 @@ def exchange_finding(one: ChunkSlice, found: Sequence[Exchange]) -> Finding:
         "captions": number,
         "words": [f"{c.one} / {c.other}" for c in found],
     }
-    shown = tuple(one.example(n, "has an exchanged word") for n in at[:EXAMPLES])
+    shown = tuple(one.example(n, phrase("has an exchanged word")) for n in at[:EXAMPLES])
     return Finding(EXCHANGE, Outcome.HOLD, sentence, figures, shown)
 
 
@@ -297,7 +399,8 @@ def _worst(found: Sequence[Finding]) -> Finding:
         return worst[0]
     room = max(1, EXAMPLES // len(worst))
     examples = tuple(example for finding in worst for example in finding.examples[:room])[:EXAMPLES]
-    sentence = " ".join(finding.sentence for finding in worst[:4])
+    said = [finding.sentence for finding in worst[:4]]
     if len(worst) > 4:
-        sentence += f" And {len(worst) - 4} slices more."
+        said.append(phrase("And {count} slices more.", count=len(worst) - 4))
+    sentence = joined(said)
     return Finding(worst[0].check, outcome, sentence, worst[0].figures, examples)

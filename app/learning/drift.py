@@ -6,6 +6,7 @@ from app.desk.errors import UsageProblem
 from app.desk.verdicts import ReleaseDrift
 from app.home.workspace import Workspace
 from app.learning.yardstick import held_out, trusted_chunks
+from ingest.sentence import phrase
 from model_updates.batches import sampled
 from model_updates.drift import drift, embedded
 from model_updates.pairs import TrainingPair
@@ -34,8 +35,13 @@ def drift_between(workspace: Workspace, before: str, after: str, *, most: int) -
     ]
     if len(every) < 2:
         raise UsageProblem(
-            f"There are {len(every)} held-out pairs in the languages that {first.id} and {second.id} both know, and "
-            "drift needs at least 2. Take in a chunk, or compare other releases."
+            phrase(
+                "There are {count} held-out pairs in the languages that {a} and {b} both know, and "
+                "drift needs at least 2. Take in a chunk, or compare other releases.",
+                count=len(every),
+                a=first.id,
+                b=second.id,
+            )
         )
     pairs = sampled(every, most)
     seen = [

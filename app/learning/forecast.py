@@ -26,6 +26,7 @@ from app.learning.training import update_context
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey, Split
 from ingest.records import JobRecord
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.options import options_of
 from model_updates.strategies import strategy_named
@@ -241,7 +242,8 @@ def _bytes(folder: Path) -> int:
 
 def _said(past: Sequence[JobRecord], strategy: str) -> str:
     if not past:
-        return "No update has run here yet: the live encoder read a few captions and pictures now."
-    count = "1 update" if len(past) == 1 else f"{len(past)} updates"
-    own = past[0].result.get("strategy") == strategy
-    return f"Measured in {count} {f'by {strategy}' if own else 'by other strategies'} in this home."
+        return phrase("No update has run here yet: the live encoder read a few captions and pictures now.")
+    by = strategy if past[0].result.get("strategy") == strategy else phrase("other strategies")
+    if len(past) == 1:
+        return phrase("Measured in 1 update by {name} in this home.", name=by)
+    return phrase("Measured in {count} updates by {name} in this home.", count=len(past), name=by)

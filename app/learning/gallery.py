@@ -24,6 +24,7 @@ from app.learning.routes import picture_routes
 from index.agreement import agreement
 from index.generation import Generation, write_generation
 from index.vectors import unit_rows
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.features import image_features
 from model_updates.inserts import BASE
@@ -90,7 +91,7 @@ def embed_gallery(
         workspace.features,
         routes=routes,
         progress=lambda done, total: tell(
-            Stage("embed", f"{done} of {total} pictures embedded", done / total)
+            Stage("embed", phrase("{count} of {all} pictures embedded", count=done, all=total), done / total)
         ),
     )
     # Measuring also embeds held-out pictures that are in no gallery.

@@ -16,6 +16,7 @@ from app.learning.debt import debt_of
 from app.learning.past import side_of
 from app.learning.release_words import require_free
 from app.learning.yardstick import ALL_VIEWS, Yardstick
+from ingest.sentence import phrase
 from model_updates.evaluation import View
 from model_updates.measurement import Results, measure_views
 
@@ -35,7 +36,7 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
         workspace.releases.standing().commit
     )  # not `current`: this is how a home without an intact one is mended
     if live is not None and live.release == record.id:
-        raise UsageProblem(f"{record.id} is live already.")
+        raise UsageProblem(phrase("{release} is live already.", release=record.id))
     if record.manifest.verdict == "review" and not force:
         raise UsageProblem(
             f"The gate asked a person to look at {record.id} before it goes live. "
@@ -61,7 +62,9 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
         release = _before(workspace, live)
     record = workspace.releases.release(release)
     if record.id == live.release:
-        raise UsageProblem(f"{record.id} is live already; name another release to go back to.")
+        raise UsageProblem(
+            phrase("{release} is live already; name another release to go back to.", release=record.id)
+        )
     _open_cold(workspace, record)
     return workspace.releases.commit(record.id, parent=live.number, reason="rollback", why=why, by=by)
 
@@ -98,7 +101,7 @@ def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:
     """
     commit = workspace.releases.current()
     if commit is None:
-        raise NoRelease("This home has no live release yet. Run `python -m app init`.")
+        raise NoRelease(phrase("This home has no live release yet. Run `python -m app init`."))
     return commit, workspace.releases.release(commit.release)
 
 
@@ -121,7 +124,12 @@ def _before(workspace: Workspace, live: CommitRecord) -> str:
         record = workspace.releases.readable(name)
         if record is not None and record.version != version:
             return name
-    raise UsageProblem(f"{live.release} is the first version of this home; there is nothing to go back to.")
+    raise UsageProblem(
+        phrase(
+            "{release} is the first version of this home; there is nothing to go back to.",
+            release=live.release,
+        )
+    )
 
 
 def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:

@@ -14,6 +14,7 @@ from app.home.workspace import Workspace
 from app.learning.probes import is_probes
 from ingest.deciding import accept_pairs
 from ingest.records import AsidePair, ChunkRecord
+from ingest.sentence import joined, phrase
 from ingest.standing import WITHDRAWN
 
 MOST_AT_ONCE = 500
@@ -69,7 +70,7 @@ def decide(
     now = workspace.catalog.aside.named([*(pair.id for pair in wanted), *out])
     sentence = _sentence(record, accepted, left, new_pictures)
     if out:
-        sentence = f"{_pairs(out)} taken out of chunk {record.id}. {sentence}".rstrip()
+        sentence = joined((_taken_out(out, record.id), sentence))
     shown = tuple(grown(ShownAside, pair) for pair in now)
     return Decided(workspace.catalog.chunk(record.id), shown, new_pictures, bool(accepted or out), sentence)
 
@@ -87,14 +88,22 @@ def require_untaught(workspace: Workspace, chunk: ChunkRecord) -> None:
     learned = [one.id for one in workspace.releases.releases() if chunk.id in one.manifest.chunks]
     if learned:
         raise UsageProblem(
-            f"{', '.join(learned)} learned from chunk {chunk.id}, so its pairs stay what they were. Upload these as a "
-            "chunk of their own."
+            phrase(
+                "{releases} learned from chunk {chunk}, so its pairs stay what they were. Upload "
+                "these as a chunk of their own.",
+                releases=", ".join(learned),
+                chunk=chunk.id,
+            )
         )
     for state in ("queued", "running"):
         for job in workspace.catalog.jobs(state=state):
             if job.kind == "update" and job.arguments.get("chunk") == chunk.id:
                 raise UsageProblem(
-                    f"Job {job.id} is learning from chunk {chunk.id}. Decide when it has ended."
+                    phrase(
+                        "Job {job} is learning from chunk {chunk}. Decide when it has ended.",
+                        job=job.id,
+                        chunk=chunk.id,
+                    )
                 )
 
 
@@ -104,28 +113,51 @@ def _wanted(
     """Returns the pairs that are named, after refusing what cannot be decided."""
     asked = {*accept, *leave_out}
     if not asked:
-        raise UsageProblem("No pair is named: say which to accept, and which to leave out.")
+        raise UsageProblem(phrase("No pair is named: say which to accept, and which to leave out."))
     if len(asked) > MOST_AT_ONCE:
-        raise UsageProblem(f"{len(asked)} pairs are named; decide at most {MOST_AT_ONCE} at once.")
+        raise UsageProblem(
+            phrase(
+                "{count} pairs are named; decide at most {most} at once.", count=len(asked), most=MOST_AT_ONCE
+            )
+        )
     both = sorted({*accept} & {*leave_out})
     if both:
         raise UsageProblem(f"Pair {_listed(both)} is named to be accepted and to be left out; say which.")
     if chunk.standing == WITHDRAWN:
-        raise UsageProblem(f"Chunk {chunk.id} is withdrawn ({chunk.standing_why}): nothing of it is decided.")
+        raise UsageProblem(
+            phrase(
+                "Chunk {chunk} is withdrawn ({why}): nothing of it is decided.",
+                chunk=chunk.id,
+                why=chunk.standing_why,
+            )
+        )
     found = {pair.id: pair for pair in workspace.catalog.aside.named(asked)}
     strange = sorted(n for n in asked if n not in found or found[n].chunk != chunk.id)
     if strange:
         raise UsageProblem(
-            f"Chunk {chunk.id} has no held pair {_listed(strange)}. `python -m app held {chunk.id}` lists those it has."
+            phrase(
+                "Chunk {chunk} has no held pair {pairs}. `python -m app held {chunk}` lists those it has.",
+                chunk=chunk.id,
+                pairs=_listed(strange),
+            )
         )
     for pair in found.values():
         if pair.outcome == "rejected":
             raise UsageProblem(
-                f"Pair {pair.id} was rejected and cannot be taken in: {pair.sentence} Correct it and upload it again."
+                phrase(
+                    "Pair {pair} was rejected and cannot be taken in: {why} Correct it and upload it again.",
+                    pair=pair.id,
+                    why=pair.sentence,
+                )
             )
         if pair.decided == "accepted":
             raise UsageProblem(
-                f"Pair {pair.id} was accepted already, by {pair.decided_by} ({pair.decided_at[:16]} UTC)."
+                phrase(
+                    "Pair {pair} was accepted already, by {name} ({time} UTC).",
+                    pair=pair.id,
+                    name=pair.decided_by,
+                    time=pair.decided_at[:16],
+                )
             )
     return list(found.values())
 
@@ -134,19 +166,26 @@ def _sentence(
     chunk: ChunkRecord, accepted: Sequence[AsidePair], left: Sequence[AsidePair], new_pictures: int
 ) -> str:
     said = []
-    if accepted:
-        verb = "belongs" if len(accepted) == 1 else "belong"
-        said.append(f"{_pairs([pair.id for pair in accepted])} {verb} to chunk {chunk.id} now.")
-    if left:
-        said.append(f"{_pairs([pair.id for pair in left])} {'is' if len(left) == 1 else 'are'} left out.")
+    if len(accepted) == 1:
+        said.append(phrase("Pair {pair} belongs to chunk {chunk} now.", pair=accepted[0].id, chunk=chunk.id))
+    elif accepted:
+        ids = _listed([pair.id for pair in accepted])
+        said.append(phrase("Pairs {pairs} belong to chunk {chunk} now.", pairs=ids, chunk=chunk.id))
+    if len(left) == 1:
+        said.append(phrase("Pair {pair} is left out.", pair=left[0].id))
+    elif left:
+        said.append(phrase("Pairs {pairs} are left out.", pairs=_listed([pair.id for pair in left])))
     if new_pictures:
-        said.append(f"New pictures: {new_pictures}; search finds them in a moment.")
-    return " ".join(said)
+        said.append(phrase("New pictures: {count}; search finds them in a moment.", count=new_pictures))
+    return joined(said)
 
 
-def _pairs(ids: Sequence[int]) -> str:
-    return f"Pair {ids[0]}" if len(ids) == 1 else f"Pairs {_listed(ids)}"
+def _taken_out(ids: Sequence[int], chunk: str) -> str:
+    if len(ids) == 1:
+        return phrase("Pair {pair} taken out of chunk {chunk}.", pair=ids[0], chunk=chunk)
+    return phrase("Pairs {pairs} taken out of chunk {chunk}.", pairs=_listed(ids), chunk=chunk)
 
 
 def _listed(ids: Sequence[int]) -> str:
-    return ", ".join(map(str, ids[:10])) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
+    shown = ", ".join(map(str, ids[:10]))
+    return phrase("{names} and {count} more", names=shown, count=len(ids) - 10) if len(ids) > 10 else shown

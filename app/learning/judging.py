@@ -15,6 +15,7 @@ from app.learning.outcomes import Tell, say_nothing
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import Policy
 from model_updates.gate.rules import GateReport, judge
@@ -89,7 +90,7 @@ def judge_taught(
     known = (live_side, live)
     results = measure_views(side, slices, workspace.load_image, workspace.features, known=known)
     past = past_results(workspace, slices, record, known, but=taught.version)
-    progress(Stage("gate", "judging what was learned and what was kept"))
+    progress(Stage("gate", phrase("judging what was learned and what was kept")))
     report = judge(
         candidate=results,
         live=live,

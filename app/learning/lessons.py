@@ -15,6 +15,7 @@ from app.learning.fitting import misfit
 from app.learning.pairs import chunk_pairs
 from app.learning.standing import require_teachable
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
+from ingest.sentence import joined, phrase
 from model_updates.errors import StrategyMisfit
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair
@@ -66,16 +67,22 @@ def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
     domains = sorted(record.domains)
     brings = []
     if languages:
-        brings.append(f"{', '.join(languages)} is new and gets word rows of its own")
+        brings.append(
+            phrase("{languages} is new and gets word rows of its own", languages=", ".join(languages))
+        )
     if set(record.languages) & learned:
         names = ", ".join(domains)
         if set(domains) <= adapted:
-            brings.append(f"the image adapter of {names} goes on learning")
+            brings.append(phrase("the image adapter of {domains} goes on learning", domains=names))
         else:
             brings.append(
-                f"{names} gets an image adapter of its own if its pictures look new, and new words get rows"
+                phrase(
+                    "{domains} gets an image adapter of its own if its pictures look new, and new "
+                    "words get rows",
+                    domains=names,
+                )
             )
-    return "evergreen", f"{'; '.join(brings)}: nothing known can change."
+    return "evergreen", phrase("{why}: nothing known can change.", why=joined(brings, "; "))
 
 
 def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) -> Lesson:

@@ -9,6 +9,7 @@ from app.learning.examples import Change, changes, described, first_each
 from app.learning.past import side_of
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
+from ingest.sentence import phrase
 from model_updates.evaluation import SliceResult, View
 from model_updates.measurement import measure_views
 
@@ -42,8 +43,13 @@ def slice_moves(
     held_out = next((one for one in every if one.key == key and one.captions), None)
     if held_out is None:
         raise UsageProblem(
-            f"There are no held-out captions of {language[:35]}/{domain[:64]} that measure {second.id} today. "
-            "Its chunk may have been withdrawn; `GET /v1/quality` lists what there is."
+            phrase(
+                "There are no held-out captions of {language}/{domain} that measure {release} today. "
+                "Its chunk may have been withdrawn; `GET /v1/quality` lists what there is.",
+                language=language[:35],
+                domain=domain[:64],
+                release=second.id,
+            )
         )
     generation = workspace.open_generation(second.generation)
     sides = [

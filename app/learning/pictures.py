@@ -12,6 +12,7 @@ from app.learning.probes import is_probes
 from ingest.errors import UnknownImage
 from ingest.pair import Caption, ImageId
 from ingest.records import ImageRecord
+from ingest.sentence import phrase
 from ingest.withheld import Withheld
 
 _BEGINNING = re.compile("[0-9a-f]{6,64}")
@@ -40,7 +41,9 @@ def picture(workspace: Workspace, name: str) -> KnownPicture:
     record = workspace.catalog.image(image_id)
     out = {one.image_id: one for one in workspace.catalog.withheld.all()}.get(image_id)
     if record is None or (record.withdrawn and out is None):
-        raise UnknownImage(f"There is no picture {name[:64]!r}: its chunk was withdrawn.")
+        raise UnknownImage(
+            phrase("There is no picture {name}: its chunk was withdrawn.", name=f"{name[:64]!r}")
+        )
     return KnownPicture(record, tuple(workspace.catalog.captions_of(image_id)), out)
 
 
@@ -54,13 +57,27 @@ def named(workspace: Workspace, name: str) -> ImageId:
     wanted = name.strip().removeprefix("#").lower()
     if not _BEGINNING.fullmatch(wanted):
         raise UsageProblem(
-            f"{name[:64]!r} is no picture's id: write 6 or more of its digits, as a result of a search has them."
+            phrase(
+                "{name} is no picture's id: write 6 or more of its digits, as a result of a search has them.",
+                name=f"{name[:64]!r}",
+            )
         )
     found = workspace.catalog.ids_beginning(wanted, limit=2)
     if len(found) == 1:
         return found[0]
-    said = "Several pictures have ids that begin" if found else "No picture has an id that begins"
-    raise UnknownImage(f"{said} with {wanted[:64]!r}. Take the id from a result of a search.")
+    name = f"{wanted[:64]!r}"
+    if found:
+        raise UnknownImage(
+            phrase(
+                "Several pictures have ids that begin with {name}. Take the id from a result of a search.",
+                name=name,
+            )
+        )
+    raise UnknownImage(
+        phrase(
+            "No picture has an id that begins with {name}. Take the id from a result of a search.", name=name
+        )
+    )
 
 
 def take_out(workspace: Workspace, names: Sequence[str], *, by: str, why: str) -> list[ImageId]:
@@ -84,7 +101,7 @@ def take_out(workspace: Workspace, names: Sequence[str], *, by: str, why: str) -
         BadOption: too many.
     """
     if not why.strip():
-        raise UsageProblem("Say why a picture is taken out: the reason is kept.")
+        raise UsageProblem(phrase("Say why a picture is taken out: the reason is kept."))
     wanted = list(map(takeable(workspace), names))
     return workspace.catalog.withheld.take_out(wanted, by=by, why=why) if wanted else []
 
@@ -112,7 +129,10 @@ def takeable(workspace: Workspace) -> Callable[[str], ImageId]:
         image_id = picture(workspace, name).record.id
         if image_id in probes:
             raise UsageProblem(
-                f"Picture {image_id[:24]} is one of the probes that every update is measured by; it stays."
+                phrase(
+                    "Picture {id} is one of the probes that every update is measured by; it stays.",
+                    id=image_id[:24],
+                )
             )
         return image_id
 
@@ -126,7 +146,7 @@ def returnable(workspace: Workspace) -> Callable[[str], ImageId]:
     def find(name: str) -> ImageId:
         image_id = named(workspace, name)
         if image_id not in out:
-            raise UnknownImage(f"Picture {image_id[:24]} is not one that somebody took out.")
+            raise UnknownImage(phrase("Picture {id} is not one that somebody took out.", id=image_id[:24]))
         return image_id
 
     return find

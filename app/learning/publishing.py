@@ -21,6 +21,7 @@ from app.learning.outcomes import Tell, UpdateOutcome
 from app.learning.slices import summaries
 from app.learning.training import training_json
 from index.generation import Generation
+from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport
 from model_updates.measurement import Results
@@ -161,7 +162,7 @@ def publish_taught(
         progress: is told each stage.
     """
     lesson, outcome, gate = judged.lesson, judged.outcome, judged.gate
-    progress(Stage("index", f"checking generation {embedded.generation}"))
+    progress(Stage("index", phrase("checking generation {generation}", generation=embedded.generation)))
     figures = _require_sound(workspace, embedded.generation, judged.candidate)
     mode = embedded.mode if embedded.moved else "none"
     progress(Stage("release", "publishing the release"))
@@ -186,13 +187,19 @@ def publish_taught(
         ),
         {"report.md": gate.markdown().encode()},
     )
-    said = "Passed" if outcome.verdict == "promote" else "Needs a person's review"
+    why = gate.first_reason
+    said = (
+        phrase("Passed: {why}", why=why)
+        if outcome.verdict == "promote"
+        else phrase("Needs a person's review: {why}", why=why)
+    )
+    embedding = phrase("{count} pictures were embedded again.", count=embedded.images_embedded)
     return replace(
         outcome,
         release=release,
         mode=mode,
         images_embedded=embedded.images_embedded,
-        sentence=f"{said}: {gate.first_reason} {embedded.images_embedded} pictures were embedded again.",
+        sentence=joined((said, embedding)),
     )
 
 

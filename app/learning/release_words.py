@@ -10,6 +10,7 @@ from app.desk.errors import UsageProblem
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from ingest.release_words import JUDGEMENTS, PINS, ReleaseWord
+from ingest.sentence import joined, phrase
 
 
 def judge_release(workspace: Workspace, release: str, said: str, *, why: str, by: str) -> ReleaseWord:
@@ -29,7 +30,9 @@ def judge_release(workspace: Workspace, release: str, said: str, *, why: str, by
     record = workspace.releases.release(release)
     commit = workspace.releases.current()
     if said == "rejected" and commit is not None and commit.release == record.id:
-        raise UsageProblem(f"{record.id} is live. Go back to another release first, then reject it.")
+        raise UsageProblem(
+            phrase("{release} is live. Go back to another release first, then reject it.", release=record.id)
+        )
     word = workspace.catalog.release_words.say(record.id, said, by=by, why=why)
     if said == "rejected":
         workspace.catalog.shadows.stop(record.id, by=by, why="it was rejected")
@@ -50,7 +53,7 @@ def pin(workspace: Workspace, *, why: str, by: str) -> ReleaseWord:
     """
     commit = workspace.releases.current()
     if commit is None:
-        raise UsageProblem("Nothing is live, so nothing can be pinned.")
+        raise UsageProblem(phrase("Nothing is live, so nothing can be pinned."))
     standing = pinned(workspace)
     if standing is not None:
         raise UsageProblem(f"{pin_sentence(standing)} There is nothing to do.")
@@ -65,7 +68,7 @@ def unpin(workspace: Workspace, *, why: str, by: str) -> ReleaseWord:
     """
     standing = pinned(workspace)
     if standing is None:
-        raise UsageProblem("Nothing is pinned: what passes may go live.")
+        raise UsageProblem(phrase("Nothing is pinned: what passes may go live."))
     return workspace.catalog.release_words.say(standing.release, "unpinned", by=by, why=why)
 
 
@@ -91,9 +94,8 @@ def require_free(workspace: Workspace, record: ReleaseRecord, *, force: bool) ->
     if standing is not None:
         held = workspace.releases.release(standing.release)
         if held.version != record.version:
-            raise UsageProblem(
-                f"{pin_sentence(standing)} Unpin it first: `python -m app unpin`, or on the Releases page."
-            )
+            first = phrase("Unpin it first: `python -m app unpin`, or on the Releases page.")
+            raise UsageProblem(joined((pin_sentence(standing), first)))
     word = judgement(workspace, record.id)
     if word is not None and word.said == "rejected" and not force:
         raise UsageProblem(
@@ -103,7 +105,8 @@ def require_free(workspace: Workspace, record: ReleaseRecord, *, force: bool) ->
 
 def pin_sentence(word: ReleaseWord) -> str:
     """Says what is pinned, by whom and why."""
-    why = f": {word.why}" if word.why else ""
-    return f"{word.release} is pinned by {word.by} since {word.created[:16].replace('T', ' ')} UTC{why}.".replace(
-        "..", "."
-    )
+    since = word.created[:16].replace("T", " ")
+    said = {"release": word.release, "name": word.by, "time": since}
+    if not word.why:
+        return phrase("{release} is pinned by {name} since {time} UTC.", **said)
+    return phrase("{release} is pinned by {name} since {time} UTC: {why}.", **said, why=word.why.rstrip("."))

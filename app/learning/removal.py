@@ -18,6 +18,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import Tell
+from ingest.sentence import phrase
 from ingest.standing import WITHDRAWN
 
 
@@ -130,24 +131,53 @@ def _rebuilt(
     todo = plan(workspace, chunk, by=by)
     record, embedded, verdict = todo.begin, 0, "promote"
     for number, request in enumerate(todo.again, start=1):
-        progress(Stage("removal", f"teaching chunk {request.chunk}, {number} of {len(todo.again)}"))
+        progress(
+            Stage(
+                "removal",
+                phrase(
+                    "teaching chunk {chunk}, {count} of {all}",
+                    chunk=request.chunk,
+                    count=number,
+                    all=len(todo.again),
+                ),
+            )
+        )
         folder = scratch / request.chunk
         folder.mkdir(exist_ok=True)
         outcome = update_cycle.teach_onto(workspace, request, record, live, scratch=folder, progress=progress)
         embedded += outcome.images_embedded
         if outcome.release is None:
-            said = f"Teaching chunk {request.chunk} again was rejected, nothing changed: {outcome.sentence}"
+            said = phrase(
+                "Teaching chunk {chunk} again was rejected, nothing changed: {why}",
+                chunk=request.chunk,
+                why=outcome.sentence,
+            )
             return _ended(todo, chunk, "reject", None, None, embedded, said)
         verdict = "review" if outcome.verdict == "review" else verdict
         record = workspace.releases.release(outcome.release)
     if verdict != "promote":
-        said = f"{record.id} has not learned from chunk {chunk}; a step asks for a review, so it is not live."
+        said = phrase(
+            "{release} has not learned from chunk {chunk}; a step asks for a review, so it is not live.",
+            release=record.id,
+            chunk=chunk,
+        )
         return _ended(todo, chunk, verdict, record.id, None, embedded, said)
     reason = "promote" if todo.again else "rollback"
     commit = workspace.releases.commit(record.id, parent=live.number, reason=reason, why=why, by=by)
-    counted = "1 chunk was" if len(todo.again) == 1 else f"{len(todo.again)} chunks were"
-    taught = f"{counted} taught again" if todo.again else "nothing had to be taught again"
-    said = f"What is live has not learned from chunk {chunk}: begun at {todo.begin.id}, {taught}."
+    taught = phrase("nothing had to be taught again")
+    if todo.again:
+        count = len(todo.again)
+        taught = (
+            phrase("1 chunk was taught again")
+            if count == 1
+            else phrase("{count} chunks were taught again", count=count)
+        )
+    said = phrase(
+        "What is live has not learned from chunk {chunk}: begun at {release}, {what}.",
+        chunk=chunk,
+        release=todo.begin.id,
+        what=taught,
+    )
     return _ended(todo, chunk, verdict, record.id, commit.number, embedded, said)
 
 

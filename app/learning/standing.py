@@ -9,6 +9,7 @@ from app.learning import going_live
 from app.learning.probes import is_probes
 from ingest.findings import Outcome, findings_in
 from ingest.records import ChunkRecord
+from ingest.sentence import joined, phrase
 from ingest.standing import WITHDRAWN
 
 
@@ -30,10 +31,15 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
     """
     record = workspace.catalog.chunk(chunk)
     if record.standing == WITHDRAWN:
-        raise UsageProblem(f"Chunk {record.id} is withdrawn already ({record.standing_why}).")
+        raise UsageProblem(
+            phrase("Chunk {chunk} is withdrawn already ({why}).", chunk=record.id, why=record.standing_why)
+        )
     if is_probes(record) and record.id == workspace.catalog.chunks()[0].id:
         raise UsageProblem(
-            f"Chunk {record.id} holds the probes that every update is measured by; it cannot be withdrawn."
+            phrase(
+                "Chunk {chunk} holds the probes that every update is measured by; it cannot be withdrawn.",
+                chunk=record.id,
+            )
         )
     require_reason(why, f'python -m app withdraw {record.id} --why "its captions are wrong"')
     before = len(workspace.catalog.gallery_ids())
@@ -67,7 +73,11 @@ def accept(workspace: Workspace, chunk: str, *, why: str, by: str, measure: bool
     record = workspace.catalog.chunk(chunk)
     if record.standing == WITHDRAWN:
         raise UsageProblem(
-            f"Chunk {record.id} is withdrawn ({record.standing_why}). Upload it again to take it in anew."
+            phrase(
+                "Chunk {chunk} is withdrawn ({why}). Upload it again to take it in anew.",
+                chunk=record.id,
+                why=record.standing_why,
+            )
         )
     require_reason(why, f'python -m app accept {record.id} --why "I looked at its captions"')
     return workspace.catalog.set_standing(
@@ -83,16 +93,24 @@ def require_teachable(chunk: ChunkRecord) -> None:
     """
     if chunk.standing == WITHDRAWN:
         raise ChunkHeld(
-            f"Chunk {chunk.id} is withdrawn ({chunk.standing_why}). Upload it again to take it in anew."
+            phrase(
+                "Chunk {chunk} is withdrawn ({why}). Upload it again to take it in anew.",
+                chunk=chunk.id,
+                why=chunk.standing_why,
+            )
         )
     if chunk.standing != "held":
         return
     against = [f for f in findings_in(chunk.report) if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
-    found = " ".join(finding.sentence for finding in against) or chunk.standing_why
+    found = joined(finding.sentence for finding in against) or chunk.standing_why
     raise ChunkHeld(
-        f"Chunk {chunk.id} is held and teaches nothing yet. {found} Look with `python -m app check {chunk.id}`; then "
-        f'`python -m app accept {chunk.id} --why "…"` lets it teach, '
-        f'`python -m app withdraw {chunk.id} --why "…"` takes it out.'
+        phrase(
+            "Chunk {chunk} is held and teaches nothing yet. {found} Look with `python -m app check {chunk}`; then "
+            '`python -m app accept {chunk} --why "…"` lets it teach, '
+            '`python -m app withdraw {chunk} --why "…"` takes it out.',
+            chunk=chunk.id,
+            found=found,
+        )
     )
 
 
@@ -103,7 +121,9 @@ def require_reason(why: str, example: str) -> None:
         UsageProblem: none was given; the example says how.
     """
     if not why.strip():
-        raise UsageProblem(f"Say why: the reason is kept with the chunk. For example: {example}")
+        raise UsageProblem(
+            phrase("Say why: the reason is kept with the chunk. For example: {command}", command=example)
+        )
 
 
 def _last_without(workspace: Workspace, chunk: str) -> str | None:
@@ -121,16 +141,30 @@ def _last_without(workspace: Workspace, chunk: str) -> str | None:
 def _sentence(
     workspace: Workspace, chunk: ChunkRecord, pictures: int, learned: tuple[str, ...], back_to: str | None
 ) -> str:
-    said = f"Chunk {chunk.id} is withdrawn: nothing of it is trained on or measured by from now on"
-    said += f", and {pictures} pictures leave the gallery." if pictures else "."
+    said = (
+        phrase(
+            "Chunk {chunk} is withdrawn: nothing of it is trained on or measured by from now on, and {count} pictures "
+            "leave the gallery.",
+            chunk=chunk.id,
+            count=pictures,
+        )
+        if pictures
+        else phrase(
+            "Chunk {chunk} is withdrawn: nothing of it is trained on or measured by from now on.",
+            chunk=chunk.id,
+        )
+    )
     if not learned:
-        return f"{said} No release learned from it."
-    said += f" Releases that learned from it: {', '.join(learned)}."
+        return joined((said, phrase("No release learned from it.")))
+    said += " " + phrase("Releases that learned from it: {releases}.", releases=", ".join(learned))
     if back_to is not None:
         live = going_live.live_release(workspace)[1].id
-        said += (
-            f" {live}, which is live, is one of them: `python -m app rollback {back_to}` goes back to the last one "
-            "that is not, and gives up what was learned since; "
-            f'`python -m app remove {chunk.id} --why "…"` teaches that again without this chunk.'
+        said += " " + phrase(
+            "{live}, which is live, is one of them: `python -m app rollback {release}` goes back "
+            "to the last one that is not, and gives up what was learned since; `python -m app "
+            'remove {chunk} --why "…"` teaches that again without this chunk.',
+            live=live,
+            release=back_to,
+            chunk=chunk.id,
         )
     return said

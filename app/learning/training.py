@@ -13,6 +13,7 @@ from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell
 from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
+from ingest.sentence import phrase
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.pairs import TrainingPair, UpdateData
@@ -33,7 +34,12 @@ def learn(
     def data(context: UpdateContext) -> UpdateData:
         progress(
             Stage(
-                "features", f"{len(lesson.train)} pairs to learn from, {len(lesson.validation)} to validate"
+                "features",
+                phrase(
+                    "{count} pairs to learn from, {validation} to validate",
+                    count=len(lesson.train),
+                    validation=len(lesson.validation),
+                ),
             )
         )
         return gather(
@@ -118,7 +124,13 @@ def _as_stage(step: TrainingProgress) -> Stage:
     done = (step.epoch - 1 + step.step / max(1, step.steps)) / step.epochs
     return Stage(
         "train",
-        f"epoch {step.epoch} of {step.epochs}, {step.pairs_per_second:.0f} pairs/s, {step.seconds_left:.0f} s left",
+        phrase(
+            "epoch {epoch} of {all}, {speed} pairs/s, {left} s left",
+            epoch=step.epoch,
+            all=step.epochs,
+            speed=f"{step.pairs_per_second:.0f}",
+            left=f"{step.seconds_left:.0f}",
+        ),
         done,
         asdict(step),
     )

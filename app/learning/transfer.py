@@ -28,6 +28,7 @@ from app.learning import gallery, going_live
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.slices import summaries
 from app.learning.yardstick import held_out, usable_chunks
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
 from model_updates.measurement import Measured, measure
@@ -118,7 +119,7 @@ def import_release(
         live = going_live.live_release(workspace)[1]
         staged.mkdir()
         try:
-            progress(Stage("import", f"checking {source.name}"))
+            progress(Stage("import", phrase("checking {name}", name=source.name)))
             facts = read_package(source, staged, sha256=sha256)
             came = _manifest_of(staged, source)
             version = _publish(workspace, staged, source)
@@ -172,10 +173,10 @@ def _embedded(
     """Embeds this home's gallery with the encoder, measures it on this home's pairs, and says so."""
     encoder = workspace.open_encoder(version)
     previous = workspace.open_generation(live.generation)
-    progress(Stage("embed", "embedding this home's gallery"))
+    progress(Stage("embed", phrase("embedding this home's gallery")))
     embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress)
     figures = _sound(workspace, embedded.generation, encoder)
-    progress(Stage("measure", "measuring it on this home's held-out pairs"))
+    progress(Stage("measure", phrase("measuring it on this home's held-out pairs")))
     slices = held_out(workspace, came.languages, usable_chunks(workspace, live))
     results = measure(encoder, slices, workspace.load_image, workspace.features)
     here = {chunk.id for chunk in workspace.catalog.chunks()}

@@ -41,6 +41,7 @@ from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.yardstick import held_out
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport, Verdict
 from model_updates.measurement import Measured, measure
@@ -128,7 +129,11 @@ def add_chunk(
         progress=lambda stage: progress(replace(stage, details=details)),
     )
     if not findings_in(workspace.catalog.chunk(report.chunk_id).report):
-        progress(Stage("check", "judging the captions before anything is learned from them", details=details))
+        progress(
+            Stage(
+                "check", phrase("judging the captions before anything is learned from them"), details=details
+            )
+        )
         keep_findings(workspace, report.chunk_id, check_chunk(workspace, report.chunk_id))
     return AddOutcome(report=report, commit=commit, images_embedded=embedded)
 
@@ -150,7 +155,7 @@ def extend_gallery(
         live, record = going_live.live_release(workspace)
         encoder = workspace.open_encoder(record.version)
         previous = workspace.open_generation(record.generation)
-        progress(Stage("embed", "making the pictures searchable"))
+        progress(Stage("embed", phrase("making the pictures searchable")))
         embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress)
         embedded_images += embedded.images_embedded
         if embedded.generation == previous.id:
@@ -189,7 +194,7 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
                 if (
                     taught is not None
                 ):  # the version that went live meanwhile may know what the candidate does not
-                    message = "another version went live meanwhile; teaching that one instead"
+                    message = phrase("another version went live meanwhile; teaching that one instead")
                     progress(Stage("features", message))
                 taught = _teach(workspace, request, record, scratch, progress)
                 continue  # what is live may have changed again while this was taught
@@ -218,14 +223,20 @@ def _bring_live(
     if pin is not None:
         return replace(outcome, sentence=f"{outcome.sentence} It waits, not live: {pin_sentence(pin)}")
     # The outcome travels along: a worker that dies right after the commit is then known to have made it.
-    progress(Stage("commit", f"making {outcome.release} live", details={"outcome": outcome.to_json()}))
+    progress(
+        Stage(
+            "commit",
+            phrase("making {release} live", release=outcome.release),
+            details={"outcome": outcome.to_json()},
+        )
+    )
     why = request.why or f"{taught.lesson.strategy.name} on chunk {taught.lesson.chunk}"
     try:
         commit = workspace.releases.commit(
             outcome.release, parent=live.number, reason="promote", why=why, by=request.by
         )
     except ParentMoved:
-        progress(Stage("gate", "another release went live meanwhile; judging against that one"))
+        progress(Stage("gate", phrase("another release went live meanwhile; judging against that one")))
         return None
     return replace(outcome, commit=commit.number)
 
@@ -288,9 +299,16 @@ def _judge_and_release(
     outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json(), judged_against=record.version)
     _note_standing(workspace, lesson, record, gate)
     if outcome.verdict == "reject":
-        return replace(outcome, sentence=f"Rejected, {record.id} stays live: {gate.first_reason}")
+        return replace(
+            outcome,
+            sentence=phrase(
+                "Rejected, {release} stays live: {why}", release=record.id, why=gate.first_reason
+            ),
+        )
     previous = workspace.open_generation(record.generation)
-    progress(Stage("embed", f"{len(workspace.catalog.gallery_ids())} pictures in the gallery"))
+    progress(
+        Stage("embed", phrase("{count} pictures in the gallery", count=len(workspace.catalog.gallery_ids())))
+    )
     embedded = gallery.embed_gallery(
         workspace, candidate, previous=previous, tell=progress, since=taught.forwards
     )
@@ -312,5 +330,6 @@ def _note_standing(
 
 
 def _read_so_far(done: int, total: int | None) -> Stage:
-    of = f" of {total}" if total else ""
-    return Stage("ingest", f"{done}{of} pictures read", done / total if total else None)
+    if not total:
+        return Stage("ingest", phrase("{count} pictures read", count=done), None)
+    return Stage("ingest", phrase("{count} of {all} pictures read", count=done, all=total), done / total)

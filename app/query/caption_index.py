@@ -26,6 +26,7 @@ from index.errors import IndexingError
 from index.generation import Generation, load_generation, write_generation
 from index.vectors import unit_rows
 from ingest.captions import normalise_language
+from ingest.sentence import phrase
 from model_updates.features import TEXT, text_features, text_id
 
 logger = logging.getLogger(__name__)
@@ -163,8 +164,12 @@ class CaptionIndexes:
                 target=self._embed, args=(snapshot, language), name="embed-captions", daemon=True
             ).start()
         raise CaptionsNotReady(
-            f"{lacking} captions in {language} are being read for the first time by this release. "
-            "Ask again in a few minutes."
+            phrase(
+                "{count} captions in {language} are being read for the first time by this release. "
+                "Ask again in a few minutes.",
+                count=lacking,
+                language=language,
+            )
         )
 
     def _embed(self, snapshot: Snapshot, language: str) -> None:

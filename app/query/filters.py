@@ -8,6 +8,7 @@ from datetime import date
 from app.desk.errors import BadQuery
 from ingest.captions import normalise_language
 from ingest.catalog import Catalog
+from ingest.sentence import phrase
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,13 @@ class Filters:
         if not self:
             return None
         if self.since and self.until and self.since > self.until:
-            raise BadQuery(f"Nothing is from {self.since} on and until {self.until}. Exchange the two days.")
+            raise BadQuery(
+                phrase(
+                    "Nothing is from {since} on and until {until}. Exchange the two days.",
+                    since=self.since,
+                    until=self.until,
+                )
+            )
         known = catalog.domains() if self.domains else {}
         unknown = [name for name in self.domains if name not in known]
         if unknown:

@@ -23,6 +23,7 @@ from app.query.snapshot import MOST_RESULTS, Answer, CompareAnswer, Hit, Snapsho
 from app.query.translation import Eta, Etas, fused
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
+from ingest.sentence import phrase
 
 VECTORS, CAPTIONS = "vectors", "captions"
 _HELP = "Give an English translation with it, or upload pairs in this language and teach them."
@@ -129,7 +130,9 @@ class Finder:
         if not question.translation.strip():
             return None
         if not is_one_text(question):
-            raise BadQuery("Only a query that is one text has a translation. Write the parts in English.")
+            raise BadQuery(
+                phrase("Only a query that is one text has a translation. Write the parts in English.")
+            )
         return self._etas.of(snapshot, encoded.guesses[0][0])
 
     def _nearest_captions(
@@ -217,7 +220,9 @@ class _Search:
         """Returns hits of the captions, fused with those of the vectors where both are asked."""
         text = self._encoded.text
         if not text:
-            raise BadQuery("Captions are searched by words, and this query has none that should be there.")
+            raise BadQuery(
+                phrase("Captions are searched by words, and this query has none that should be there.")
+            )
         allowed = self._snapshot.generation.positions if self._allowed is None else self._allowed
         found = self._catalog.captioned_like(text, limit=4 * fusion.DEPTH)
         barred = self._own | self._snapshot.hidden
@@ -268,7 +273,7 @@ class _Search:
         if not self._question.rerank:
             return hits
         if not is_one_text(self._question):
-            raise BadQuery("Only a query that is one text can be re-ranked. Search without.")
+            raise BadQuery(phrase("Only a query that is one text can be re-ranked. Search without."))
         started = time.perf_counter()
         hits = reranked(self._snapshot, self._encoded.text, self._encoded.readings[0].language, hits)
         self.rerank_seconds += time.perf_counter() - started

@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from app.desk.errors import BadQuery
 from app.desk.hits import HEAVIEST, MOST_PARTS
+from ingest.sentence import phrase
 
 _OPERATOR = re.compile(r"(?:(?<=\s)|^)([+-])(?=\s|$)")
 _OPENING = re.compile(r'(?:(?<=[\s:])|^)"')
@@ -123,7 +124,10 @@ def _without_quotes(query: str) -> str:
         end = hidden.find('"', match.end())
         if end < 0:
             at = match.start()
-            raise BadQuery(f"The quotation mark{_here(at)} is not closed. Close it, or leave it out.", at=at)
+            said = phrase(
+                "The quotation mark at character {at} is not closed. Close it, or leave it out.", at=at + 1
+            )
+            raise BadQuery(said, at=at)
         inside = end - match.end()
         hidden = hidden[: match.end()] + "x" * inside + hidden[end:]
         position = end + 1

@@ -16,6 +16,7 @@ from app.desk.errors import BadQuery, UnknownRelease
 from app.desk.hits import FURTHEST
 from app.query.question import Question
 from app.query.snapshot import Snapshot
+from ingest.sentence import phrase
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def place_of(cursor: str) -> Place:
 
 def _reachable(offset: int) -> int:
     if not 0 <= offset <= FURTHEST:
-        raise BadQuery(f"Pages reach {FURTHEST} pictures. Use a filter to see others.")
+        raise BadQuery(phrase("Pages reach {most} pictures. Use a filter to see others.", most=FURTHEST))
     return offset
 
 

@@ -21,6 +21,7 @@ from app.query.grammar import Kind, Term, parse, quoted
 from app.query.snapshot import Snapshot, Vectors, read_query, words
 from ingest.errors import BadImage
 from ingest.images import decode
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder, unit
 from model_updates.inserts import BASE
 
@@ -63,7 +64,13 @@ def query_terms(query: str, *, longest: int) -> tuple[Term, ...]:
         BadQuery: it is longer, or the grammar does not know it.
     """
     if len(query) > longest:
-        raise BadQuery(f"The query has {len(query)} characters; at most {longest} are read. Shorten it.")
+        raise BadQuery(
+            phrase(
+                "The query has {count} characters; at most {most} are read. Shorten it.",
+                count=len(query),
+                most=longest,
+            )
+        )
     return parse(query)
 
 
@@ -150,7 +157,7 @@ def _joined(snapshot: Snapshot, parts: Vectors, weights: Sequence[float]) -> Vec
         spread = np.maximum((parts @ sample.T).std(axis=2), _NARROWEST)
     summed = (parts * (np.asarray(weights, dtype=np.float32) / spread)[..., None]).sum(axis=1)
     if (np.linalg.norm(summed, axis=1) < _SHORTEST * np.abs(weights).max() / spread.max()).any():
-        raise BadQuery("The parts of this query cancel each other out; nothing is left to look for.")
+        raise BadQuery(phrase("The parts of this query cancel each other out; nothing is left to look for."))
     return unit(summed)
 
 
@@ -225,4 +232,6 @@ def decoded(term: Term, data: bytes) -> Image.Image:
     try:
         return decode(data).image
     except BadImage as error:
-        raise BadQuery(f"{term.value} cannot be searched with. {error}", at=term.at) from error
+        raise BadQuery(
+            phrase("{name} cannot be searched with. {why}", name=term.value, why=error), at=term.at
+        ) from error

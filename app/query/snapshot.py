@@ -27,6 +27,7 @@ from index.generation import Generation
 from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
+from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError, NoFusion
 from model_updates.readings import NEIGHBOUR, background, fused
@@ -69,7 +70,7 @@ class Snapshot:
         """
         commit = workspace.releases.current()
         if commit is None:
-            raise NoRelease("This home has no live release yet. Run `python -m app init`.")
+            raise NoRelease(phrase("This home has no live release yet. Run `python -m app init`."))
         record = workspace.releases.release(release_id or commit.release)
         encoder = workspace.open_encoder(record.version)
         generation = workspace.open_generation(record.generation)
@@ -172,7 +173,13 @@ def search_text(
         BadQuery: empty, too long, or not a text; or the release cannot re-rank.
     """
     if len(query) > longest:
-        raise BadQuery(f"The query has {len(query)} characters; at most {longest} are read. Shorten it.")
+        raise BadQuery(
+            phrase(
+                "The query has {count} characters; at most {most} are read. Shorten it.",
+                count=len(query),
+                most=longest,
+            )
+        )
     text = words(query)
     k = max(1, min(k, MOST_RESULTS))
     chosen, guesses, note = read_query(snapshot, text, language)
@@ -339,20 +346,30 @@ def read_query(
         told = (Reading(language, 1.0),), ((language, 1.0),)
         if language in snapshot.languages:
             return *told, ""
-        note = f"{language} is not learned yet; the words are read as they are. Learned: {learned}."
+        note = phrase(
+            "{language} is not learned yet; the words are read as they are. Learned: {learned}.",
+            language=language,
+            learned=learned,
+        )
         return *told, note
     chosen, guesses = read(text, snapshot.languages, snapshot.encoder)
     if guesses[0][0] == UNDETERMINED:
-        note = (
-            f"This is in none of the learned languages; the words are read as they are. Learned: {learned}."
+        note = phrase(
+            "This is in none of the learned languages; the words are read as they are. Learned: {learned}.",
+            learned=learned,
         )
         return chosen, guesses, note
     named = [reading.language for reading in chosen]
-    said = f"{', '.join(named[:-1])} and {named[-1]}; {'both' if len(named) == 2 else 'all'} were searched"
-    notes = [f"unsure between {said}"] if len(named) > 1 else []
+    notes: list[str] = []
+    if len(named) > 1:
+        names = phrase("{names} and {last}", names=", ".join(named[:-1]), last=named[-1])
+        notes = [
+            phrase("unsure between {names}", names=names),
+            phrase("both were searched") if len(named) == 2 else phrase("all were searched"),
+        ]
     if unfamiliar(text, guesses, snapshot.encoder.profiles):
-        notes.insert(0, f"This may be in none of the learned languages ({learned})")
-    return chosen, guesses, "; ".join(notes)
+        notes.insert(0, phrase("This may be in none of the learned languages ({learned})", learned=learned))
+    return chosen, guesses, joined(notes, "; ")
 
 
 def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:

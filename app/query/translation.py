@@ -21,6 +21,7 @@ from app.query.snapshot import Snapshot, words
 from index.feature_store import FeatureStore
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE, Split
+from ingest.sentence import joined, phrase
 from model_updates.encoder import unit
 from model_updates.features import text_features
 
@@ -125,18 +126,24 @@ def fused(snapshot: Snapshot, encoded: Encoded, translation: str, eta: Eta) -> E
     summed = (1 - eta.value) * encoded.vectors[0] + eta.value * english
     length = float(np.linalg.norm(summed))
     if not np.isfinite(length) or length == 0:
-        raise BadQuery("The query and its translation cancel each other out; nothing is left to look for.")
-    before = f"{encoded.note.rstrip('.')}. " if encoded.note else ""
-    share = f"The translation counts {100 * eta.value:.0f} %"
+        raise BadQuery(
+            phrase("The query and its translation cancel each other out; nothing is left to look for.")
+        )
+    before = joined((encoded.note, "" if encoded.note.endswith(".") else "."), "") if encoded.note else ""
     why = (
-        f"chosen on {eta.pairs} validation pairs"
+        phrase("chosen on {pairs} validation pairs", pairs=eta.pairs)
         if eta.pairs
-        else "there are no validation pairs to choose it on"
+        else phrase("there are no validation pairs to choose it on")
     )
     return replace(
         encoded,
         vectors=(summed / length)[None].astype(np.float32),
         readings=encoded.readings[:1],
         scale=length,
-        note=f"{before}{share} ({why}).",
+        note=joined(
+            (
+                before,
+                phrase("The translation counts {share} % ({why}).", share=f"{100 * eta.value:.0f}", why=why),
+            )
+        ),
     )

@@ -12,6 +12,7 @@ from app.server.guard import account_of
 from app.server.security import Account
 from app.server.served import Served
 from app.server.serving import Serving
+from ingest.sentence import phrase
 
 
 def _serving(request: Request) -> Serving:
@@ -24,7 +25,7 @@ def _serving(request: Request) -> Serving:
 def _account(request: Request) -> Account:
     account = account_of(request.scope)
     if account is None:
-        raise NotAllowed("Sign in first.")
+        raise NotAllowed(phrase("Sign in first."))
     return account
 
 

@@ -9,6 +9,7 @@ from app.desk.releases import Exported
 from app.home.package import SUFFIX, checksum
 from app.home.workspace import Workspace
 from app.learning.transfer import export_release
+from ingest.sentence import phrase
 
 _SHA256_LETTERS = 64
 
@@ -51,4 +52,10 @@ def require_package(name: str) -> None:
         UsageProblem: it has another ending.
     """
     if Path(name).suffix.lower() != SUFFIX:
-        raise UsageProblem(f"{Path(name).name[:80]!r} is no exported release; those end in {SUFFIX}.")
+        raise UsageProblem(
+            phrase(
+                "{name} is no exported release; those end in {suffix}.",
+                name=f"{Path(name).name[:80]!r}",
+                suffix=SUFFIX,
+            )
+        )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.desk.errors import TooBusy
+from ingest.sentence import phrase
 
 PATIENCE_SECONDS = 10.0
 
@@ -31,7 +32,7 @@ class Places:
             TooBusy: too many wait already, or none became free in time.
         """
         if not self._queue.acquire(blocking=False):
-            raise TooBusy("Many people are searching at this moment. Try again in a few seconds.")
+            raise TooBusy(phrase("Many people are searching at this moment. Try again in a few seconds."))
         try:
             if not self._free.acquire(timeout=PATIENCE_SECONDS):
                 raise TooBusy("The search is taking too long at this moment. Try again in a few seconds.")

@@ -17,6 +17,7 @@ from app.query.snapshot import AUTO
 from app.server.serving import Serving
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord, Pin
+from ingest.sentence import phrase
 
 
 def proposal(serving: Serving) -> Proposal:
@@ -37,7 +38,7 @@ def take_proposal(serving: Serving, ids: Collection[str] | None, *, by: str) -> 
     """
     pairs = chosen_pairs(proposal(serving), ids)
     file = _written(serving, pairs)
-    made = "1 query" if len(pairs) == 1 else f"{len(pairs)} queries"
+    made = "1 query" if len(pairs) == 1 else phrase("{count} queries", count=len(pairs))
     why = f"Made of {made} that people judged; {by} looked through. Accept it to let it teach."
     return serving.work.take_in(file, IntakeOptions(), name=file_name(), by=by, is_held=True, held_why=why)
 
@@ -77,6 +78,9 @@ def pin(serving: Serving, number: int, *, image_id: str = "", language: str = ""
         language = language_of(said.query, serving.snapshot())
         if language == UNDETERMINED:
             raise UsageProblem(
-                f"Nobody can tell in which language {said.query[:60]!r} is. Name the language."
+                phrase(
+                    "Nobody can tell in which language {query} is. Name the language.",
+                    query=f"{said.query[:60]!r}",
+                )
             )
     return feedback.pin(serving.workspace, number, image_id=image_id, language=language)

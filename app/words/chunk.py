@@ -6,20 +6,21 @@ from collections.abc import Iterable
 
 from ingest.findings import Finding, Outcome, findings_in
 from ingest.records import ChunkRecord
+from ingest.sentence import joined, phrase
 
 OUTCOMES = {
-    Outcome.REJECT: "speaks against it",
-    Outcome.HOLD: "needs a person's word",
-    Outcome.UNKNOWN: "cannot be told",
-    Outcome.ACCEPT: "nothing against it",
+    Outcome.REJECT: phrase("speaks against it"),
+    Outcome.HOLD: phrase("needs a person's word"),
+    Outcome.UNKNOWN: phrase("cannot be told"),
+    Outcome.ACCEPT: phrase("nothing against it"),
 }
 """What each outcome means, worst first."""
 STANDINGS = {
-    "new": "nothing speaks against it",
-    "held": "it teaches nothing until a person accepts it",
-    "accepted": "a person said that it may teach",
-    "rejected": "the gate rejected its update",
-    "withdrawn": "nothing of it is trained on, measured by or searched",
+    "new": phrase("Standing: new (nothing speaks against it)."),
+    "held": phrase("Standing: held (it teaches nothing until a person accepts it)."),
+    "accepted": phrase("Standing: accepted (a person said that it may teach)."),
+    "rejected": phrase("Standing: rejected (the gate rejected its update)."),
+    "withdrawn": phrase("Standing: withdrawn (nothing of it is trained on, measured by or searched)."),
 }
 MOST_EXAMPLES = 12
 
@@ -43,16 +44,19 @@ def check_name(finding: Finding) -> str:
 
 def standing_sentence(chunk: ChunkRecord) -> str:
     """Says what the chunk counts for, and who said so, when and why."""
-    said = f"Standing: {chunk.standing} ({STANDINGS.get(chunk.standing, 'unknown here')})."
+    said = [STANDINGS.get(chunk.standing) or f"Standing: {chunk.standing}."]
     if chunk.standing_by:
         since = chunk.standing_since[:16].replace("T", " ")
         is_said_below = any(one.sentence in chunk.standing_why for one in findings_of(chunk))
-        why = "for what they found" if is_said_below else chunk.standing_why
-        said += f" By {chunk.standing_by}, {since} UTC" + (f": {why}" if why else "")
-        said = said.rstrip(".") + "."
+        why = phrase("for what they found") if is_said_below else chunk.standing_why.rstrip(".")
+        said.append(
+            phrase("By {name}, {time} UTC: {why}.", name=chunk.standing_by, time=since, why=why)
+            if why
+            else phrase("By {name}, {time} UTC.", name=chunk.standing_by, time=since)
+        )
     if chunk.measures:
-        said += " Its held-out pairs measure other updates too."
-    return said
+        said.append(phrase("Its held-out pairs measure other updates too."))
+    return joined(said)
 
 
 def figures(finding: Finding) -> str:

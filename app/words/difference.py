@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.desk.releases import Difference
+from ingest.sentence import joined, phrase
 from model_updates.gate.report import points
 from model_updates.prospect import listed
 
@@ -11,12 +12,19 @@ SLICE_HEADERS = ("slice", "view", "A", "B", "change")
 
 def difference_sentences(found: Difference) -> list[str]:
     """Returns what differs, a sentence a thing, what matters most first."""
+    said: list[str]
     if found.same_version:
-        said = [f"{found.a} and {found.b} have the same encoder: nothing is read or seen differently."]
+        said = [
+            phrase(
+                "{a} and {b} have the same encoder: nothing is read or seen differently.",
+                a=found.a,
+                b=found.b,
+            )
+        ]
     else:
         said = [*_known(found), _texts(found), _pictures(found)]
     a, b, both = found.pictures
-    gallery = f"{a} pictures in A, {b} in B, {both} in both."
+    gallery = phrase("{a} pictures in A, {b} in B, {both} in both.", a=a, b=b, both=both)
     return [one for one in [*said, gallery] if one]
 
 
@@ -36,25 +44,34 @@ def slice_rows(found: Difference) -> list[tuple[str, ...]]:
 
 def _known(found: Difference) -> list[str]:
     said = []
-    for what, change in (("languages", found.languages), ("chunks", found.chunks)):
-        if change.added:
-            said.append(f"B alone has the {what} {listed(change.added)}.")
-        if change.gone:
-            said.append(f"A alone has the {what} {listed(change.gone)}.")
-    return [f"A was trained last by {found.strategies[0]}, B by {found.strategies[1]}.", *said]
+    if found.languages.added:
+        said.append(phrase("B alone has the languages {languages}.", languages=listed(found.languages.added)))
+    if found.languages.gone:
+        said.append(phrase("A alone has the languages {languages}.", languages=listed(found.languages.gone)))
+    if found.chunks.added:
+        said.append(phrase("B alone has the chunks {chunks}.", chunks=listed(found.chunks.added)))
+    if found.chunks.gone:
+        said.append(phrase("A alone has the chunks {chunks}.", chunks=listed(found.chunks.gone)))
+    return [
+        phrase("A was trained last by {a}, B by {b}.", a=found.strategies[0], b=found.strategies[1]),
+        *said,
+    ]
 
 
 def _texts(found: Difference) -> str:
-    same = f"Read the same to the bit: {listed(found.texts_same)}." if found.texts_same else ""
-    changed = f"Read differently: {listed(found.texts_changed)}." if found.texts_changed else ""
-    return f"{changed} {same}".strip()
+    said = []
+    if found.texts_changed:
+        said.append(phrase("Read differently: {languages}.", languages=listed(found.texts_changed)))
+    if found.texts_same:
+        said.append(phrase("Read the same to the bit: {languages}.", languages=listed(found.texts_same)))
+    return joined(said)
 
 
 def _pictures(found: Difference) -> str:
     if not found.pictures_changed:
-        return "Every picture is seen the same to the bit."
-    names = [name or "all without an adapter of their own" for name in found.pictures_changed]
-    return f"Pictures seen differently: {listed(names)}."
+        return phrase("Every picture is seen the same to the bit.")
+    names = [name or phrase("all without an adapter of their own") for name in found.pictures_changed]
+    return phrase("Pictures seen differently: {domains}.", domains=listed(names))
 
 
 def _percent(value: float | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.words.messages import table
+from ingest.sentence import phrase
 from model_updates.prospect import listed
 
 
@@ -16,10 +17,13 @@ def drift_lines(found: Mapping[str, Any]) -> list[Any]:
         found: what `GET /v1/drift` has: the fields of `app.learning.drift.ReleaseDrift`.
     """
     drift = found["drift"]
-    said = (
-        f"{found['pairs']} held-out pairs in {listed(found['languages'])}, as {found['before']} and {found['after']} "
-        "see them. "
-        "Angles in degrees, shares in percent."
+    said = phrase(
+        "{count} held-out pairs in {languages}, as {before} and {after} see them. Angles in "
+        "degrees, shares in percent.",
+        count=found["pairs"],
+        languages=listed(found["languages"]),
+        before=found["before"],
+        after=found["after"],
     )
     turned = [("pictures turned (RAM)", drift["ram_pictures"]), ("texts turned (RAM)", drift["ram_texts"])]
     changed = [
@@ -36,16 +40,24 @@ def drift_lines(found: Mapping[str, Any]) -> list[Any]:
 
 def finds_words(before: str, after: str, finds: Mapping[str, float]) -> str:
     """Returns how many texts find their picture under two releases, and with the pictures left as they were."""
-    return (
-        f"Texts that find their picture first: {finds['before']:.1f} % in {before}, {finds['after']:.1f} % in {after}, "
-        f"and {finds['mixed']:.1f} % where those of {after} look among the pictures of {before}, as if no picture were "
-        "embedded again."
+    return phrase(
+        "Texts that find their picture first: {x} % in {a}, {y} % in {b}, and {z} % where those "
+        "of {c} look among the pictures of {d}, as if no picture were embedded again.",
+        x=f"{finds['before']:.1f}",
+        a=before,
+        y=f"{finds['after']:.1f}",
+        b=after,
+        z=f"{finds['mixed']:.1f}",
+        c=after,
+        d=before,
     )
 
 
 def _spread(title: str, rows: list[tuple[str, Mapping[str, Any]]]) -> Any:
     edges = rows[0][1]["edges"]
-    bins = [f"to {edge:.0f}" for edge in edges] + [f"above {edges[-1]:.0f}"]
+    bins = [phrase("to {count}", count=f"{edge:.0f}") for edge in edges] + [
+        phrase("above {count}", count=f"{edges[-1]:.0f}")
+    ]
     return table(
         (title, "angles", "mean", *bins),
         [

@@ -5,40 +5,63 @@ from __future__ import annotations
 from app.desk.jobs import Forecast
 from app.learning.forecast import Taken
 from app.words.messages import size
+from ingest.sentence import joined, phrase, template
 
-_STAGES = {"features": "reading", "train": "learning", "measure": "measuring", "embed": "embedding"}
+_STAGES = {
+    "features": template("reading {time}"),
+    "train": template("learning {time}"),
+    "measure": template("measuring {time}"),
+    "embed": template("embedding {time}"),
+}
 
 
 def forecast_sentences(found: Forecast) -> list[str]:
     """Returns what an update will take: time with its parts, memory and disk, and what that rests on."""
-    parts = ", ".join(
-        f"{_STAGES.get(stage, stage)} {duration(seconds)}"
-        for stage, seconds in found.seconds.items()
-        if seconds
+    parts = joined(
+        (
+            phrase(_STAGES[stage], time=duration(seconds))
+            for stage, seconds in found.seconds.items()
+            if seconds and stage in _STAGES
+        ),
+        ", ",
     )
-    whole = duration(found.total_seconds)
-    about = whole.capitalize() if found.total_seconds < 1 else f"About {whole}"
-    return [
-        f"{about}{f' ({parts})' if parts else ''} for {found.pairs} pairs in "
-        f"{found.epochs} epochs; {size(found.peak_bytes)} of memory, {size(found.disk_bytes)} on disk.",
-        found.based_on,
-    ]
+    whole = duration(max(1.0, found.total_seconds))
+    said = phrase(
+        "About {time} for {pairs} pairs in {epochs} epochs; {memory} of memory, {disk} on disk.",
+        time=phrase("{time} ({parts})", time=whole, parts=parts) if parts else whole,
+        pairs=found.pairs,
+        epochs=found.epochs,
+        memory=size(found.peak_bytes),
+        disk=size(found.disk_bytes),
+    )
+    return [said, found.based_on]
 
 
 def compared_sentence(found: Forecast, took: Taken) -> str:
     """Returns what was forecast beside what was taken."""
-    memory = f" and {size(took.peak_bytes)} of memory" if took.peak_bytes else ""
-    return (
-        f"It took {duration(took.seconds)}{memory}, {size(took.disk_bytes)} on disk; forecast were "
-        f"{duration(found.total_seconds)}, {size(found.peak_bytes)} and {size(found.disk_bytes)}."
+    said = {
+        "time": duration(took.seconds),
+        "disk": size(took.disk_bytes),
+        "a": duration(found.total_seconds),
+        "b": size(found.peak_bytes),
+        "c": size(found.disk_bytes),
+    }
+    if not took.peak_bytes:
+        return phrase("It took {time}, {disk} on disk; forecast were {a}, {b} and {c}.", **said)
+    return phrase(
+        "It took {time} and {memory} of memory, {disk} on disk; forecast were {a}, {b} and {c}.",
+        memory=size(took.peak_bytes),
+        **said,
     )
 
 
 def duration(seconds: float) -> str:
     """Returns seconds as people say them: "8 s", "3 min", "1 h 20 min"."""
     if seconds < 1:
-        return "under a second"
+        return phrase("under a second")
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 90:
+        return phrase("{count} min", count=minutes)
+    return phrase("{count} h {minutes} min", count=minutes // 60, minutes=minutes % 60)

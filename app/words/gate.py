@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from ingest.sentence import phrase
 from model_updates.gate.report import (
     GateReport,
     GateRow,
@@ -112,7 +113,7 @@ def _place(view: str) -> int:
 
 def opening(report: GateReport) -> str:
     """Returns the sentence that decided."""
-    return report.first_reason or "No rule gave a reason."
+    return report.first_reason or phrase("No rule gave a reason.")
 
 
 def rules(report: GateReport) -> list[RuleResult]:
@@ -122,11 +123,13 @@ def rules(report: GateReport) -> list[RuleResult]:
 
 def legend(report: GateReport) -> str:
     """Says what the numbers of a table of slices are."""
-    metric = LABELS.get(report.policy.metric, "the mean of R@1, R@5 and R@10")
+    metric = LABELS.get(report.policy.metric, phrase("the mean of R@1, R@5 and R@10"))
     views = " ".join(f"{view}: {meaning}." for view, meaning in VIEWS.items())
-    return (
-        f"Points of {metric}, text to image: the change, and what it is at least. R@1: the worst change of the "
-        f"views. Best: against the best version so far. {views}"
+    return phrase(
+        "Points of {metric}, text to image: the change, and what it is at least. R@1: the worst "
+        "change of the views. Best: against the best version so far. {views}",
+        metric=metric,
+        views=views,
     )
 
 

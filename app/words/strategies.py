@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from app.words.messages import grid, plain, table
+from ingest.sentence import phrase
 from model_updates.families import Family
 from model_updates.references import Reference
 from model_updates.strategy import Strategy
@@ -57,7 +58,7 @@ def menu(strategies: Mapping[str, type[Strategy]], recommended: str = "") -> lis
         for family, kinds in by_family(strategies)
         for kind in kinds
     ]
-    first = [(f"{name} (recommended)", name) for _, name in named if name == recommended]
+    first = [(phrase("{name} (recommended)", name=name), name) for _, name in named if name == recommended]
     return first + [choice for choice in named if choice[1] != recommended]
 
 

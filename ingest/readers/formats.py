@@ -16,6 +16,7 @@ from ingest.readers.folder import Folder
 from ingest.readers.names import shown
 from ingest.readers.plain_text import is_text
 from ingest.readers.table_file import TableFile
+from ingest.sentence import phrase
 
 # A file given by itself is of the first format that recognises it.
 FORMATS = (
@@ -78,9 +79,9 @@ def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True
 def _looks_like(head: bytes) -> str:
     for start, name in _OTHERS:
         if head.startswith(start):
-            return f"looks like {name}"
+            return phrase("looks like {language}", language=name)
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return "looks like a single picture; give the folder it is in"
+        return phrase("looks like a single picture; give the folder it is in")
     if head.startswith(b"\x1f\x8b"):
         return "gzip, but no tar inside; unpack it first"
     return "looks like text" if is_text(head) else "its content is not recognised"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.sentence import joined, phrase, template
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Drop, measured_drop, slice_name
 from model_updates.gate.high_water import HighWater, high_water
@@ -32,6 +33,13 @@ FAR_BEYOND = 1.6
 OWN_FIGURES = 1.96
 WATER_DOUBT = 0.2
 """The high water is asked again after every update: five updates in a row share the error rate."""
+_LOST, _PERHAPS, _KEPT = phrase("lost"), phrase("perhaps lost"), phrase("kept")
+_FOUND: dict[str, str] = {
+    _LOST: template("{slice} lost against {against}: {move} ({why}; the policy allows {limit})."),
+    _PERHAPS: template("{slice} perhaps lost against {against}: {move} ({why}; the policy allows {limit})."),
+    _KEPT: template("{slice} kept against {against}: {move} ({why}; the policy allows {limit})."),
+}
+_FEW = template("{slice} {note} against {against}: {move} ({why}; the policy allows {limit}).")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +114,26 @@ class Judged:
         limit = policy.slice_drop if self.metric == policy.metric else policy.first_slice_drop
         after = 100.0 * float(self.slice.candidate.query_scores(self.metric).mean())
         before = after + self.drop.points + (self.slice.debt if self.is_water else 0.0)
-        said = (
-            f"{self.slice.name} {self.note} against {self.against}: {label} {before:.1f} → {after:.1f} "
-            f"({points(-self.drop.points)}, at worst {points(-self.bound)} with "
-            f"{100 * self.confidence:.3g} % confidence; the policy allows {points(-limit)})."
+        said = phrase(
+            _FOUND.get(self.note, _FEW),
+            slice=self.slice.name,
+            note=self.note,
+            against=self.against,
+            move=f"{label} {before:.1f} → {after:.1f}",
+            why=at_worst(self.drop.points, self.bound, self.confidence),
+            limit=points(-limit),
         )
-        return f"{said} {self.slice.candidate.caveat}".rstrip()
+        return joined((said, self.slice.candidate.caveat))
+
+
+def at_worst(drop: float, bound: float, confidence: float) -> str:
+    """Returns a change in points, given as a drop, and what it is at worst."""
+    return phrase(
+        "{points}, at worst {bound} with {sure} % confidence",
+        points=points(-drop),
+        bound=points(-bound),
+        sure=f"{100 * confidence:.3g}",
+    )
 
 
 def judge_each(old: Sequence[OldSlice], policy: Policy, tries: int) -> list[Judged]:
@@ -184,13 +206,16 @@ def _judge_family(  # noqa: PLR0913 - one parameter per fact of the family
     for n, (one, name, drop) in enumerate(zip(slices, against, drops, strict=True)):
         own = drop.points + OWN_FIGURES * drop.error
         if broken[n] >= policy.confidence:
-            verdict, note = Verdict.REJECT, "lost"
+            verdict, note = Verdict.REJECT, _LOST
         elif own >= FAR_BEYOND * limit and broken[n] <= allowed:
-            verdict, note = Verdict.REVIEW, f"has too few held-out pairs ({one.candidate.groups} things)"
+            verdict, note = (
+                Verdict.REVIEW,
+                phrase("has too few held-out pairs ({count} things)", count=one.candidate.groups),
+            )
         elif broken[n] > allowed:
-            verdict, note = Verdict.REVIEW, "perhaps lost"
+            verdict, note = Verdict.REVIEW, _PERHAPS
         else:
-            verdict, note = Verdict.PROMOTE, "kept"
+            verdict, note = Verdict.PROMOTE, _KEPT
         judged.append(
             Judged(
                 one, metric, name, suspected is not None, drop, float(bounds[n]), 1.0 - allowed, verdict, note

@@ -11,11 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ingest.sentence import joined, phrase, template
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, beats_guessing, compare
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 
 Judged = tuple[Comparison, Verdict, str]
+_GAINED = template("{slice} {note}: {move} ({points}, at least {low} with {sure} % confidence).")
+_FOUND = {
+    "learned": template("{slice} learned: {move} ({points}, at least {low} with {sure} % confidence)."),
+    "perhaps learned": template(
+        "{slice} perhaps learned: {move} ({points}, at least {low} with {sure} % confidence)."
+    ),
+    "not learned": template(
+        "{slice} not learned: {move} ({points}, at least {low} with {sure} % confidence)."
+    ),
+    "visible among everything": template(
+        "{slice} visible among everything: {move} ({points}, at least {low} with {sure} % confidence)."
+    ),
+}
+"""How a note reads in a sentence; any other stands in `_GAINED` as it is."""
 
 
 def judge_learned(
@@ -48,14 +63,18 @@ def _learned_rule(
     measured = {comparison.candidate.language for comparison in own}
     for language in sorted(set(taught_languages) - measured):
         verdict = worst((verdict, Verdict.REVIEW))
-        unseen = (
-            f"{language} was taught with {taught_languages[language]} pairs, but no held-out pair shows what "
-            "was learned. Upload pairs with split=test in that language, or decide yourself."
+        unseen = phrase(
+            "{language} was taught with {count} pairs, but no held-out pair shows what was learned. Upload pairs "
+            "with split=test in that language, or decide yourself.",
+            language=language,
+            count=taught_languages[language],
         )
         said.append((Verdict.REVIEW, unseen))
     if not said:
         verdict = Verdict.REVIEW
-        nothing = "This update taught no slice that has held-out pairs, so nothing shows that it helps."
+        nothing = phrase(
+            "This update taught no slice that has held-out pairs, so nothing shows that it helps."
+        )
         said.append((verdict, nothing))
     return RuleResult("learned", verdict, strictest_first(said)), judged
 
@@ -67,18 +86,22 @@ def _rejects_all(taught: Sequence[Comparison], verdicts: Sequence[Verdict]) -> b
 
 def _learned_verdict(comparison: Comparison, policy: Policy) -> tuple[Verdict, str]:
     if comparison.high < 0:
-        return Verdict.REJECT, "got worse"
+        return Verdict.REJECT, phrase("got worse")
     if comparison.candidate.groups < policy.minimum_images:
         return Verdict.REVIEW, (
-            f"has not enough held-out pairs ({comparison.candidate.groups} things, {policy.minimum_images} needed)"
+            phrase(
+                "has not enough held-out pairs ({count} things, {needed} needed)",
+                count=comparison.candidate.groups,
+                needed=policy.minimum_images,
+            )
         )
     if comparison.change <= policy.learned_margin:
-        return Verdict.REJECT, "not learned"
+        return Verdict.REJECT, phrase("not learned")
     if not beats_guessing(comparison.candidate, policy):
-        return Verdict.REJECT, "no better than guessing"
+        return Verdict.REJECT, phrase("no better than guessing")
     if comparison.low > policy.learned_margin:
-        return Verdict.PROMOTE, "learned"
-    return Verdict.REVIEW, "perhaps learned"
+        return Verdict.PROMOTE, phrase("learned")
+    return Verdict.REVIEW, phrase("perhaps learned")
 
 
 def _visible_rule(mixed: Sequence[Comparison], policy: Policy) -> tuple[list[RuleResult], list[Judged]]:
@@ -86,7 +109,7 @@ def _visible_rule(mixed: Sequence[Comparison], policy: Policy) -> tuple[list[Rul
         return [], []
     judged = [(comparison, *_visible_verdict(comparison, policy)) for comparison in mixed]
     said = [
-        (verdict, _sentence(comparison, f"{note} among everything", policy))
+        (verdict, _sentence(comparison, phrase("{note} among everything", note=note), policy))
         for comparison, verdict, note in judged
     ]
     verdict = worst(verdict for _, verdict, _ in judged)
@@ -95,10 +118,11 @@ def _visible_rule(mixed: Sequence[Comparison], policy: Policy) -> tuple[list[Rul
 
 def _visible_verdict(comparison: Comparison, policy: Policy) -> tuple[Verdict, str]:
     if comparison.high < 0:
-        return Verdict.REJECT, "harder to find"
+        return Verdict.REJECT, phrase("harder to find")
     if comparison.low > policy.learned_margin:
-        return Verdict.PROMOTE, "visible"
-    return Verdict.REVIEW, "perhaps visible" if comparison.change > policy.learned_margin else "not visible"
+        return Verdict.PROMOTE, phrase("visible")
+    gained = comparison.change > policy.learned_margin
+    return Verdict.REVIEW, phrase("perhaps visible") if gained else phrase("not visible")
 
 
 def _sentence(comparison: Comparison, note: str, policy: Policy) -> str:
@@ -106,8 +130,13 @@ def _sentence(comparison: Comparison, note: str, policy: Policy) -> str:
         100.0 * float(result.query_scores(policy.metric).mean())
         for result in (comparison.live, comparison.candidate)
     )
-    said = (
-        f"{comparison.name} {note}: R {before:.1f} → {after:.1f} ({points(comparison.change)}, at least "
-        f"{points(comparison.low)} with {100 * policy.confidence:g} % confidence)."
+    said = phrase(
+        _FOUND.get(note, _GAINED),
+        slice=comparison.name,
+        note=note,
+        move=f"R {before:.1f} → {after:.1f}",
+        points=points(comparison.change),
+        low=points(comparison.low),
+        sure=f"{100 * policy.confidence:g}",
     )
-    return f"{said} {comparison.candidate.caveat}".rstrip()
+    return joined((said, comparison.candidate.caveat))

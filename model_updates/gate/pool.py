@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.sentence import phrase, template
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Drop, measured_drop, weight_of
 from model_updates.gate.high_water import high_water
-from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, OldSlice, metrics_of
+from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, OldSlice, at_worst, metrics_of
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 from model_updates.gate.shrinkage import COMMON_SPREAD, normal_tail, one_sided, posterior
 from model_updates.recalls import LABELS
@@ -23,11 +24,22 @@ from model_updates.recalls import LABELS
 FloatArray = NDArray[np.float64]
 
 POOLS = {
-    "known": (View.OWN, View.MEMORY),
-    "found": (View.MIXED, View.MEMORY),
+    template("known"): (View.OWN, View.MEMORY),
+    template("found"): (View.MIXED, View.MEMORY),
 }
 """What is averaged: what the encoder knows, and what a searcher finds among everything."""
-
+_FOUND = {
+    Verdict.REJECT: template(
+        "Old slices together lost against {against} in what is {pool}: {why}, over {n} (the policy allows {limit})."
+    ),
+    Verdict.REVIEW: template(
+        "Old slices together perhaps lost against {against} in what is {pool}: {why}, over {n} "
+        "(the policy allows {limit})."
+    ),
+    Verdict.PROMOTE: template(
+        "Old slices together kept against {against} in what is {pool}: {why}, over {n} (the policy allows {limit})."
+    ),
+}
 
 _Told = tuple[OldSlice, Mapping[str, SliceResult]]
 """A slice that tells something, and the earlier versions that tell something about it."""
@@ -51,25 +63,24 @@ class Belief:
     deviation: float
     allowed: float
 
-    def verdict(self, limit: float, policy: Policy) -> tuple[Verdict, str]:
-        """Returns the verdict and a word for it, where the average may lose `limit` points."""
+    def verdict(self, limit: float, policy: Policy) -> Verdict:
+        """Returns the verdict where the average may lose `limit` points."""
         broken = float(normal_tail((limit - self.mean) / self.deviation))
         if broken >= policy.confidence:
-            return Verdict.REJECT, "lost"
-        return (Verdict.REVIEW, "perhaps lost") if broken > self.allowed else (Verdict.PROMOTE, "kept")
+            return Verdict.REJECT
+        return Verdict.REVIEW if broken > self.allowed else Verdict.PROMOTE
 
     def bounds(self) -> str:
         """Returns the drop and its bound in words."""
         bound = self.mean + one_sided(1.0 - self.allowed) * self.deviation
-        sure = f"{100 * (1.0 - self.allowed):.3g} % confidence"
-        return f"{points(-self.drop.points)}, at worst {points(-bound)} with {sure}"
+        return at_worst(self.drop.points, bound, 1.0 - self.allowed)
 
 
 def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResult:
     """Judges all old slices together, by both metrics, against live and against the high water."""
     if not old:
         return RuleResult(
-            "kept", Verdict.REVIEW, ("No old slice was measured, so nothing shows what was kept.",)
+            "kept", Verdict.REVIEW, (phrase("No old slice was measured, so nothing shows what was kept."),)
         )
     everything = [(one, _comparable(one, policy)) for one in old if _tells(one, policy)]
     found: list[tuple[Verdict, str]] = []
@@ -78,19 +89,27 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
         if not told:
             continue
         if all(one.is_unchanged for one, _ in told):
-            said = f"Old slices unchanged in what is {pool}: no rank of {len(told)} differs."
+            said = phrase(
+                "Old slices unchanged in what is {pool}: no rank of {count} differs.",
+                pool=phrase(pool),
+                count=len(told),
+            )
             found.append((Verdict.PROMOTE, said))
             continue
         for metric, _, scale in metrics_of(policy):
             limit = policy.pooled_drop if metric == policy.metric else policy.first_pooled_drop
             label = "" if metric == policy.metric else f"{LABELS[metric]} "
             for belief in _beliefs(told, metric, scale, policy, tries):
-                verdict, note = belief.verdict(limit, policy)
+                verdict = belief.verdict(limit, policy)
                 # What passes is said once, by the metric that decides most.
                 if verdict is not Verdict.PROMOTE or metric == policy.metric:
-                    said = (
-                        f"Old slices together {note} against {belief.against} in what is {pool}: {label}"
-                        f"{belief.bounds()}, over {len(told)} (the policy allows {points(-limit)})."
+                    said = phrase(
+                        _FOUND[verdict],
+                        against=belief.against,
+                        pool=phrase(pool),
+                        why=label + belief.bounds(),
+                        n=len(told),
+                        limit=points(-limit),
                     )
                     found.append((verdict, said))
     return RuleResult("kept", worst(verdict for verdict, _ in found), strictest_first(found))

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ingest.sentence import phrase
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, slice_name
 from model_updates.gate.kept import FIRST, Judged, OldSlice, judge_each
@@ -148,9 +149,11 @@ def _worst_slice(old: Sequence[OldSlice], each: Sequence[Judged], policy: Policy
         (judged.verdict, judged.sentence(policy)) for judged in each if judged.verdict is not Verdict.PROMOTE
     )
     if each and not reasons:
-        reasons = (f"Worst old slice: {max(each, key=lambda judged: judged.bound).sentence(policy)}",)
+        reasons = (
+            phrase("Worst old slice: {why}", why=max(each, key=lambda judged: judged.bound).sentence(policy)),
+        )
     elif old and not each:
-        reasons = (f"No rank of any old slice changed ({len(old)} measured).",)
+        reasons = (phrase("No rank of any old slice changed ({count} measured).", count=len(old)),)
     return RuleResult("worst slice", worst(judged.verdict for judged in each), reasons)
 
 
@@ -160,18 +163,20 @@ def _judge_canaries(canaries: Sequence[tuple[str, bool]], policy: Policy) -> Rul
     lost = [query for query, kept in canaries if not kept]
     if not lost:
         return RuleResult(
-            "canaries", Verdict.PROMOTE, (f"All {len(canaries)} pinned queries keep their answer.",)
+            "canaries",
+            Verdict.PROMOTE,
+            (phrase("All {count} pinned queries keep their answer.", count=len(canaries)),),
         )
     verdict = Verdict.REJECT if len(lost) > policy.canary_share * len(canaries) else Verdict.PROMOTE
-    named = ", ".join(f"“{query}”" for query in lost[:5]) + (" and more" if len(lost) > 5 else "")
-    return RuleResult(
-        "canaries",
-        verdict,
-        (
-            f"{len(lost)} of {len(canaries)} pinned queries lose their answer: {named} (the policy allows "
-            f"{100 * policy.canary_share:.0f} %).",
-        ),
+    named = ", ".join(f"“{query}”" for query in lost[:5]) + (" …" if len(lost) > 5 else "")
+    said = phrase(
+        "{count} of {all} pinned queries lose their answer: {queries} (the policy allows {share} %).",
+        count=len(lost),
+        all=len(canaries),
+        queries=named,
+        share=f"{100 * policy.canary_share:.0f}",
     )
+    return RuleResult("canaries", verdict, (said,))
 
 
 # ------------------------------------------------------------------------------------------------- the rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
@@ -125,7 +126,8 @@ def _doctors_sentences() -> set[str]:
                 found.add("".join(map(str, values)))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
                 found.add(node.value)
-    return {text for text in found if text.endswith(".") and " " in text} - COMPOSED
+    filled = {re.sub(r"\{\w+\}", "7", text) for text in found}
+    return {text for text in filled if text.endswith(".") and " " in text} - COMPOSED
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
