@@ -240,20 +240,26 @@ def _is_flat(rgb: Image.Image) -> bool:
 
 
 def _unsupported_sentence(data: bytes) -> str:
-    supported = "JPEG, PNG, WebP, GIF, BMP and TIFF are"
+    looks = _looks_like(data)
+    if not looks:
+        return phrase("Not a supported image; JPEG, PNG, WebP, GIF, BMP and TIFF are.")
+    return phrase(
+        "Not a supported image (looks like {looks}); JPEG, PNG, WebP, GIF, BMP and TIFF are.", looks=looks
+    )
+
+
+def _looks_like(data: bytes) -> str:
     for start, name in _LOOKS_LIKE:
         if data.startswith(start):
-            return f"Not a supported image (looks like {name}); {supported}."
+            return name
     if data[4:8] == b"ftyp":
-        return f"Not a supported image (looks like HEIC, AVIF or a video); {supported}."
+        return phrase("HEIC, AVIF or a video")
     head = data[:1024].lstrip().lower()
     if b"<svg" in head:
-        return f"Not a supported image (looks like SVG); {supported}."
+        return "SVG"
     if head.startswith((b"<!doctype", b"<html", b"<head", b"<?xml", b"<script")):
-        return f"Not a supported image (looks like HTML or XML); {supported}."
-    if head.isascii() and head.decode("ascii").isprintable():
-        return f"Not a supported image (looks like text); {supported}."
-    return f"Not a supported image; {supported}."
+        return phrase("HTML or XML")
+    return phrase("text") if head.isascii() and head.decode("ascii").isprintable() else ""
 
 
 def _reason(error: BaseException) -> str:

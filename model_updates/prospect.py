@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 
 if TYPE_CHECKING:
     from model_updates.encoder import Encoder
@@ -34,4 +34,4 @@ class Prospect:
 def listed(names: Iterable[str]) -> str:
     """Returns names in order, as a sentence lists them: "de", "de and fr", "de, fr and hi"."""
     *first, last = sorted(names)
-    return phrase("{names} and {last}", names=", ".join(first), last=last) if first else last
+    return phrase("{names} and {last}", names=joined(first, ", "), last=last) if first else last

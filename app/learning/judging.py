@@ -15,7 +15,7 @@ from app.learning.outcomes import Tell, say_nothing
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import Policy
 from model_updates.gate.rules import GateReport, judge
@@ -120,5 +120,11 @@ def _measuring(slices: Collection[HeldOut]) -> str:
     by_view: dict[str, int] = {}
     for one in slices:
         by_view[one.view] = by_view.get(one.view, 0) + len(one.captions)
-    counted = ", ".join(f"{count} {view}" for view, count in by_view.items())
-    return f"{len({one.key for one in slices})} slices, captions by view: {counted or 'none'}"
+    counted = joined(
+        (phrase("{count} {view}", count=count, view=view) for view, count in by_view.items()), ", "
+    )
+    return phrase(
+        "{count} slices, captions by view: {views}",
+        count=len({one.key for one in slices}),
+        views=counted or phrase("none"),
+    )

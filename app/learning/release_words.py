@@ -56,7 +56,7 @@ def pin(workspace: Workspace, *, why: str, by: str) -> ReleaseWord:
         raise UsageProblem(phrase("Nothing is live, so nothing can be pinned."))
     standing = pinned(workspace)
     if standing is not None:
-        raise UsageProblem(f"{pin_sentence(standing)} There is nothing to do.")
+        raise UsageProblem(joined((pin_sentence(standing), phrase("There is nothing to do."))))
     return workspace.catalog.release_words.say(commit.release, "pinned", by=by, why=why)
 
 

@@ -8,6 +8,7 @@ from fastapi import Request
 from app.desk.errors import NotAllowed
 from app.server.guard import account_of
 from app.server.security import ANYONE, Account, Passwords, ProxySignIn
+from ingest.sentence import phrase
 
 
 class Access:
@@ -31,7 +32,7 @@ class Access:
         name = getattr(request, "username", None)
         account = self._passwords.account(name) if self._passwords is not None else None
         if account is None:
-            raise NotAllowed("Sign in first.")
+            raise NotAllowed(phrase("Sign in first."))
         return account.require_admin()
 
 
@@ -43,7 +44,7 @@ def person(request: gr.Request) -> Account:
     """
     account = _noted(request)
     if account is None:
-        raise NotAllowed("Sign in first.")
+        raise NotAllowed(phrase("Sign in first."))
     return account
 
 

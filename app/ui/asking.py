@@ -16,6 +16,7 @@ from app.query.grammar import Kind, Term
 from app.query.parts import decoded, no_file, query_terms, read_pictures
 from app.query.question import Question
 from app.query.snapshot import AUTO
+from ingest.sentence import phrase
 
 CAPTIONS = 8
 """Captions that a query by pictures shows beside the pictures it finds."""
@@ -126,7 +127,9 @@ def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text.strip())
     except ValueError as error:
-        raise BadQuery(f"A day is written as 2026-01-31; found {text.strip()[:40]!r}.") from error
+        raise BadQuery(
+            phrase("A day is written as 2026-01-31; found {found}.", found=f"{text.strip()[:40]!r}")
+        ) from error
 
 
 def _bytes(file: str) -> bytes:

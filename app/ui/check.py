@@ -99,10 +99,10 @@ class CheckStep:
 
     def _facts_of(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
         say, base = words_of(request), wording.base_address(*base_of(request))
-        text = update_words.intake_view(chunk.report, embedded)
+        text = update_words.intake_view(chunk.report, embedded, say)
         rows = update_words.report_rows(chunk.report, say)
         return (
-            say.said(f"## Chunk `{chunk.id}`\n\n{report_words.standing_view(chunk)}\n\n{text}"),
+            f"## {report_words.chunk_title(chunk, say)}\n\n{report_words.standing_view(chunk, say)}\n\n{text}",
             *_cards(chunk, base, say),
             gr.Dataframe(value=filled(update_words.REPORT_HEADERS, rows, say), visible=bool(rows)),
             gr.Button(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
@@ -118,12 +118,11 @@ def _cards(chunk: ChunkRecord, base: str, say: Words) -> list[gr.Markdown]:
         is_quiet = finding.outcome is Outcome.ACCEPT and not finding.examples
         (quiet if is_quiet else telling).append(finding)
     cards = [
-        _card(say.said(report_words.finding_view(one, base)), one.outcome)
-        for one in telling[: MOST_CARDS - 1]
+        _card(report_words.finding_view(one, base, say), one.outcome) for one in telling[: MOST_CARDS - 1]
     ]
     rest = [*telling[MOST_CARDS - 1 :], *quiet]
     if rest:
-        cards.append(_card(say.said(report_words.quiet_view(rest)), rest[0].outcome))
+        cards.append(_card(report_words.quiet_view(rest, say), rest[0].outcome))
     return [*cards, *[gr.Markdown("", visible=False)] * (MOST_CARDS - len(cards))]
 
 

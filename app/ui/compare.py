@@ -145,7 +145,7 @@ class _CompareTab:
         others = [record for record in records if current and record.version != current.version] or records
         other = next((record.id for record in others if record.id != live), live)
         spoken = current.manifest.languages if current else ()
-        languages = language_choices(current, spoken, say) if current else [(say("any_language"), AUTO)]
+        languages = language_choices(current, spoken, say) if current else [(say("Any language"), AUTO)]
         return (
             gr.Dropdown(choices=choices, value=other),
             gr.Dropdown(choices=choices, value=live),
@@ -160,9 +160,9 @@ class _CompareTab:
             return _only(say.said(words.HINT))
         try:
             compared = self.serving.compare(text, a, b, language=spoken, k=_SHOWN)
-            return self._named(compared, say.said(words.status_line(compared)), request)
+            return self._named(compared, words.status_line(compared, say), request)
         except OWN_ERRORS as error:
-            return _only(say.said(f"**{wording.escaped(error)}**"))
+            return _only(wording.refusal(error, say))
 
     def _again(
         self, rows: list[list[str]], a: str, b: str, spoken: str, request: gr.Request, event: gr.SelectData
@@ -182,7 +182,7 @@ class _CompareTab:
         try:
             compared = self.serving.compare(text, *sides, language=spoken, k=_SHOWN)
         except OWN_ERRORS as error:
-            return _only(say.said(f"**{wording.escaped(error)}**"))
+            return _only(wording.refusal(error, say))
         if compared.a.release == compared.b.release:
             return _only(say.said(words.SAME))
         said, base = self._captions(compared), wording.base_address(*base_of(request))
@@ -224,10 +224,10 @@ class _CompareTab:
                 by=person(request).name,
             )
             counted = feedback.votes_between(workspace, a, b)
-            line = f"{words.voted_line(choice, a, b)}  \n{words.status_line(compared)}"
-            outputs = self._named(compared, say.said(line), request)
+            line = f"{say.said(words.voted_line(choice, a, b))}  \n{words.status_line(compared, say)}"
+            outputs = self._named(compared, line, request)
         except OWN_ERRORS as error:
-            return _only(say.said(f"**{wording.escaped(error)}**"))
+            return _only(wording.refusal(error, say))
         return *outputs[:-2], drawn(words.votes_view(counted, say)), None
 
     def _named(self, compared: CompareAnswer, line: str, request: gr.Request) -> Outputs:

@@ -13,7 +13,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
 from app.ui.events import one_at_a_time
 from app.ui.tables import filled
-from app.ui.wording import escaped
+from app.ui.wording import refusal
 from app.ui.words import Words, words_of
 
 _LONGEST = 20_000  # characters of all queries together
@@ -87,7 +87,7 @@ class ManyQueries:
         try:
             compared = compare()
         except OWN_ERRORS as error:
-            return say.said(f"**{escaped(error)}**"), gr.Dataframe(visible=False)
-        line = say.said(words.many_line(compared, only_changed=only_changed))
+            return refusal(error, say), gr.Dataframe(visible=False)
+        line = words.many_line(compared, only_changed=only_changed, say=say)
         rows = words.many_rows(compared, say)
         return line, gr.Dataframe(value=filled(words.MANY_HEADERS, rows, say), visible=bool(rows))

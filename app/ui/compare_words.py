@@ -9,6 +9,7 @@ from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.wording import Captions, escaped, overlap_line, thumbnail_url
 from app.ui.words import ENGLISH, Words
+from ingest.sentence import phrase
 
 HINT = (
     "## Ask two releases the same\n\n"
@@ -16,37 +17,36 @@ HINT = (
     "*new* that the left release did not find the picture. A blind vote hides which release is on which side until "
     "you have said which answer is better."
 )
-CHOOSE = "Choose a release on each side."
-SAME = "Both sides are the same release; a vote is between two. Choose another one."
-BLIND = "**Which answer is better?** The names are shown when you have voted."
+CHOOSE = phrase("Choose a release on each side.")
+SAME = phrase("Both sides are the same release; a vote is between two. Choose another one.")
+BLIND = phrase("**Which answer is better?** The names are shown when you have voted.")
 CHOICES = {"a": "A is better", "b": "B is better", "tie": "A tie", "both_bad": "Both are bad"}
-NO_ROUND = "There is nothing to vote on yet. Type a query and choose “Blind vote”."
+NO_ROUND = phrase("There is nothing to vote on yet. Type a query and choose “Blind vote”.")
 MANY_HEADERS = ["query", "read in A", "read in B", "in common", "first picture", "moved by", "A ms", "B ms"]
 MANY_HINT = "One query a line, at most 64. Select a row of the table to see both answers above."
-NO_ANSWER = "No query could be answered; the table says why."
-NO_QUERIES = (
-    "There are no held-out captions or canaries to ask. Accept a chunk as measuring material, or type "
-    "queries above."
+NO_ANSWER = phrase("No query could be answered; the table says why.")
+NO_QUERIES = phrase(
+    "There are no held-out captions or canaries to ask. Accept a chunk as measuring material, or "
+    "type queries above."
 )
-NOTHING_CHANGED = (
-    "No answer changed: both releases answer all {queries} held-out captions and canaries alike."
-)
+
 
 _WIDTH, _HEIGHT, _EDGE = 360, 44, 12
 _LONGEST_REFUSED = 60  # characters; most are refused for their length
 
 
-def status_line(compared: CompareAnswer) -> str:
+def status_line(compared: CompareAnswer, say: Words = ENGLISH) -> str:
     """Returns overlap, readings, and how long either release took."""
-    return f"{overlap_line(compared)} · A {_milliseconds(compared.a)} ms · B {_milliseconds(compared.b)} ms"
+    times = f"A {_milliseconds(compared.a)} ms · B {_milliseconds(compared.b)} ms"
+    return f"{overlap_line(compared, say)} · {times}"
 
 
-def blind_pictures(answer: Answer, captions: Captions, base: str) -> list[Picture]:
+def blind_pictures(answer: Answer, captions: Captions, base: str, say: Words = ENGLISH) -> list[Picture]:
     """Returns a grid whose notes give nothing away but places."""
     return [
         Picture(
             thumbnail_url(base, hit.image_id),
-            captions.get(hit.image_id, "A picture without a caption"),
+            captions.get(hit.image_id) or say("A picture without a caption"),
             str(hit.rank),
         )
         for hit in answer.hits
@@ -62,39 +62,50 @@ def voted_line(choice: str, a: str, b: str) -> str:
         b: the one that was shown as B.
     """
     said = {
-        "a": f"You preferred **{a}**, which was A; B was {b}.",
-        "b": f"You preferred **{b}**, which was B; A was {a}.",
-        "tie": f"A tie between {a} (A) and {b} (B).",
-        "both_bad": f"Both are bad: {a} (A) and {b} (B).",
+        "a": phrase("You preferred **{a}**, which was A; B was {b}.", a=a, b=b),
+        "b": phrase("You preferred **{b}**, which was B; A was {a}.", b=b, a=a),
+        "tie": phrase("A tie between {a} (A) and {b} (B).", a=a, b=b),
+        "both_bad": phrase("Both are bad: {a} (A) and {b} (B).", a=a, b=b),
     }
     return said[choice]
 
 
-def votes_line(counted: Votes) -> str:
+def votes_line(counted: Votes, say: Words = ENGLISH) -> str:
     """Returns the votes between two releases in a sentence."""
-    decided = counted.for_a + counted.for_b
-    more = [(counted.ties, "tie", "ties"), (counted.both_bad, "both bad", "both bad")]
-    rest = ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in more if n)
-    others = f" Besides: {rest}." if rest else ""
+    rest = []
+    if counted.ties:
+        rest.append(say("1 tie") if counted.ties == 1 else say("{count} ties", count=counted.ties))
+    if counted.both_bad:
+        rest.append(say("{count} both bad", count=counted.both_bad))
+    others = [say("Besides: {rest}.", rest=", ".join(rest))] if rest else []
     if counted.share_b is None or counted.low is None or counted.high is None:
-        return f"Nobody has preferred one of {counted.a} and {counted.b} yet.{others}"
-    sure = "" if counted.low > 50 or counted.high < 50 else " That does not yet tell them apart."
-    return (
-        f"{counted.for_b} of {decided} votes preferred {counted.b} to {counted.a}: {counted.share_b:.0f} %, "
-        f"95 % interval {counted.low:.0f} to {counted.high:.0f} %.{sure}{others}"
+        nobody = say("Nobody has preferred one of {a} and {b} yet.", a=counted.a, b=counted.b)
+        return " ".join([nobody, *others])
+    said = say(
+        "{n} of {all} votes preferred {b} to {a}: {share} %, 95 % interval {low} to {high} %.",
+        n=counted.for_b,
+        all=counted.for_a + counted.for_b,
+        a=counted.a,
+        b=counted.b,
+        share=f"{counted.share_b:.0f}",
+        low=f"{counted.low:.0f}",
+        high=f"{counted.high:.0f}",
     )
+    is_sure = counted.low > 50 or counted.high < 50
+    sure = [] if is_sure else [say("That does not yet tell them apart.")]
+    return " ".join([said, *sure, *others])
 
 
 def votes_view(counted: Votes, say: Words = ENGLISH) -> Markup:
     """Returns the sentence with the interval drawn above it."""
-    return tag("div", interval_plot(counted, say) or [], tag("p", say.said(votes_line(counted))))
+    return tag("div", interval_plot(counted, say) or [], tag("p", votes_line(counted, say)))
 
 
 def interval_plot(counted: Votes, say: Words = ENGLISH) -> Markup | None:
     """Draws the share for the later release on a scale from 0 to 100 %; None when nobody preferred one."""
     if counted.share_b is None or counted.low is None or counted.high is None:
         return None
-    return _interval(counted.share_b, counted.low, counted.high, say.said(votes_line(counted)))
+    return _interval(counted.share_b, counted.low, counted.high, votes_line(counted, say))
 
 
 def many_rows(compared: ManyCompared, say: Words = ENGLISH) -> list[list[str]]:
@@ -111,7 +122,7 @@ def many_rows(compared: ManyCompared, say: Words = ENGLISH) -> list[list[str]]:
                 change.read_a,
                 change.read_b,
                 f"{100 * change.overlap:.0f} %",
-                say.said("the same" if change.same_first else "another"),
+                say("the same") if change.same_first else say("another"),
                 f"{change.moved:.1f}",
                 f"{1000 * change.seconds_a:.0f}",
                 f"{1000 * change.seconds_b:.0f}",
@@ -120,19 +131,29 @@ def many_rows(compared: ManyCompared, say: Words = ENGLISH) -> list[list[str]]:
     return rows
 
 
-def many_line(compared: ManyCompared, *, only_changed: bool) -> str:
+def many_line(compared: ManyCompared, *, only_changed: bool, say: Words = ENGLISH) -> str:
     """Says how many queries were asked, and how much the answers have in common."""
     if compared.overlap is None:
-        return NO_ANSWER if compared.results else NO_QUERIES
+        return say.said(NO_ANSWER if compared.results else NO_QUERIES)
     if only_changed and not compared.results:
-        return NOTHING_CHANGED.format(queries=compared.queries)
-    common = f"{100 * compared.overlap:.0f} % of the pictures in common on average"
+        return say(
+            "No answer changed: both releases answer all {queries} held-out captions and canaries alike.",
+            queries=compared.queries,
+        )
+    share = f"{100 * compared.overlap:.0f}"
     if only_changed:
-        of = f"of {compared.queries} held-out captions and canaries"
-        return f"**The {len(compared.results)} answers that changed most** {of} · {common} of all"
+        most = say(
+            "**The {count} answers that changed most** of {all} held-out captions and canaries",
+            count=len(compared.results),
+            all=compared.queries,
+        )
+        return f"{most} · {say('{share} % of the pictures in common on average of all', share=share)}"
+    asked = say("1 query") if compared.queries == 1 else say("{count} queries", count=compared.queries)
+    parts = [f"**{asked}**", say("{share} % of the pictures in common on average", share=share)]
     refused = sum(one.change is None for one in compared.results)
-    asked = "1 query" if compared.queries == 1 else f"{compared.queries} queries"
-    return f"**{asked}** · {common}" + (f" · {refused} refused" if refused else "")
+    if refused:
+        parts.append(say("{count} refused", count=refused))
+    return " · ".join(parts)
 
 
 def side_title(letter: str, release: str = "") -> str:

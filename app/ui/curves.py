@@ -23,7 +23,7 @@ def curves_view(progress: Mapping[str, Any], say: Words = ENGLISH) -> str:
     if len(points) < 2 or not terms:
         return ""
     drawing = in_both_widths(
-        say.said("Loss over epochs, a curve for each term"),
+        say("Loss over epochs, a curve for each term"),
         lambda width: _plot(points, terms, width, say.header(AXIS)),
     )
     rows = [f"| {escaped(name)} | {_first(points, name):.3f} | {_last(points, name):.3f} |" for name in terms]

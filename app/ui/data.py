@@ -115,7 +115,7 @@ class _DataTab:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 9)
+            return wording.refusal(error, words_of(request)), *([gr.skip()] * 9)
         say = words_of(request)
         return *self._all(say), *self._waiting(say), self.one.listed(say), *self._things(0, request)
 
@@ -123,7 +123,7 @@ class _DataTab:
         """What is said of held rows, and their table."""
         total, rows = inventory.held_rows(self.serving.workspace, limit=_HELD_SHOWN)
         table = filled(data_words.HELD_HEADERS, data_words.held_rows(rows, say), say)
-        return say.said(data_words.held_line(total, len(rows))), gr.Dataframe(table, visible=bool(rows))
+        return data_words.held_line(total, len(rows), say), gr.Dataframe(table, visible=bool(rows))
 
     def _all(self, say: Words) -> Outputs:
         """What is said of all chunks, and their table."""
@@ -131,10 +131,10 @@ class _DataTab:
         chunks = workspace.catalog.chunks()[::-1]
         total, _ = inventory.held_rows(workspace, limit=0)
         said = data_words.overview(
-            chunks, len(workspace.catalog.gallery_ids()), len(inventory.waiting(workspace)), total
+            chunks, len(workspace.catalog.gallery_ids()), len(inventory.waiting(workspace)), total, say
         )
         rows = data_words.chunk_rows(chunks, self._taught(), say)
-        return say.said(said), filled(data_words.CHUNK_HEADERS, rows, say)
+        return said, filled(data_words.CHUNK_HEADERS, rows, say)
 
     def _taught(self) -> tuple[str, ...]:
         live = self.serving.live()
@@ -149,7 +149,7 @@ class _DataTab:
             kept = [gr.skip()] * (len(self.pairs.components) + len(self.word.components))
             return (
                 "",
-                words_of(request).said(f"**{wording.escaped(error)}**"),
+                wording.refusal(error, words_of(request)),
                 gr.Column(visible=False),
                 *kept,
             )
@@ -190,11 +190,11 @@ class _DataTab:
             return (
                 "",
                 gr.Timer(active=False),
-                words_of(request).said(f"**{wording.escaped(error)}**"),
+                wording.refusal(error, words_of(request)),
                 gr.skip(),
                 gr.skip(),
             )
-        said = words_of(request).said(data_words.removal_view(job))
+        said = data_words.removal_view(job, words_of(request))
         return job.id, gr.Timer(active=True), said, gr.Button(interactive=False), ""
 
     def _watch(self, job_id: str, chunk: str, request: gr.Request) -> Outputs:
@@ -204,8 +204,8 @@ class _DataTab:
             job = self.serving.workspace.catalog.job(job_id)
             record = self.serving.workspace.catalog.chunk(chunk)
         except OWN_ERRORS as error:
-            return "", gr.Timer(active=False), words_of(request).said(f"**{wording.escaped(error)}**"), *kept
-        said = words_of(request).said(data_words.removal_view(job))
+            return "", gr.Timer(active=False), wording.refusal(error, words_of(request)), *kept
+        said = data_words.removal_view(job, words_of(request))
         if job.state not in FINAL_STATES:
             return job.id, gr.skip(), said, *kept
         self.serving.refresh()
@@ -224,11 +224,11 @@ class _DataTab:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return gr.skip(), words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 3)
+            return gr.skip(), wording.refusal(error, words_of(request)), *([gr.skip()] * 3)
         total, found = inventory.things(self.serving.workspace, limit=_THINGS_SHOWN, offset=first)
         return (
             first,
-            words_of(request).said(data_words.things_line(total, first, len(found))),
+            data_words.things_line(total, first, len(found), words_of(request)),
             data_words.things_view(found, wording.base_address(*base_of(request)), words_of(request)),
             gr.Button(interactive=first > 0),
             gr.Button(interactive=first + len(found) < total),

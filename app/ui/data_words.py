@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from app.desk.chunks import HeldRow
 from app.desk.pictures import OneThing
-from app.ui.report_words import standing_view
+from app.ui.report_words import chunk_title, standing_view
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from app.words import chunk as chunk_words
 from ingest.records import ChunkRecord, JobRecord
+from ingest.sentence import phrase
 
 CHUNK_HEADERS = [
     "chunk",
@@ -51,18 +52,22 @@ def chunk_rows(
     ]
 
 
-def overview(chunks: Sequence[ChunkRecord], gallery: int, waiting: int, held: int) -> str:
+def overview(
+    chunks: Sequence[ChunkRecord], gallery: int, waiting: int, held: int, say: Words = ENGLISH
+) -> str:
     """Says how much there is, and how much of it waits for a person."""
     counted = [chunk for chunk in chunks if chunk.standing != "withdrawn"]
     pairs = sum(chunk.new_pairs for chunk in counted)
-    said = (
-        f"Chunks: **{len(counted)}** · pairs: **{pairs:,}** · pictures that can be searched: **{gallery:,}**"
-    )
+    said = [
+        say("Chunks: **{count}**", count=len(counted)),
+        say("pairs: **{count}**", count=f"{pairs:,}"),
+        say("pictures that can be searched: **{count}**", count=f"{gallery:,}"),
+    ]
     if waiting:
-        said += f" · held, waiting for your word: **{waiting}** (select one to give it)"
+        said.append(say("held, waiting for your word: **{count}** (select one to give it)", count=waiting))
     if held:
-        said += f" · rows of uploads that were held: **{held:,}**"
-    return said
+        said.append(say("rows of uploads that were held: **{count}**", count=f"{held:,}"))
+    return " · ".join(said)
 
 
 def chunk_view(
@@ -73,13 +78,19 @@ def chunk_view(
     say: Words = ENGLISH,
 ) -> str:
     """Returns what is known of a chunk: standing, who learned from it, what speaks against it, and some pictures."""
-    lines = [f"## Chunk `{chunk.id}` · {escaped(chunk.name)}", say.said(standing_view(chunk))]
-    told = ", ".join(f"`{name}`" for name in learned)
-    taught = f"Releases that learned from it: {told}." if learned else "No release has learned from it."
-    lines.append(say.said(taught))
-    against = chunk_words.against(chunk)
+    lines = [f"## {chunk_title(chunk, say)} · {escaped(chunk.name)}", standing_view(chunk, say)]
+    releases = ", ".join(f"`{name}`" for name in learned)
+    lines.append(
+        say("Releases that learned from it: {releases}.", releases=releases)
+        if learned
+        else say("No release has learned from it.")
+    )
+    against = [
+        f"- {escaped(say.said(chunk_words.check_name(one)))}: {escaped(say.said(one.sentence))}"
+        for one in chunk_words.against(chunk)
+    ]
     if against:
-        lines.append("\n".join(say.said(f"- {escaped(one)}") for one in against))
+        lines.append("\n".join(against))
     pictures = [
         f"![{escaped(text) or say.said('a picture without a caption')}]({thumbnail_url(base, image_id)})"
         for image_id, text in samples
@@ -102,25 +113,32 @@ def held_rows(rows: Sequence[HeldRow], say: Words = ENGLISH) -> list[list[str]]:
     ]
 
 
-def held_line(total: int, shown: int) -> str:
+def held_line(total: int, shown: int, say: Words = ENGLISH) -> str:
     """Says what held rows are, and what to do with them."""
     if not total:
-        return "No row of an upload is held."
-    some = f" The first {shown:,} are shown; each chunk's report has all of its own." if shown < total else ""
-    return (
-        f"{total:,} rows were not taken in, because only a person can say what is right. Those with a number can be "
+        return say("No row of an upload is held.")
+    said = say(
+        "{count} rows were not taken in, because only a person can say what is right. Those with a number can be "
         "decided: select their chunk above. Others correct as the last column says and upload again: what is here "
-        f"already counts once.{some}"
+        "already counts once.",
+        count=f"{total:,}",
     )
+    if shown == total:
+        return said
+    some = say("The first {count} are shown; each chunk's report has all of its own.", count=f"{shown:,}")
+    return f"{said} {some}"
 
 
-def things_line(total: int, first: int, shown: int) -> str:
+def things_line(total: int, first: int, shown: int, say: Words = ENGLISH) -> str:
     """Says how many things have several pictures, and which are shown."""
     if not total:
-        return "No two pictures of the gallery show the same thing."
-    return (
-        f"{total:,} things have more than one picture: near-copies, or stated to be one thing by an upload. They are "
-        f"in one split and count once; search can fold them. Shown are {first + 1:,} to {first + shown:,}."
+        return say("No two pictures of the gallery show the same thing.")
+    return say(
+        "{count} things have more than one picture: near-copies, or stated to be one thing by an upload. They are in "
+        "one split and count once; search can fold them. Shown are {first} to {last}.",
+        count=f"{total:,}",
+        first=f"{first + 1:,}",
+        last=f"{first + shown:,}",
     )
 
 
@@ -129,24 +147,24 @@ def things_view(things: Sequence[OneThing], base: str, say: Words = ENGLISH) -> 
     return "\n".join(
         "- "
         + " ".join(
-            f"![{say.said(f'picture {n} of {len(one.images)}')}]({thumbnail_url(base, image_id)})"
+            f"![{say('picture {count} of {all}', count=n, all=len(one.images))}]({thumbnail_url(base, image_id)})"
             for n, image_id in enumerate(one.images[:_PICTURES], start=1)
         )
-        + f"  \n  {say('pictures', count=len(one.images))} · `{one.images[0][:12]}`"
+        + f"  \n  {say('{count} pictures', count=len(one.images))} · `{one.images[0][:12]}`"
         for one in things
     )
 
 
-def removal_view(job: JobRecord) -> str:
+def removal_view(job: JobRecord, say: Words = ENGLISH) -> str:
     """Says where a removal is, or how it ended."""
     if job.error:
-        return f"**{escaped(job.error)}**"
+        return f"**{escaped(say.said(job.error))}**"
     said = job.result.get("sentence")
     if said:
-        live = f" `{job.result['release']}` is live." if job.result.get("commit") else ""
-        return f"**{escaped(said)}**{live}"
-    doing = job.progress.get("message") or "waiting for its process"
-    return f"Removing (job {escaped(job.id)}): {escaped(doing)}"
+        live = say("`{release}` is live.", release=job.result["release"]) if job.result.get("commit") else ""
+        return f"**{escaped(say.said(said))}** {live}".rstrip()
+    doing = say.said(job.progress.get("message") or phrase("waiting for its process"))
+    return say("Removing (job {job}): {why}", job=escaped(job.id), why=escaped(doing))
 
 
 def _counts(counted: Mapping[str, int]) -> str:

@@ -18,6 +18,7 @@ from app.ui.release_said import release_word_line
 from app.ui.words import Words, words_of
 from app.words.forecast import compared_sentence
 from ingest.records import JobRecord
+from ingest.sentence import phrase
 
 DECIDE = 3
 """Number of this step in the walkthrough."""
@@ -86,7 +87,11 @@ class DecideStep:
         judged = judged_job(self.serving.workspace.catalog, job.id)
         known = judged.release and self.serving.workspace.releases.readable(judged.release)
         waits = bool(known) and job.result.get("commit") is None and judged.release != self.serving.live_id()
-        label = "Promote" if job.result.get("verdict") == "promote" else "Promote in spite of this"
+        label = (
+            phrase("Promote")
+            if job.result.get("verdict") == "promote"
+            else phrase("Promote in spite of this")
+        )
         say = words_of(request)
         return (
             *self.report.shown(judged, wording.base_address(*base_of(request)), say),
@@ -106,26 +111,30 @@ class DecideStep:
     def _read_past(self, job_id: str | None, request: gr.Request) -> Outputs:
         nothing: Sequence[Any] = [gr.skip()] * (1 + len(self.components))
         if not job_id:
-            return words_of(request).said("Choose an update first."), *nothing
+            return words_of(request)("Choose an update first."), *nothing
         try:
             self.access.admin(request)
             shown = self.shown(self.serving.workspace.catalog.job(job_id), request)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *nothing
+            return wording.refusal(error, words_of(request)), *nothing
         return "", gr.Walkthrough(selected=DECIDE), *shown
 
     def _outcome(self, job: JobRecord, release: str | None, say: Words) -> str:
-        line = say.said(update_words.outcome_line(job.result))
+        line = update_words.outcome_line(job.result, say)
         expected, took = forecast_of(job), taken(self.serving.workspace, job)
         if expected is not None and took is not None:
-            line += f"  \n{say.said(wording.escaped(compared_sentence(expected, took)))}"
+            line += f"  \n{wording.escaped(say.said(compared_sentence(expected, took)))}"
         word = judgement(self.serving.workspace, release) if release else None
         return line if word is None else f"{line}  \n{release_word_line(word, say)}"
 
     def _go_live(self, release: str, note: str, why: str, request: gr.Request) -> Outputs:
         def promote(by: str) -> str:
             commit = self.serving.promote(release, why=note.strip() or why, by=by, force=True).commit
-            return say.said(f"**{commit.release} is live** (commit {commit.number}). [Search it](/)")
+            return say(
+                "**{release} is live** (commit {number}). [Search it](/)",
+                release=commit.release,
+                number=commit.number,
+            )
 
         say = words_of(request)
         return self._decide(promote, request)
@@ -133,7 +142,10 @@ class DecideStep:
     def _keep(self, release: str, note: str, request: gr.Request) -> Outputs:
         def keep(by: str) -> str:
             self.serving.judge_release(release, "kept", why=note, by=by)
-            return say.said(f"Nothing changed. `{release}` waits under Releases, should you want it later.")
+            return say(
+                "Nothing changed. `{release}` waits under Releases, should you want it later.",
+                release=release,
+            )
 
         say = words_of(request)
         return self._decide(keep, request)
@@ -141,7 +153,7 @@ class DecideStep:
     def _reject(self, release: str, note: str, request: gr.Request) -> Outputs:
         def reject(by: str) -> str:
             word = self.serving.judge_release(release, "rejected", why=note, by=by)
-            return f"{release_word_line(word, say)} {say.said('What was live stays live.')}"
+            return f"{release_word_line(word, say)} {say('What was live stays live.')}"
 
         say = words_of(request)
         return self._decide(reject, request)
@@ -150,7 +162,5 @@ class DecideStep:
         try:
             said = decide(self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *(
-                [gr.skip()] * len(self._choices)
-            )
+            return wording.refusal(error, words_of(request)), *([gr.skip()] * len(self._choices))
         return said, gr.Textbox(visible=False), *([gr.Button(visible=False)] * 3)

@@ -60,7 +60,7 @@ def framed_table(
     """
     head = [tag("th", one, scope="col") if one else tag("td") for one in header]
     table = tag("table", tag("thead", tag("tr", head)), tag("tbody", list(rows)), class_=kind or None)
-    return tag("div", table, class_="scrolls", tabindex=0, role="group", aria_label=say.said("A table"))
+    return tag("div", table, class_="scrolls", tabindex=0, role="group", aria_label=say("A table"))
 
 
 def drawing(elem_id: str, kind: str = "", *, visible: bool = False) -> gr.Markdown:

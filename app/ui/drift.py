@@ -13,10 +13,11 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui.drawn import drawing, drawn
 from app.ui.drift_plot import drift_view
 from app.ui.events import one_at_a_time
-from app.ui.wording import escaped
+from app.ui.wording import refusal
 from app.ui.words import words_of
+from ingest.sentence import phrase
 
-CHOOSE_TWO = "Choose two releases."
+CHOOSE_TWO = phrase("Choose two releases.")
 _PAIRS = 500
 Outputs = tuple[Any, ...]
 
@@ -60,5 +61,5 @@ class Drift:
                 return gr.Markdown(say.said(CHOOSE_TWO), visible=True), drawn(None)
             found = drift_between(self.serving.workspace, before, after, most=_PAIRS)
         except OWN_ERRORS as error:
-            return gr.Markdown(say.said(f"**{escaped(error)}**"), visible=True), drawn(None)
+            return gr.Markdown(refusal(error, say), visible=True), drawn(None)
         return gr.Markdown(visible=False), drawn(drift_view(found, say))

@@ -25,23 +25,27 @@ ROWS = (
 def drift_view(found: ReleaseDrift, say: Words = ENGLISH) -> Markup:
     """Draws how angles are spread, a row of bars each, with the figures beside."""
     languages = ", ".join(named(one, say) for one in found.languages)
-    said = (
-        f"{found.pairs} held-out pairs in {languages}, as {found.before} and {found.after} see them. "
-        "When both towers turn by the same rotation, only RAM shows it and no search changes; "
-        "ImAM shows what search feels."
+    said = say(
+        "{count} held-out pairs in {languages}, as {before} and {after} see them. When both "
+        "towers turn by the same rotation, only RAM shows it and no search changes; ImAM shows "
+        "what search feels.",
+        count=found.pairs,
+        languages=languages,
+        before=found.before,
+        after=found.after,
     )
     rows = [_drift_row(say.header(title), getattr(found.drift, name), say) for title, name in ROWS]
     return tag(
         "div",
         framed_table([say.header(one) for one in HEADERS], rows, say=say),
-        tag("p", say.said(said)),
+        tag("p", said),
         tag("p", say.said(finds_words(found.before, found.after, asdict(found.drift.finds)))),
     )
 
 
 def _drift_row(title: str, angles: Angles, say: Words) -> Markup:
-    edges = [say.said(f"to {edge:.0f}") for edge in angles.edges]
-    edges.append(say.said(f"above {angles.edges[-1]:.0f}"))
+    edges = [say("to {count}", count=f"{edge:.0f}") for edge in angles.edges]
+    edges.append(say("above {count}", count=f"{angles.edges[-1]:.0f}"))
     bars = [
         tag(
             "span",

@@ -96,14 +96,14 @@ class _FeedbackTab:
             return (
                 *self._proposal(request),
                 drawn(words.votes_view(feedback.votes(records), say)),
-                say.said(words.said_line(len(records))),
+                words.said_line(len(records), say),
                 filled(words.HEADERS, words.rows(records, say), say),
                 self._pins(say),
             )
         except OWN_ERRORS as error:
             hidden = gr.Gallery(visible=False), gr.CheckboxGroup(visible=False), gr.Button(visible=False)
             tables = filled(words.HEADERS, [], say), filled(words.PIN_HEADERS, [], say)
-            return say.said(f"**{wording.escaped(error)}**"), *hidden, drawn(None), "", *tables
+            return wording.refusal(error, say), *hidden, drawn(None), "", *tables
 
     def _pins(self, say: Words) -> dict[str, Any]:
         return filled(words.PIN_HEADERS, words.pin_rows(self.serving.workspace.catalog.pins()), say)
@@ -117,7 +117,7 @@ class _FeedbackTab:
         pictures = words.pair_pictures(pairs, wording.base_address(*base_of(request)))
         is_any = bool(pairs)
         return (
-            say.said(words.proposal_line(found)),
+            words.proposal_line(found, say),
             shown(pictures, visible=is_any),
             gr.CheckboxGroup(choices=choices, value=[pair.id for pair in pairs], visible=is_any),
             gr.Button(visible=is_any),
@@ -133,7 +133,7 @@ class _FeedbackTab:
         except OWN_ERRORS as error:
             return (
                 gr.Column(visible=True),
-                words_of(request).said(f"**{wording.escaped(error)}**"),
+                wording.refusal(error, words_of(request)),
                 shown([]),
                 0,
                 [],
@@ -162,16 +162,16 @@ class _FeedbackTab:
         try:
             self.access.admin(request)
             if not picture:
-                return say.said(f"**{words.CHOOSE_PICTURE}**"), gr.skip()
+                return wording.refusal(words.CHOOSE_PICTURE, say), gr.skip()
             pinned = reviewing.pin(self.serving, number, image_id=picture)
         except OWN_ERRORS as error:
-            return say.said(f"**{wording.escaped(error)}**"), gr.skip()
-        return say.said(words.pinned_line(pinned)), self._pins(say)
+            return wording.refusal(error, say), gr.skip()
+        return words.pinned_line(pinned, say), self._pins(say)
 
     def _choose_canary(self, rows: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
         row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
         query, language = str(rows[row][0]), str(rows[row][1])
-        said = words_of(request).said(words.chosen_canary_line(query, language))
+        said = words.chosen_canary_line(query, language, words_of(request))
         return said, gr.Button(interactive=True), (query, language)
 
     def _remove_canary(self, canary: tuple[str, str], request: gr.Request) -> Outputs:
@@ -180,8 +180,8 @@ class _FeedbackTab:
             by = self.access.admin(request).name
             gone = feedback.remove_canary(self.serving.workspace, canary[0], language=canary[1], by=by)
         except OWN_ERRORS as error:
-            return say.said(f"**{wording.escaped(error)}**"), gr.skip(), gr.skip(), gr.skip()
-        said = say.said(words.removed_canary_line(gone))
+            return wording.refusal(error, say), gr.skip(), gr.skip(), gr.skip()
+        said = words.removed_canary_line(gone, say)
         return said, gr.Button(interactive=False), ("", ""), self._pins(say)
 
     def _take(self, pairs: list[str], request: gr.Request) -> Outputs:
@@ -189,8 +189,8 @@ class _FeedbackTab:
             account = self.access.admin(request)
             job = reviewing.take_proposal(self.serving, set(pairs), by=account.name)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), gr.skip()
-        said = words_of(request).said(words.taken_line(job.id, len(pairs)))
+            return wording.refusal(error, words_of(request)), gr.skip()
+        said = words.taken_line(job.id, len(pairs), words_of(request))
         return said, gr.Button(visible=False)
 
 

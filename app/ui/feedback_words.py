@@ -8,31 +8,35 @@ from app.desk.opinions import Proposal, ProposedPair, Votes
 from app.ui.compare_words import votes_view as one_votes_view
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
-from app.ui.language_names import english_name, name_in
+from app.ui.language_names import name_in
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from ingest.feedback import FeedbackRecord
 from ingest.records import Pin
+from ingest.sentence import phrase
 
 HEADERS = ["number", "time (UTC)", "by", "said", "query", "language", "releases"]
 PIN_HEADERS = ["query", "language", "picture"]
-NOTHING = (
+NOTHING = phrase(
     "Nobody has said anything yet. People judge pictures on the Search tab and answers on the Compare tab."
 )
-NO_VOTES = "Nobody has voted between two releases yet."
-CHOOSE = "Select a row to look at it. The right picture for a query can become a canary: updates must keep it first."
+NO_VOTES = phrase("Nobody has voted between two releases yet.")
+CHOOSE = phrase(
+    "Select a row to look at it. The right picture for a query can become a canary: updates must "
+    "keep it first."
+)
 CHOOSE_CANARY = "Select a canary to take it away: updates need not keep its picture any more."
-CHOOSE_PICTURE = "Choose the right picture below first."
-NO_PAIRS = "No pair is proposed yet. A thumb up on a picture makes one of it and its query."
+CHOOSE_PICTURE = phrase("Choose the right picture below first.")
+NO_PAIRS = phrase("No pair is proposed yet. A thumb up on a picture makes one of it and its query.")
 SHOWN_ROWS = 500
 MOST_PAIRS = 200
 _SAID = {
-    "up": "👍 fits",
-    "down": "👎 does not fit",
-    "a": "the earlier release",
-    "b": "the later release",
-    "tie": "a tie",
-    "both_bad": "both bad",
+    "up": phrase("👍 fits"),
+    "down": phrase("👎 does not fit"),
+    "a": phrase("the earlier release"),
+    "b": phrase("the later release"),
+    "tie": phrase("a tie"),
+    "both_bad": phrase("both bad"),
 }
 
 
@@ -46,18 +50,20 @@ def rows(records: Sequence[FeedbackRecord], say: Words = ENGLISH) -> list[list[s
             say.said(_SAID[one.verdict]),
             one.query,
             one.language,
-            say("or").join(filter(None, (one.release, one.other))),
+            say(" or ").join(filter(None, (one.release, one.other))),
         ]
         for one in records[:SHOWN_ROWS]
     ]
 
 
-def said_line(count: int) -> str:
+def said_line(count: int, say: Words = ENGLISH) -> str:
     """Says how many rows there are."""
     if not count:
-        return NOTHING
-    more = f" The newest {SHOWN_ROWS} of {count} are shown; REST has all." if count > SHOWN_ROWS else ""
-    return f"{CHOOSE}{more}"
+        return say.said(NOTHING)
+    if count <= SHOWN_ROWS:
+        return say.said(CHOOSE)
+    some = say("The newest {count} of {all} are shown; REST has all.", count=SHOWN_ROWS, all=count)
+    return f"{say.said(CHOOSE)} {some}"
 
 
 def votes_view(counted: Sequence[Votes], say: Words = ENGLISH) -> Markup:
@@ -71,10 +77,10 @@ def chosen_line(record: FeedbackRecord, say: Words = ENGLISH) -> str:
     """Says what was chosen, and what may become of it."""
     said = f"**“{escaped(record.query)}”** · {say.said(_SAID[record.verdict])} · {escaped(record.by)}"
     if record.verdict == "up":
-        may = "The first picture is the one that was found right; choose another one if it is not."
+        may = say("The first picture is the one that was found right; choose another one if it is not.")
     else:
-        may = "Choose the right picture below, if it is there."
-    return f"{said}  \n{say.said(may)}"
+        may = say("Choose the right picture below, if it is there.")
+    return f"{said}  \n{may}"
 
 
 def candidates(
@@ -87,7 +93,7 @@ def candidates(
             image_id,
             Picture(
                 thumbnail_url(base, image_id),
-                captions.get(image_id) or say.said("A picture without a caption"),
+                captions.get(image_id) or say("A picture without a caption"),
                 say.said(_SAID[record.verdict]) if image_id == record.image_id else str(place),
             ),
         )
@@ -95,27 +101,32 @@ def candidates(
     ]
 
 
-def pinned_line(pin: Pin) -> str:
+def pinned_line(pin: Pin, say: Words = ENGLISH) -> str:
     """Says what a canary asks of updates."""
-    return (
-        f"**“{escaped(pin.query)}” is a canary** in {escaped(english_name(pin.language))}. From the release on that "
-        "shows this picture first, no update goes live that does not."
+    return say(
+        "**“{query}” is a canary** in {language}. From the release on that shows this picture first, no update goes "
+        "live that does not.",
+        query=escaped(pin.query),
+        language=escaped(name_in(pin.language, say.language)),
     )
 
 
-def chosen_canary_line(query: str, language: str) -> str:
+def chosen_canary_line(query: str, language: str, say: Words = ENGLISH) -> str:
     """Says which canary was chosen, and what taking it away means."""
-    return (
-        f"**“{escaped(query)}”** in {escaped(english_name(language))}. Without it an update may go live that shows "
-        "another picture first."
+    return say(
+        "**“{query}”** in {language}. Without it an update may go live that shows another picture first.",
+        query=escaped(query),
+        language=escaped(name_in(language, say.language)),
     )
 
 
-def removed_canary_line(pin: Pin) -> str:
+def removed_canary_line(pin: Pin, say: Words = ENGLISH) -> str:
     """Says that a canary is gone."""
-    return (
-        f"**“{escaped(pin.query)}” is no canary any more** in {escaped(english_name(pin.language))}. A thumb up or a "
-        "vote in the list above can make it one again."
+    return say(
+        "**“{query}” is no canary any more** in {language}. A thumb up or a vote in the list above can make it one "
+        "again.",
+        query=escaped(pin.query),
+        language=escaped(name_in(pin.language, say.language)),
     )
 
 
@@ -124,30 +135,44 @@ def pin_rows(pins: Sequence[Pin]) -> list[list[str]]:
     return [[one.query, one.language, one.image_id[:12]] for one in pins]
 
 
-def proposal_line(found: Proposal) -> str:
+def proposal_line(found: Proposal, say: Words = ENGLISH) -> str:
     """Says how many pairs there are and what was left out."""
-    left = [
-        (found.known, "known already"),
-        (found.disputed, "with as many thumbs down as up"),
-        (found.unusable, "of no single text, no language that can be told, or no picture any more"),
-    ]
-    out = "; ".join(f"{count} {why}" for count, why in left if count)
-    rest = f" Left out: {out}." if out else ""
-    if not found.pairs:
-        return f"{NO_PAIRS}{rest}"
+    left = []
+    if found.known:
+        left.append(say("{count} known already", count=found.known))
+    if found.disputed:
+        left.append(say("{count} with as many thumbs down as up", count=found.disputed))
+    if found.unusable:
+        left.append(
+            say(
+                "{count} of no single text, no language that can be told, or no picture any more",
+                count=found.unusable,
+            )
+        )
+    rest = [say("Left out: {why}.", why="; ".join(left))] if left else []
+    count = len(found.pairs)
+    if not count:
+        return " ".join([say.said(NO_PAIRS), *rest])
     tests = sum(pair.split == "test" for pair in found.pairs)
-    shown = f" The first {MOST_PAIRS} are shown." if len(found.pairs) > MOST_PAIRS else ""
-    count = "1 pair" if len(found.pairs) == 1 else f"{len(found.pairs)} pairs"
-    held_out = f"; {tests} with a held-out picture would measure, not teach" if tests else ""
-    return (
-        f"**{count} of a query and the picture that people found right for it**{held_out}. Leave out what is wrong."
-        f"{shown}{rest}"
-    )
+    why = phrase("; {count} with a held-out picture would measure, not teach", count=tests) if tests else ""
+    said = [
+        say("**1 pair of a query and the picture that people found right for it**{why}.", why=why)
+        if count == 1
+        else say(
+            "**{count} pairs of a query and the picture that people found right for it**{why}.",
+            count=count,
+            why=why,
+        ),
+        say("Leave out what is wrong."),
+    ]
+    if count > MOST_PAIRS:
+        said.append(say("The first {count} are shown.", count=MOST_PAIRS))
+    return " ".join([*said, *rest])
 
 
 def pair_label(pair: ProposedPair, number: int, say: Words = ENGLISH) -> str:
     """Returns how the list names a pair; the number is that on its picture."""
-    people = f"{pair.up} 👍" if pair.up else say.said("canary")
+    people = f"{pair.up} 👍" if pair.up else say("canary")
     against = f", {pair.down} 👎" if pair.down else ""
     return (
         f"{number} · {pair.text} · {name_in(pair.language, say.language)} · {people}{against} · "
@@ -163,9 +188,11 @@ def pair_pictures(pairs: Sequence[ProposedPair], base: str) -> list[Picture]:
     ]
 
 
-def taken_line(job: str, count: int) -> str:
+def taken_line(job: str, count: int, say: Words = ENGLISH) -> str:
     """Says what becomes of the chunk."""
-    return (
-        f"**Job {job} takes {count} pairs in as a chunk.** It is checked, and held: look at it under Update, and "
-        "accept it with a reason to let it teach."
+    return say(
+        "**Job {job} takes {count} pairs in as a chunk.** It is checked, and held: look at it under Update, and accept "
+        "it with a reason to let it teach.",
+        job=job,
+        count=count,
     )

@@ -27,16 +27,20 @@ def forest_view(report: GateReport, say: Words = ENGLISH) -> str:
         return ""
     left_out = sum(row.role in gate_words.ROLES for row in report.rows) - sum(len(rows) for _, rows in groups)
     drawing = in_both_widths(
-        say.said("Change of each slice in points, with its bounds: the candidate against what is live"),
+        say("Change of each slice in points, with its bounds: the candidate against what is live"),
         lambda width: _plot(groups, report, width, say),
     )
-    said = say.said(
-        "A dot is a change, its line from what it is at least to what it is at most. Solid: no change. "
-        f"Dashed: {points(-report.policy.slice_drop)}, which no old slice may lose."
+    said = say(
+        "A dot is a change, its line from what it is at least to what it is at most. Solid: no "
+        "change. Dashed: {limit}, which no old slice may lose.",
+        limit=points(-report.policy.slice_drop),
     )
-    rest = f"{left_out} more slices and views, unchanged or further from a decision, are in the table."
-    more = f" {say.said(rest)}" if left_out else ""
-    return f"### {say.said('What changed')}\n\n{drawing}\n\n{said}{more}"
+    rest = say(
+        "{count} more slices and views, unchanged or further from a decision, are in the table.",
+        count=left_out,
+    )
+    more = f" {rest}" if left_out else ""
+    return f"### {say('What changed')}\n\n{drawing}\n\n{said}{more}"
 
 
 def _telling(report: GateReport, role: str) -> list[GateRow]:

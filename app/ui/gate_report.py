@@ -45,11 +45,11 @@ class GateReportView:
             base: address that the browser reached us by.
             say: the words.
         """
-        verdict, report = say.said(report_words.verdict_view(judged)), judged.gate
+        verdict, report = report_words.verdict_view(judged, say), judged.gate
         if report is None:
             return (verdict, *([gr.Markdown(visible=False)] * 4), gr.Accordion(visible=False), "")
         parts = (
-            say.said(report_words.steps_view(report)),
+            report_words.steps_view(report, say),
             forest_view(report, say),
             report_words.slices_view(report, say),
             report_words.moved_view(report, base, say),
@@ -58,7 +58,7 @@ class GateReportView:
             verdict,
             *(gr.Markdown(part, visible=bool(part)) for part in parts),
             gr.Accordion(visible=True),
-            say.said(report_words.reasons_view(report)),
+            report_words.reasons_view(report, say),
         )
 
 

@@ -15,6 +15,7 @@ from app.ui import held_words, wording
 from app.ui.access import Access, base_of
 from app.ui.words import ENGLISH, Words, words_of
 from ingest.records import ChunkRecord
+from ingest.sentence import joined, phrase
 
 _SHOWN = 12
 Outputs = tuple[Any, ...]
@@ -131,7 +132,7 @@ class HeldPairs:
                 self.access.admin(request)
                 found = inventory.put_aside(self.serving.workspace, chunk)
             except OWN_ERRORS as error:
-                return *([gr.skip()] * len(self._page_parts)), say.said(f"**{wording.escaped(error)}**")
+                return *([gr.skip()] * len(self._page_parts)), wording.refusal(error, say)
             begin = 0 if from_start else max(0, first + by)
             return *self._page(found, which, begin, wording.base_address(*base_of(request)), say), ""
 
@@ -148,7 +149,7 @@ class HeldPairs:
             open_ones = [pair for pair in part if pair.outcome == "held" and pair.decided != "accepted"]
             cards, labels = held_words.cards(part, base, say), held_words.labels(open_ones, say)
             shown, is_silent = len(part), any(not pair.language for pair in open_ones)
-        line = say.said(held_words.line(which, total, first, shown))
+        line = held_words.line(which, total, first, shown, say)
         return (
             first,
             cards,
@@ -208,12 +209,14 @@ class HeldPairs:
             )
         except OWN_ERRORS as error:
             kept = [gr.skip()] * (len(self.components) - 1)
-            return *kept, say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * len(self._around))
-        said = decided.sentence + (
-            f" Job {job.id} makes new pictures searchable and checks the chunk again." if job else ""
+            return *kept, wording.refusal(error, say), *([gr.skip()] * len(self._around))
+        checking = (
+            phrase("Job {job} makes new pictures searchable and checks the chunk again.", job=job.id)
+            if job
+            else ""
         )
-        base = wording.base_address(*base_of(request))
-        shown = self.shown(decided.chunk, base, say.said(f"**{wording.escaped(said)}**"), say)
+        said = wording.refusal(joined((decided.sentence, checking)), say)
+        shown = self.shown(decided.chunk, wording.base_address(*base_of(request)), said, say)
         return *shown, *self._shown_around(decided.chunk, request)
 
 

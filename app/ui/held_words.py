@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from ingest.records import AsidePair, QuestionedPair
+from ingest.sentence import phrase
 
 WHICH = {
-    "waiting": "Waiting for your word",
-    "questioned": "Named by the checks",
-    "decided": "Decided",
-    "rejected": "Rejected",
+    "waiting": phrase("Waiting for your word"),
+    "questioned": phrase("Named by the checks"),
+    "decided": phrase("Decided"),
+    "rejected": phrase("Rejected"),
 }
 """Which pairs of a chunk's upload are shown."""
 HELP = (
@@ -20,7 +21,12 @@ HELP = (
     "what the checks name. What intake **rejected** has to be corrected and uploaded again."
 )
 _CAPTION_SHOWN = 48
-_DECIDED = {"accepted": "accepted", "left_out": "left out"}
+_NOBODY = {
+    "waiting": phrase("No pair of this chunk waits for your word."),
+    "questioned": phrase("No check names a pair of this chunk."),
+    "decided": phrase("Nobody has decided on a pair of this chunk."),
+    "rejected": phrase("No pair that was rejected can be shown."),
+}
 
 
 def choices(counts: Mapping[str, int], questioned: int, say: Words = ENGLISH) -> list[tuple[str, str]]:
@@ -34,15 +40,13 @@ def choices(counts: Mapping[str, int], questioned: int, say: Words = ENGLISH) ->
     return [(f"{say.said(label)} ({found[which]})", which) for which, label in WHICH.items()]
 
 
-def line(which: str, total: int, first: int, shown: int) -> str:
+def line(which: str, total: int, first: int, shown: int, say: Words = ENGLISH) -> str:
     """Says which pairs are shown."""
     if not total:
-        return {
-            "waiting": "No pair of this chunk waits for your word.",
-            "questioned": "No check names a pair of this chunk.",
-            "decided": "Nobody has decided on a pair of this chunk.",
-        }.get(which, "No pair that was rejected can be shown.")
-    return f"{first + 1} to {first + shown} of {total}" if shown < total else ""
+        return say.said(_NOBODY[which])
+    if shown == total:
+        return ""
+    return say("{count} to {last} of {all}", count=first + 1, last=first + shown, all=total)
 
 
 def cards(pairs: Sequence[AsidePair], base: str, say: Words = ENGLISH) -> str:
@@ -52,9 +56,7 @@ def cards(pairs: Sequence[AsidePair], base: str, say: Words = ENGLISH) -> str:
 
 def labels(pairs: Sequence[AsidePair], say: Words = ENGLISH) -> list[tuple[str, str]]:
     """Returns the boxes to tick, a pair each."""
-    return [
-        (f"{pair.id} · {_beginning(pair.text) or say.said('no caption')}", str(pair.id)) for pair in pairs
-    ]
+    return [(f"{pair.id} · {_beginning(pair.text) or say('no caption')}", str(pair.id)) for pair in pairs]
 
 
 def questioned_cards(pairs: Sequence[QuestionedPair], base: str, say: Words = ENGLISH) -> str:
@@ -65,8 +67,8 @@ def questioned_cards(pairs: Sequence[QuestionedPair], base: str, say: Words = EN
             [
                 f"![{escaped(pair.text)}]({thumbnail_url(base, pair.image_id)})",
                 f"“{escaped(pair.text)}” {escaped(pair.language)}",
-                say.said(escaped(pair.why)),
-                f"*{say.said(escaped(pair.check.replace('_', ' ')))}*",
+                escaped(say.said(pair.why)),
+                f"*{escaped(say.said(pair.check.replace('_', ' ')))}*",
             ]
         )
         for pair in pairs
@@ -79,19 +81,21 @@ def questioned_labels(pairs: Sequence[QuestionedPair]) -> list[tuple[str, str]]:
 
 
 def _card(pair: AsidePair, base: str, say: Words) -> str:
-    says = escaped(pair.text) or say.said("a picture without a caption")
-    text = f"“{escaped(pair.text)}”" if pair.text else say.said("no caption")
+    says = escaped(pair.text) or say("a picture without a caption")
+    text = f"“{escaped(pair.text)}”" if pair.text else say("no caption")
     language = f" {escaped(pair.language)}" if pair.language else ""
     lines = [
         f"![{says}]({base}/v1/aside/{pair.id}/thumbnail)",
         f"**{pair.id}** {text}{language}",
-        say.said(escaped(pair.sentence)),
+        escaped(say.said(pair.sentence)),
         f"*{escaped(pair.place)}*",
     ]
     if pair.decided:
         note = f": {escaped(pair.decided_why)}" if pair.decided_why else ""
-        who = f"{escaped(pair.decided_by)}, {moment(pair.decided_at)} UTC"
-        lines.append(say.said(f"**{_DECIDED.get(pair.decided, pair.decided)}** by {who}") + note)
+        who = {"name": escaped(pair.decided_by), "time": moment(pair.decided_at)}
+        is_in = pair.decided == "accepted"
+        decided = say("**accepted** by {name}, {time} UTC", **who)
+        lines.append((decided if is_in else say("**left out** by {name}, {time} UTC", **who)) + note)
     return "- " + "  \n  ".join(lines)
 
 

@@ -7,12 +7,19 @@ from collections.abc import Iterator, Sequence
 from app.desk.releases import Node, Period
 from app.ui.drawn import Markup
 from app.ui.plot import circle, in_both_widths, path, short, text
-from app.ui.wording import REASONS, moment
+from app.ui.wording import moment
 from app.ui.words import ENGLISH, Words
 from app.words.gate import MARKS, VERDICTS
+from ingest.sentence import template
 
 MOST_NODES = 40
 _ROW, _LANE, _RADIUS = 46, 18, 6
+_MADE = {
+    "init": template("made by {name}"),
+    "promote": template("promoted by {name}"),
+    "rollback": template("gone back to by {name}"),
+    "ingest": template("pictures added by {name}"),
+}
 
 
 def lineage_view(nodes: Sequence[Node], say: Words = ENGLISH) -> str:
@@ -21,13 +28,16 @@ def lineage_view(nodes: Sequence[Node], say: Words = ENGLISH) -> str:
         return ""
     shown = nodes[:MOST_NODES]
     drawing = in_both_widths(
-        say.said("Lineage: each release below those that were made from it"),
+        say("Lineage: each release below those that were made from it"),
         lambda width: _plot(shown, width, say),
     )
     left_out = len(nodes) - len(shown)
-    older = f" {say.said(f'{left_out} older ones are in the table.')}" if left_out else ""
-    said = "Filled: live now. Ring: was live. Small: never live. A line leads down to what a release was made from."
-    return f"## {say.said('Lineage')}\n\n{drawing}\n\n{say.said(said)}{older}"
+    older = f" {say('{count} older ones are in the table.', count=left_out)}" if left_out else ""
+    said = say(
+        "Filled: live now. Ring: was live. Small: never live. A line leads down to what a release "
+        "was made from."
+    )
+    return f"## {say('Lineage')}\n\n{drawing}\n\n{said}{older}"
 
 
 def live_words(periods: Sequence[Period], *, is_live: bool, say: Words = ENGLISH) -> str:
@@ -36,14 +46,14 @@ def live_words(periods: Sequence[Period], *, is_live: bool, say: Words = ENGLISH
         return ""
     last = periods[-1]
     when = (
-        f"live since {moment(last.since)}"
+        say("live since {time}", time=moment(last.since))
         if is_live
-        else f"live {moment(last.since)} to {moment(last.until)}"
+        else say("live {since} to {until}", since=moment(last.since), until=moment(last.until))
     )
-    times = f" ({say.said(f'{len(periods)} times')})" if len(periods) > 1 else ""
-    made = f"{REASONS.get(last.reason, last.reason)} by {last.by}"
+    times = f" ({say('{count} times', count=len(periods))})" if len(periods) > 1 else ""
+    made = say(_MADE[last.reason], name=last.by) if last.reason in _MADE else f"{last.reason}, {last.by}"
     why = f": {last.why}" if last.why else ""
-    return f"{say.said(when)}{times} · {say.said(made)}{why}"
+    return f"{when}{times} · {made}{why}"
 
 
 def _plot(nodes: Sequence[Node], width: int, say: Words) -> tuple[float, list[Markup]]:
@@ -75,14 +85,14 @@ def _lines(node: Node, top: float, *, is_last: bool) -> Iterator[Markup]:
 
 
 def _words(node: Node, say: Words) -> tuple[str, str]:
-    made = node.strategy or say.said("base encoder") if node.is_new_version else say.said("pictures added")
+    made = node.strategy or say("base encoder") if node.is_new_version else say("pictures added")
     verdict = (
         f" · {MARKS[node.verdict]} {say.said(VERDICTS[node.verdict])}"
         if node.is_new_version and node.verdict in MARKS
         else ""
     )
     was = live_words(node.periods, is_live=node.is_live, say=say)
-    tail = was or say.said(f"never live · made {moment(node.created)}")
+    tail = was or say("never live · made {time}", time=moment(node.created))
     return f"{node.release.split('-')[0]} · {made}{verdict}", tail
 
 

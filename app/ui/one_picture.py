@@ -16,6 +16,7 @@ from app.ui.tables import filled
 from app.ui.words import ENGLISH, Words, words_of
 from ingest.pair import ImageId
 from ingest.records import JobRecord
+from ingest.sentence import phrase
 from ingest.withheld import Withheld
 
 HEADERS = ["picture", "taken out", "by", "why"]
@@ -86,7 +87,7 @@ class OnePicture:
             self.access.admin(request)
             return self._view(name, request), "", self.listed(say)
         except OWN_ERRORS as error:
-            return "", say.said(f"**{wording.escaped(error)}**"), gr.skip()
+            return "", wording.refusal(error, say), gr.skip()
 
     def _chosen(self, values: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
         row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
@@ -99,14 +100,14 @@ class OnePicture:
             return deciding.take_out(self.serving, [name], why=why, by=by)
 
         return self._changed(
-            name, act, "It is out: nothing shows it any more.", "It was out already.", request
+            name, act, phrase("It is out: nothing shows it any more."), phrase("It was out already."), request
         )
 
     def _put_back(self, name: str, request: gr.Request) -> Outputs:
         def act() -> tuple[list[ImageId], JobRecord | None]:
             return deciding.put_back(self.serving, [name], by=self.access.admin(request).name)
 
-        return self._changed(name, act, "It is back; search has it in a moment.", "", request)
+        return self._changed(name, act, phrase("It is back; search has it in a moment."), "", request)
 
     def _changed(
         self,
@@ -120,12 +121,12 @@ class OnePicture:
         try:
             changed, _ = act()
         except OWN_ERRORS as error:
-            return gr.skip(), say.said(f"**{wording.escaped(error)}**"), gr.skip(), gr.skip()
+            return gr.skip(), wording.refusal(error, say), gr.skip(), gr.skip()
         try:
             view = self._view(name, request)
         except OWN_ERRORS:  # its chunk was withdrawn meanwhile, and nothing is to be seen
             view = ""
-        return view, say.said(f"**{done if changed else nothing}**"), self.listed(say), ""
+        return view, f"**{say.said(done if changed else nothing)}**", self.listed(say), ""
 
     def _view(self, name: str, request: gr.Request) -> str:
         known = picture(self.serving.workspace, name)
@@ -139,13 +140,13 @@ def picture_view(known: KnownPicture, base: str, say: Words = ENGLISH) -> str:
     if known.withheld:
         out = known.withheld
         spoken = [
-            say.said(f"Taken out by {wording.escaped(out.by)}, {_when(out)}: {wording.escaped(out.why)}")
+            wording.escaped(say("Taken out by {by}, {when}: {why}", by=out.by, when=_when(out), why=out.why))
         ]
     facts = f"`{record.id[:_ID_SHOWN]}` · {wording.escaped(record.domain)} · {record.chunk_id}"
     lines = [
-        f"![{say('id')}]({wording.thumbnail_url(base, record.id)})",
+        f"![{say('Id')}]({wording.thumbnail_url(base, record.id)})",
         facts,
-        *(spoken or [say("no_captions")]),
+        *(spoken or [say("This picture has none.")]),
     ]
     return "  \n".join(lines)
 

@@ -67,14 +67,14 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
     """Builds the page with Search and Compare; in a demo's home the guide comes first."""
     blocks = _blocks("Perennial")
     with blocks:
-        _masthead(label("tagline_search"), label("to_teach"))
+        _masthead(label("Image search that keeps learning"), label("[Teach it →](/admin/)"))
         with gr.Tabs(elem_classes="tabs"):
             if guide is not None:
-                with gr.Tab(label("tab_guide"), id="guide"):
+                with gr.Tab(label("Guide"), id="guide"):
                     add_guide_tab(blocks, guide)
-            with gr.Tab(label("tab_search"), id="search"):
+            with gr.Tab(label("Search"), id="search"):
                 add_search_tab(blocks, serving)
-            with gr.Tab(label("tab_compare"), id="compare") as tab:
+            with gr.Tab(label("Compare"), id="compare") as tab:
                 add_compare_tab(serving, tab)
         add_client_api(serving)
         translate(blocks)
@@ -85,11 +85,13 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
     """Builds the page with Update, Releases, Quality, Feedback, Data and System."""
     blocks = _blocks("Perennial · teaching")
     with blocks:
-        _masthead(label("tagline_teach"), label("to_search"))
+        _masthead(
+            label("Teach a language or a way of drawing; only what passes goes live"), label("[← Search](/)")
+        )
         with gr.Tabs(elem_classes="tabs"):
-            with gr.Tab(label("tab_update"), id="update"):
+            with gr.Tab(label("Update"), id="update"):
                 add_update_tab(blocks, serving, access)
-            with gr.Tab(label("tab_releases"), id="releases") as tab:
+            with gr.Tab(label("Releases"), id="releases") as tab:
                 add_releases_tab(blocks, serving, access, tab)
             with gr.Tab("Quality", id="quality") as tab:
                 add_quality_tab(serving, access, tab)

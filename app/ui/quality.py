@@ -120,7 +120,7 @@ class _QualityTab:
             self.access.admin(request)
             table = quality_table(self.serving.workspace, metric=metric, view=view)
         except OWN_ERRORS as error:
-            return say.said(f"**{wording.escaped(error)}**"), drawn(None), drawn(None), "", drawn(None)
+            return wording.refusal(error, say), drawn(None), drawn(None), "", drawn(None)
         if not table.lines:
             return say.said(words.NOT_MEASURED), drawn(None), drawn(None), "", drawn(None)
         return (
@@ -139,6 +139,6 @@ class _QualityTab:
                 return say.said(words.ASK_LOST), gr.Markdown(visible=False)
             moves = slice_moves(self.serving.workspace, *parts, view=view)
         except OWN_ERRORS as error:
-            return say.said(f"**{wording.escaped(error)}**"), gr.Markdown(visible=False)
+            return wording.refusal(error, say), gr.Markdown(visible=False)
         cards = words.moves_view(moves, wording.base_address(*base_of(request)), say)
         return words.moves_title(moves, say), gr.Markdown(cards, visible=True)

@@ -11,6 +11,7 @@ from app.language.detection import UNDETERMINED
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import BETWEEN, named
 from app.ui.words import ENGLISH, Words
+from ingest.sentence import phrase
 from model_updates.gate.report import points
 
 ASKED_HEADERS = ("language", "queries", "", "share", "probably nothing found", "learned")
@@ -27,7 +28,7 @@ _Cell = Callable[[Measure], tuple[str, float, str]]
 def asked_table(asked: Sequence[AskedLanguage], say: Words = ENGLISH) -> Markup:
     """Returns how often each language was asked for."""
     if not asked:
-        return tag("p", say.said(f"Nobody has asked anything in the last {WINDOW_DAYS} days."))
+        return tag("p", say("Nobody has asked anything in the last {days} days.", days=WINDOW_DAYS))
     most = max(one.queries for one in asked)
     rows = [
         tag(
@@ -45,12 +46,13 @@ def asked_table(asked: Sequence[AskedLanguage], say: Words = ENGLISH) -> Markup:
         )
         for one in asked
     ]
-    said = (
-        f"Queries of the last {WINDOW_DAYS} days by the language they look like. Only counts are kept, never what was "
-        "asked; a query of two words may look like another language."
+    said = say(
+        "Queries of the last {days} days by the language they look like. Only counts are kept, "
+        "never what was asked; a query of two words may look like another language.",
+        days=WINDOW_DAYS,
     )
     header = [one and say.header(one) for one in ASKED_HEADERS]
-    return tag("div", framed_table(header, rows, say=say), tag("p", say.said(said)))
+    return tag("div", framed_table(header, rows, say=say), tag("p", said))
 
 
 def recall_table(table: QualityTable, say: Words = ENGLISH) -> Markup:
@@ -76,7 +78,7 @@ def trend_plot(table: QualityTable, say: Words = ENGLISH) -> Markup | None:
         across = left + place * (width - left - right) / (len(columns) - 1)
         return round(across, 1), round(height - bottom - value / 100 * (height - top - bottom), 1)
 
-    parts = [tag("title", say.said(f"Recall by language over {len(columns)} versions, in percent"))]
+    parts = [tag("title", say("Recall by language over {count} versions, in percent", count=len(columns)))]
     for mark in (0, 25, 50, 75, 100):
         y = at(0, mark)[1]
         parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, class_="axis faint"))
@@ -96,12 +98,16 @@ def trend_plot(table: QualityTable, say: Words = ENGLISH) -> Markup | None:
             tag("text", words, x=width - right + 10, y=end + 4, class_=f"label name colour-{number}")
         )
     more = (
-        say.said(f"The first {_LINES} of {len(trends)} languages are drawn; the table has all.")
+        say(
+            "The first {count} of {all} languages are drawn; the table has all.",
+            count=_LINES,
+            all=len(trends),
+        )
         if len(trends) > _LINES
         else ""
     )
     svg = tag("svg", parts, viewBox=f"0 0 {width} {height}", role="img", class_="plot wide-plot")
-    frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label=say.said("A plot"))
+    frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label=say("A plot"))
     return tag("div", frame, tag("p", more) if more else [])
 
 
@@ -136,7 +142,7 @@ def _matrix(table: QualityTable, cell: _Cell, say: Words, *, is_pressed: bool = 
         for line in table.lines
     ]
     header = [say.header(SLICE), *(_column(column, say) for column in columns)]
-    earlier = say.said(f"The {hidden} oldest versions are left out here; REST has them.")
+    earlier = say("The {count} oldest versions are left out here; REST has them.", count=hidden)
     return tag("div", framed_table(header, rows, kind="heat", say=say), tag("p", earlier) if hidden else [])
 
 
@@ -147,26 +153,26 @@ def _filled(
         return tag("td", "–", class_="none")
     words, strength, kind = cell(one)
     style = f"--strength:{max(0.0, min(1.0, strength)):.2f}"
-    captions = say.said(f"{one.captions} captions")
+    captions = say("{count} captions", count=one.captions)
     about = f"{line.language}/{line.domain} · {column.release}: {words} · {captions}"
     if not is_pressed or not one.best:
         return tag("td", words, class_=f"cell {kind}", style=style, title=about)
     picked = BETWEEN.join((line.language, line.domain, one.best, column.release))
-    about = f"{about}. {say.said('Show captions that moved.')}"
+    about = f"{about}. {say('Show captions that moved.')}"
     button = tag("button", words, type="button", data_pick=picked, aria_label=about)
     return tag("td", button, class_=f"cell {kind}", style=style)
 
 
 def _changed(one: Measure, say: Words) -> tuple[str, float, str]:
     if one.change is None:
-        return say.said("first"), 0.0, "none"
+        return say("first"), 0.0, "none"
     strength = min(1.0, abs(one.change) / 20)  # 20 points are as red, or green, as it gets
     return points(one.change), strength, "lost" if one.change < 0 else "found"
 
 
 def _column(column: VersionColumn, say: Words) -> Markup:
-    state = "live" if column.is_live else "" if column.was_live else "never live"
-    small = " · ".join(filter(None, (column.strategy or say.said("base"), state and say.said(state))))
+    state = say("live") if column.is_live else "" if column.was_live else say("never live")
+    small = " · ".join(filter(None, (column.strategy or say("base"), state)))
     return tag("span", column.release, tag("br"), tag("small", small))
 
 
@@ -196,10 +202,10 @@ def _apart(heights: Sequence[float], least: float) -> list[float]:
 
 
 def _yes(is_so: bool, say: Words) -> str:
-    return say.said("yes" if is_so else "no")
+    return say("yes") if is_so else say("no")
 
 
 def _enough(one: Coverage) -> str:
     if one.images is None:
         return "not measured"
-    return "yes" if one.is_enough else "no, a person decides"
+    return phrase("yes") if one.is_enough else phrase("no, a person decides")

@@ -24,9 +24,10 @@ from app.ui.two_releases import TwoReleases
 from app.ui.words import Words, words_of
 from app.words.messages import left_out_line
 from ingest.release_words import ReleaseWord
+from ingest.sentence import phrase
 
 _ID_COLUMN = 1
-_PINNED = "It stays live until somebody unpins it."
+_PINNED = phrase("It stays live until somebody unpins it.")
 Outputs = tuple[Any, ...]
 
 
@@ -163,7 +164,7 @@ class _ReleasesTab:
             nothing = [gr.skip()] * len([*self.judged.components, *self.shadow.components])
             return (
                 "",
-                say.said(wording.escaped(error)),
+                wording.escaped(say.said(str(error))),
                 gr.skip(),
                 gr.skip(),
                 gr.skip(),
@@ -176,7 +177,12 @@ class _ReleasesTab:
         noted = "" if word is None else f" · {release_word_line(word, say)}"
         return (
             record.id,
-            say.said(f"Selected: **{record.id}**" + (" (live)" if is_live else "")) + noted,
+            (
+                say("Selected: **{release}** (live)", release=record.id)
+                if is_live
+                else say("Selected: **{release}**", release=record.id)
+            )
+            + noted,
             gr.Button(interactive=not is_live),
             gr.Button(interactive=not is_live),
             gr.Button(interactive=True),
@@ -194,7 +200,12 @@ class _ReleasesTab:
             done = self.serving.promote(record.id, why=reason, by=account.name, force=True)
         except OWN_ERRORS as error:
             return self._refused(error, say)
-        line = say.said(f"**{done.commit.release} is live** (commit {done.commit.number}). {_left_out(done)}")
+        line = say(
+            "**{release} is live** (commit {number}). {left}",
+            release=done.commit.release,
+            number=done.commit.number,
+            left=_left_out(done),
+        )
         off = gr.Button(interactive=False)
         return line, off, off, gr.Textbox(value=""), *self._rows(say)
 
@@ -204,8 +215,13 @@ class _ReleasesTab:
             done = self.serving.roll_back(why=reason, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
             return self._refused(error, say)
-        line = f"**Back to {done.commit.release}** (commit {done.commit.number}). {_left_out(done)}"
-        return say.said(line), gr.skip(), gr.skip(), gr.Textbox(value=""), *self._rows(say)
+        line = say(
+            "**Back to {release}** (commit {number}). {left}",
+            release=done.commit.release,
+            number=done.commit.number,
+            left=_left_out(done),
+        )
+        return line, gr.skip(), gr.skip(), gr.Textbox(value=""), *self._rows(say)
 
     def _reject(self, release: str, why: str, request: gr.Request) -> Outputs:
         return self._keep(lambda by: self.serving.judge_release(release, "rejected", why=why, by=by), request)
@@ -227,7 +243,7 @@ class _ReleasesTab:
         return line, gr.skip(), gr.Textbox(value=""), *self._rows(say)
 
     def _refused(self, error: Exception, say: Words) -> Outputs:
-        return say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 8)
+        return wording.refusal(error, say), *([gr.skip()] * 8)
 
 
 def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.desk.verdicts import Judged
 from app.ui.wording import escaped, thumbnail_url
@@ -10,54 +10,66 @@ from app.ui.words import ENGLISH, Words
 from app.words import chunk as chunk_words
 from app.words import gate as gate_words
 from app.words.gate import SliceLine
-from ingest.findings import Example, Finding
+from ingest.findings import Example, Finding, Outcome
 from ingest.records import ChunkRecord
+from ingest.sentence import phrase
 from model_updates.gate.report import GateReport, GateRow, QueryChange, points
 
 MOST_QUERIES = 12
+_QUIET = {
+    Outcome.REJECT: phrase("Speaks against it"),
+    Outcome.HOLD: phrase("Needs a person's word"),
+    Outcome.UNKNOWN: phrase("Cannot be told"),
+    Outcome.ACCEPT: phrase("Nothing against it"),
+}
 _HEADER = ("slice", "things", *gate_words.VIEWS, "best so far", "verdict")
 
 
-def verdict_view(judged: Judged) -> str:
+def verdict_view(judged: Judged, say: Words = ENGLISH) -> str:
     """Returns the verdict in large, the sentence that decided, whose report it is, and the first word of each rule."""
     report = judged.gate
     if report is None:
-        return escaped(judged.sentence)
+        return escaped(say.said(judged.sentence))
     lines = [
-        f"## {gate_words.VERDICTS[report.verdict]}",
-        f"**{escaped(gate_words.opening(report))}**",
-        escaped(judged.sentence),
+        f"## {say.said(gate_words.VERDICTS[report.verdict])}",
+        f"**{escaped(say.said(gate_words.opening(report)))}**",
+        escaped(say.said(judged.sentence)),
     ]
     if report.attempts > 1:
-        said = "candidates were held against this live version; they share the error rate."
-        lines.append(f"{report.attempts} {said}")
-    return "\n\n".join([*lines, _rules(report)])
+        lines.append(
+            say(
+                "{count} candidates were held against this live version; they share the error rate.",
+                count=report.attempts,
+            )
+        )
+    return "\n\n".join([*lines, _rules(report, say)])
 
 
-def reasons_view(report: GateReport) -> str:
+def reasons_view(report: GateReport, say: Words = ENGLISH) -> str:
     """Returns every sentence of every rule."""
     return "\n\n".join(
-        f"**{escaped(rule.rule)}** ({rule.verdict})\n\n"
-        + ("\n".join(f"- {escaped(reason)}" for reason in rule.reasons) or "- Nothing was asked.")
+        f"**{escaped(say.said(rule.rule))}** ({say.said(str(rule.verdict))})\n\n"
+        + _listed(rule.reasons or [phrase("Nothing was asked.")], say)
         for rule in gate_words.rules(report)
     )
 
 
-def steps_view(report: GateReport) -> str:
+def steps_view(report: GateReport, say: Words = ENGLISH) -> str:
     """Returns what to do next, and what promoting in spite of a review would record; empty when nothing is left."""
     parts = []
     if report.next_steps:
-        parts.append(
-            "### What to do next\n\n" + "\n".join(f"- {escaped(step)}" for step in report.next_steps)
-        )
+        parts += [f"### {say('What to do next')}", _listed(report.next_steps, say)]
     owed = gate_words.debts(report)
     if owed:
-        listed = "\n".join(f"- {escaped(one)}" for one in owed)
-        parts.append(
-            "### If you promote it in spite of this\n\nThese points are recorded with your name as accepted to "
-            f"lose, and the best so far is lowered by them:\n\n{listed}"
+        recorded = say(
+            "These points are recorded with your name as accepted to lose, and the best so far is lowered by them:"
         )
+        parts += [f"### {say('If you promote it in spite of this')}", recorded, _listed(owed, say)]
     return "\n\n".join(parts)
+
+
+def _listed(sentences: Iterable[str], say: Words) -> str:
+    return "\n".join(f"- {escaped(say.said(one))}" for one in sentences)
 
 
 def slices_view(report: GateReport, say: Words = ENGLISH) -> str:
@@ -71,56 +83,89 @@ def slices_view(report: GateReport, say: Words = ENGLISH) -> str:
                 f"### {say.said(title)}",
                 "\n".join([_row(header), _row(["---"] * len(header)), *(_line(line, say) for line in lines)]),
             ]
-    return "\n\n".join([*tables, say.said(escaped(gate_words.legend(report)))]) if tables else ""
+    return "\n\n".join([*tables, escaped(say.said(gate_words.legend(report)))]) if tables else ""
 
 
 def moved_view(report: GateReport, base: str, say: Words = ENGLISH) -> str:
     """Returns the captions that lost and won most, each with its picture and the one that stands first now."""
+    return moved_cards(report.lost[:MOST_QUERIES], report.won[:MOST_QUERIES], base, say)
+
+
+def moved_cards(
+    lost: Sequence[QueryChange],
+    won: Sequence[QueryChange],
+    base: str,
+    say: Words,
+    *,
+    names_slice: bool = True,
+) -> str:
+    """Returns captions that lost and won as cards; empty when there are none.
+
+    Args:
+        lost: captions, what lost most first.
+        won: the same of what won.
+        base: address that the browser reached us by.
+        say: the words.
+        names_slice: whether each card says its slice.
+    """
     parts = []
-    for title, moved in (("Lost most", report.lost), ("Won most", report.won)):
+    for title, moved in ((say("Lost most"), lost), (say("Won most"), won)):
         if moved:
-            cards = "\n".join(_moved(one, base, say) for one in moved[:MOST_QUERIES])
-            parts.append(f"### {say.said(title)}\n\n{cards}")
+            cards = "\n".join(_moved(one, base, say, names_slice=names_slice) for one in moved)
+            parts.append(f"### {title}\n\n{cards}")
     if not parts:
         return ""
-    told = "Left the picture that a caption belongs to, right the one that stands first now where that is another."
-    return "\n\n".join([*parts, say.said(told)])
+    told = say(
+        "Left the picture that a caption belongs to, right the one that stands first now where that is another."
+    )
+    return "\n\n".join([*parts, told])
 
 
-def finding_view(finding: Finding, base: str) -> str:
+def finding_view(finding: Finding, base: str, say: Words = ENGLISH) -> str:
     """Returns one card: the outcome, the sentence, its figures, and up to twelve pictures with their captions."""
+    check = say.said(chunk_words.check_name(finding))
+    check = check[:1].upper() + check[1:]
     lines = [
-        f"### {escaped(chunk_words.check_name(finding).capitalize())} · {chunk_words.OUTCOMES[finding.outcome]}",
-        escaped(finding.sentence),
+        f"### {escaped(check)} · {say.said(chunk_words.OUTCOMES[finding.outcome])}",
+        escaped(say.said(finding.sentence)),
     ]
     if finding.figures:
         lines.append(f"*{escaped(chunk_words.figures(finding))}*")
     shown = finding.examples[: chunk_words.MOST_EXAMPLES]
     if shown:
-        lines.append("\n".join(_example(example, base) for example in shown))
+        lines.append("\n".join(_example(example, base, say) for example in shown))
     if len(finding.examples) > len(shown):
-        lines.append(f"… and {len(finding.examples) - len(shown)} more.")
+        lines.append(say("… and {count} more.", count=len(finding.examples) - len(shown)))
     return "\n\n".join(lines)
 
 
-def quiet_view(found: Sequence[Finding]) -> str:
+def quiet_view(found: Sequence[Finding], say: Words = ENGLISH) -> str:
     """Returns one card for several checks that have nothing to show, a paragraph each."""
-    lines = [f"**{escaped(chunk_words.check_name(one))}**: {escaped(one.sentence)}" for one in found]
-    return "\n\n".join([f"### {chunk_words.OUTCOMES[found[0].outcome].capitalize()}", *lines])
+    lines = [
+        f"**{escaped(say.said(chunk_words.check_name(one)))}**: {escaped(say.said(one.sentence))}"
+        for one in found
+    ]
+    return "\n\n".join([f"### {say.said(_QUIET[found[0].outcome])}", *lines])
 
 
-def standing_view(chunk: ChunkRecord) -> str:
+def chunk_title(chunk: ChunkRecord, say: Words) -> str:
+    """Returns how a chunk is headed."""
+    return say("Chunk `{chunk}`", chunk=chunk.id)
+
+
+def standing_view(chunk: ChunkRecord, say: Words = ENGLISH) -> str:
     """Says what a chunk counts for, who said so, when and why."""
-    return escaped(chunk_words.standing_sentence(chunk))
+    return escaped(say.said(chunk_words.standing_sentence(chunk)))
 
 
-def _rules(report: GateReport) -> str:
+def _rules(report: GateReport, say: Words) -> str:
     lines = []
     for rule in gate_words.rules(report):
-        first = rule.reasons[0] if rule.reasons else "nothing was asked"
-        said = "as said above" if first == report.first_reason else escaped(first)
-        more = f" (and {len(rule.reasons) - 1} more)" if len(rule.reasons) > 1 else ""
-        lines.append(f"- {gate_words.MARKS[rule.verdict]} **{escaped(rule.rule)}**: {said}{more}")
+        first = rule.reasons[0] if rule.reasons else phrase("nothing was asked")
+        said = say("as said above") if first == report.first_reason else escaped(say.said(first))
+        if len(rule.reasons) > 1:
+            said += " " + say("(and {count} more)", count=len(rule.reasons) - 1)
+        lines.append(f"- {gate_words.MARKS[rule.verdict]} **{escaped(say.said(rule.rule))}**: {said}")
     return "\n".join(lines)
 
 
@@ -128,7 +173,7 @@ def _line(line: SliceLine, say: Words) -> str:
     best = gate_words.below_best(line)
     debts = [row.debt for row in line.views.values() if row.debt]
     if debts:
-        best += "<br>" + say.said(f"accepted: {max(debts):.1f}")
+        best += "<br>" + say("accepted: {points}", points=f"{max(debts):.1f}")
     views = [_view(line.views.get(view), say) for view in gate_words.VIEWS]
     return _row([escaped(line.slice), str(line.things), *views, best, escaped(line.said(say.said))])
 
@@ -138,7 +183,7 @@ def _view(row: GateRow | None, say: Words) -> str:
         return "–"
     level = f"{row.live:.1f} → {row.candidate:.1f}"
     if gate_words.is_unchanged(row):
-        return f"{row.live:.1f}<br>{say.said('unchanged')}"
+        return f"{row.live:.1f}<br>{say('unchanged')}"
     first = "" if row.first_difference is None else f" · R@1 {points(row.first_difference)}"
     return f"{level}<br>{gate_words.change(row)}{first}"
 
@@ -147,17 +192,20 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _moved(one: QueryChange, base: str, say: Words) -> str:
-    pictures = [_picture(say.said("the picture of this caption"), one.image_id, base)]
+def _moved(one: QueryChange, base: str, say: Words, *, names_slice: bool) -> str:
+    pictures = [_picture(say("the picture of this caption"), one.image_id, base)]
     if one.first_image and one.first_image != one.image_id:
-        pictures.append(_picture(say.said("what stands first now"), one.first_image, base))
-    where = escaped(gate_words.slice_and_view(one))
-    return _card(pictures, [f"“{escaped(one.text)}”", say.said(f"place **{gate_words.places(one)}**"), where])
+        pictures.append(_picture(say("what stands first now"), one.first_image, base))
+    place = say("place **{before} → {after}**", before=one.live_rank, after=one.candidate_rank)
+    where = escaped(gate_words.slice_and_view(one)) if names_slice else ""
+    return _card(pictures, [f"“{escaped(one.text)}”", place, where])
 
 
-def _example(example: Example, base: str) -> str:
+def _example(example: Example, base: str, say: Words) -> str:
     text = f"“{escaped(example.text)}” {escaped(example.language)}".rstrip() if example.text else ""
-    return _card([_picture("an example", example.image_id, base)], [text, escaped(example.why)])
+    return _card(
+        [_picture(say("an example"), example.image_id, base)], [text, escaped(say.said(example.why))]
+    )
 
 
 def _card(pictures: Sequence[str], lines: Sequence[str]) -> str:

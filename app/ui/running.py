@@ -13,7 +13,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui import update_words
 from app.ui.access import Access
 from app.ui.curves import curves_view
-from app.ui.wording import escaped
+from app.ui.wording import refusal
 from app.ui.words import words_of
 from ingest.records import FINAL_STATES, JobRecord
 
@@ -68,7 +68,7 @@ class RunView:
             gr.Timer(active=not is_over(job)),
             gr.Button(visible=not is_over(job)),
             gr.Button(visible=job.state in _STOPPED),
-            gr.Markdown(words_of(request).said(update_words.run_view(job)), visible=True),
+            gr.Markdown(update_words.run_view(job, words_of(request)), visible=True),
             gr.Markdown(curves, visible=bool(curves)),
         )
 
@@ -78,7 +78,7 @@ class RunView:
 
     def refused(self, sentence: str, request: gr.Request) -> Outputs:
         """Returns what they show instead of an update that could not be started."""
-        line = gr.Markdown(words_of(request).said(f"**{escaped(sentence)}**"), visible=True)
+        line = gr.Markdown(refusal(sentence, words_of(request)), visible=True)
         return "", gr.Timer(active=False), gr.skip(), gr.skip(), line, gr.Markdown(visible=False)
 
     def open_job(self) -> JobRecord | None:

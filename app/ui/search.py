@@ -25,6 +25,7 @@ from app.ui.search_details import Details
 from app.ui.search_files import Files
 from app.ui.search_filters import FilterRow
 from app.ui.words import label, words_of
+from ingest.sentence import phrase
 
 _MOST = 480
 _NAMED = 16  # digits of an id, of which a gallery has no two alike
@@ -36,27 +37,43 @@ def add_search_tab(blocks: gr.Blocks, serving: Serving) -> None:
     _SearchTab(serving).connect(blocks)
 
 
+NOTHING_YET = phrase(
+    "## Describe a picture\n\nType what it shows, in any language of the list, and press Enter. Whole phrases work "
+    "better than single words: *two red boats on a beach at sunset*."
+)
+EMPTY_GALLERY = phrase(
+    "## There are no pictures yet\n\nOpen [Teach](/admin/) and upload a chunk: a zip of pictures with a table of "
+    "captions, or a folder's worth of pictures with a text file beside each. Pictures without captions can be searched "
+    "too."
+)
+NO_HITS = phrase(
+    "## No picture fits these filters\n\nChoose fewer domains, or none, to search the whole gallery."
+)
+
+
 class _SearchTab:
     """The components of the tab, and what happens on them."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
         self.size = serving.settings.default_k
+        label("Recent searches, kept in this browser only", key="recent")
+        label("Forget them", key="forget")
         self._draw_question()
         with gr.Row(elem_classes="bar"):
             self.status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
             self.files = Files(serving)
             self.sizes = gr.Radio(
-                [(label(f"size_{size}"), size) for size in ("small", "medium", "large")],
+                [(label("Small"), "small"), (label("Medium"), "medium"), (label("Large"), "large")],
                 value="medium",
-                label=label("size"),
+                label=label("Size of the pictures"),
                 elem_id="size",
                 elem_classes="sizes",
                 visible=False,
                 interactive=True,
             )
         self.empty = gr.Markdown(
-            label("nothing_yet"), elem_classes="empty", elem_id="empty", latex_delimiters=[]
+            label(NOTHING_YET), elem_classes="empty", elem_id="empty", latex_delimiters=[]
         )
         self.said = gr.Markdown(
             visible=False,
@@ -69,15 +86,15 @@ class _SearchTab:
             with gr.Column(scale=5, min_width=320):
                 self.grid = picture_grid("results")
                 with gr.Row(elem_classes="paging"):
-                    self.before = gr.Button(label("page_before"), visible=False, elem_id="page-before")
-                    self.more = gr.Button(label("show_more"), visible=False, elem_id="more")
-                    self.after = gr.Button(label("page_after"), visible=False, elem_id="page-after")
+                    self.before = gr.Button(label("← Previous page"), visible=False, elem_id="page-before")
+                    self.more = gr.Button(label("Show more"), visible=False, elem_id="more")
+                    self.after = gr.Button(label("Next page →"), visible=False, elem_id="page-after")
             self.details = Details(serving)
 
     def _draw_question(self) -> None:
         with gr.Row(equal_height=True, elem_classes="ask"):
             self.box = gr.MultimodalTextbox(
-                placeholder=label("box"),
+                placeholder=label("Describe a picture, or drop one here …"),
                 show_label=False,
                 container=False,
                 sources=["upload"],
@@ -147,11 +164,11 @@ class _SearchTab:
         try:
             snapshot = self.serving.snapshot()
         except NoRelease as error:
-            hint = f"{say('not_live')}\n\n{say.said(wording.escaped(error))}"
+            hint = f"{say('## Nothing to search yet')}\n\n{wording.escaped(say.said(str(error)))}"
             return *([gr.skip()] * (1 + len(self.filters.parts))), *_nothing(chosen, "", hint)
         asked, missing = self.filters.known(asked_of(address), snapshot)
         if asked.is_empty:
-            hint = say("nothing_yet" if len(snapshot.generation) else "empty_gallery")
+            hint = say.said(NOTHING_YET if len(snapshot.generation) else EMPTY_GALLERY)
             outputs = _nothing(chosen, search_words.missing(missing, say), hint)
         else:
             outputs = self._page(chosen, asked, request, said=search_words.missing(missing, say))
@@ -161,7 +178,7 @@ class _SearchTab:
         text, files = box_values(box)
         asked = replace(self.filters.asked(filters), text=text, files=files)
         if asked.is_empty:
-            return _nothing(chosen, "", words_of(request)("nothing_yet"))
+            return _nothing(chosen, "", words_of(request).said(NOTHING_YET))
         return self._page(chosen, asked, request)
 
     def _more_like(self, request: gr.Request, chosen: str, *filters: Any) -> Outputs:
@@ -208,7 +225,7 @@ class _SearchTab:
             answer, note = self._find(asked, before.next if before else "", release)
             record = self.serving.workspace.releases.release(answer.release)
         except OWN_ERRORS as error:
-            return _nothing(chosen, say.said(f"**{wording.escaped(error)}**"), say("nothing_yet"))
+            return _nothing(chosen, wording.refusal(error, say), say.said(NOTHING_YET))
         kept = before.found if before else ()
         found = (*kept, *((hit.image_id, hit.score) for hit in answer.hits))
         screen = Screen(asked, found, answer.next, answer.release, answer.query)
@@ -217,12 +234,12 @@ class _SearchTab:
             f"{line} · {search_words.links(asked, say)}",
             said,
             search_words.notes(answer, say),
-            say.said(wording.escaped(note)),
+            wording.escaped(say.said(note)),
         ]
         status = "  \n".join(one for one in lines if one)
         if not found:
             return _nothing(
-                chosen, status, say("no_hits" if answer.searched < answer.gallery else "empty_gallery")
+                chosen, status, say.said(NO_HITS if answer.searched < answer.gallery else EMPTY_GALLERY)
             )
         captions = search_words.found_captions(answer, say)
         return (

@@ -36,10 +36,10 @@ class Details:
         ) as self.panel:
             self.picture = gr.Markdown(latex_delimiters=[], elem_id="picture")
             with gr.Row(elem_classes="deeds"):
-                self.similar = gr.Button(label("similar"), size="sm", min_width=110, elem_id="similar")
-                self.up = gr.Button(label("fits"), size="sm", min_width=80, elem_id="thumb-up")
-                self.down = gr.Button(label("does_not_fit"), size="sm", min_width=80, elem_id="thumb-down")
-                self.close = gr.Button(label("close"), size="sm", min_width=70, elem_id="close")
+                self.similar = gr.Button(label("More like this"), size="sm", min_width=110, elem_id="similar")
+                self.up = gr.Button(label("👍 It fits"), size="sm", min_width=80, elem_id="thumb-up")
+                self.down = gr.Button(label("👎 It does not"), size="sm", min_width=80, elem_id="thumb-down")
+                self.close = gr.Button(label("Close"), size="sm", min_width=70, elem_id="close")
             self.said = gr.Markdown("", elem_classes="status", elem_id="thumb-said", latex_delimiters=[])
             self.facts = gr.Markdown(latex_delimiters=[], elem_id="facts", elem_classes="captions")
 
@@ -93,8 +93,9 @@ class Details:
                 by=person(request).name,
             )
         except OWN_ERRORS as error:
-            return f"**{wording.escaped(error)}**"
-        return words_of(request)(f"thanks_{verdict}")
+            return wording.refusal(error, words_of(request))
+        say = words_of(request)
+        return say("Kept: this picture fits.") if verdict == "up" else say("Kept: this picture does not fit.")
 
 
 def _closed() -> Outputs:

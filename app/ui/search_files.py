@@ -34,8 +34,8 @@ class Files:
         """Draws them; call where they are to stand."""
         self._workspace: Workspace = serving.workspace
         with gr.Row(visible=False, elem_classes="files") as self.row:
-            self.table = gr.Button(label("save_table"), size="sm", min_width=0, elem_id="save-table")
-            self.archive = gr.Button(label("save_pictures"), size="sm", min_width=0, elem_id="save-pictures")
+            self.table = gr.Button(label("Table (CSV)"), size="sm", min_width=0, elem_id="save-table")
+            self.archive = gr.Button(label("Pictures (ZIP)"), size="sm", min_width=0, elem_id="save-pictures")
         self.ready = gr.DownloadButton("", elem_id="file-ready", visible="hidden")
 
     def connect(self, screen: gr.State) -> None:

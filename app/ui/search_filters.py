@@ -44,34 +44,36 @@ class FilterRow:
         """Draws them; call where they are to stand."""
         self._serving = serving
         longest = serving.settings.max_query_characters
-        with gr.Accordion(label("filters"), open=False, elem_classes="fold", elem_id="filters") as self.fold:
+        with gr.Accordion(
+            label("Language and filters"), open=False, elem_classes="fold", elem_id="filters"
+        ) as self.fold:
             with gr.Row(elem_classes="chips"):
                 self.language = gr.Dropdown(
                     [(search_words.ANY_LANGUAGE, AUTO)],
                     value=AUTO,
-                    label=label("filter_language"),
+                    label=label("Language of the words"),
                     elem_id="language",
                     **_WIDTH,
                 )
-                self.translation = _text("filter_translation", "translation", longest)
-                self.domains = _several("filter_domains", "domains")
-                self.languages = _several("filter_captioned", "captioned")
-                self.chunks = _several("filter_chunks", "chunks")
+                self.translation = _text(label("The same in English"), "translation", longest)
+                self.domains = _several(label("Domains"), "domains")
+                self.languages = _several(label("Captioned in"), "captioned")
+                self.chunks = _several(label("Chunks"), "chunks")
             with gr.Row(elem_classes="chips"):
-                self.caption = _text("filter_caption", "captions-with", 500)
-                self.since = _text("filter_since", "since", 10, placeholder="2026-01-31")
-                self.until = _text("filter_until", "until", 10, placeholder="2026-01-31")
+                self.caption = _text(label("Captions with"), "captions-with", 500)
+                self.since = _text(label("Taken in since"), "since", 10, placeholder="2026-01-31")
+                self.until = _text(label("Taken in until"), "until", 10, placeholder="2026-01-31")
                 self.mode = gr.Dropdown(
                     search_words.modes(),
                     value=Mode.VECTORS.value,
-                    label=label("filter_mode"),
+                    label=label("Look at"),
                     elem_id="mode",
                     filterable=False,
                     **_WIDTH,
                 )
-                self.copies = gr.Checkbox(False, label=label("filter_fold"), elem_id="fold", **_WIDTH)
+                self.copies = gr.Checkbox(False, label=label("Fold near-copies"), elem_id="fold", **_WIDTH)
                 self.rerank = gr.Checkbox(
-                    False, label=label("filter_rerank"), elem_id="rerank", visible=False, **_WIDTH
+                    False, label=label("Re-rank the first 50"), elem_id="rerank", visible=False, **_WIDTH
                 )
         self.typed: list[Any] = [self.translation, self.caption, self.since, self.until]
         self.chosen: list[Any] = [
@@ -150,7 +152,9 @@ class FilterRow:
         """Returns what opens them with the number of those in use, opened where one is needed."""
         blank = Asked()
         used = sum(getattr(asked, name) != getattr(blank, name) for name in _NAMES)
-        text = say("filters_used", count=used) if used else say("filters")
+        text = (
+            say("Language and filters · in use: {count}", count=used) if used else say("Language and filters")
+        )
         return gr.Accordion(label=text, open=True) if is_open else gr.Accordion(label=text)
 
     def _choices(self, snapshot: Snapshot, say: Words = ENGLISH) -> dict[str, list[tuple[str, str]]]:
@@ -170,11 +174,11 @@ def _as(kind: type, value: Any) -> Any:
     return kind(value)
 
 
-def _text(key: str, elem_id: str, longest: int, placeholder: str = "") -> gr.Textbox:
+def _text(label: Any, elem_id: str, longest: int, placeholder: str = "") -> gr.Textbox:
     return gr.Textbox(
-        label=label(key), elem_id=elem_id, max_length=longest, placeholder=placeholder or None, **_WIDTH
+        label=label, elem_id=elem_id, max_length=longest, placeholder=placeholder or None, **_WIDTH
     )
 
 
-def _several(key: str, elem_id: str) -> gr.Dropdown:
-    return gr.Dropdown([], multiselect=True, label=label(key), elem_id=elem_id, **_WIDTH)
+def _several(label: Any, elem_id: str) -> gr.Dropdown:
+    return gr.Dropdown([], multiselect=True, label=label, elem_id=elem_id, **_WIDTH)

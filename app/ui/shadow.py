@@ -11,7 +11,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.drawn import drawing, drawn
 from app.ui.shadow_plot import shadow_view
-from app.ui.wording import escaped
+from app.ui.wording import refusal
 from app.ui.words import ENGLISH, Words, words_of
 
 _SHARES = {1.0: "every one", 0.2: "one in five", 0.05: "one in twenty"}
@@ -96,4 +96,4 @@ class ShadowPart:
 
 
 def _refused(error: Exception, say: Words) -> Outputs:
-    return gr.Markdown(say.said(f"**{escaped(error)}**"), visible=True), *([gr.skip()] * 4)
+    return gr.Markdown(refusal(error, say), visible=True), *([gr.skip()] * 4)

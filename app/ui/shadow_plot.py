@@ -18,7 +18,7 @@ def shadow_view(told: ShadowReport, say: Words = ENGLISH) -> Markup:
     header = (*headers[:_BAR], "", *headers[_BAR:])
     table = [framed_table(header, [_row(line, say) for line in lines], say=say)] if lines else []
     said = [tag("p", say.said(one)) for one in shadow_sentences(told)]
-    return tag("div", tag("h2", say.said("In the shadow")), said, table)
+    return tag("div", tag("h2", say("In the shadow")), said, table)
 
 
 def _row(line: ShadowLine, say: Words) -> Markup:

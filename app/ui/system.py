@@ -18,6 +18,7 @@ from app.ui.events import AT_ONCE
 from app.ui.tables import filled
 from app.ui.words import Words, words_of
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.5
 _JOBS_SHOWN = 50
@@ -64,7 +65,7 @@ class _SystemTab:
                 self.cancel = gr.Button("Stop this job", variant="stop", elem_id="cancel-job")
                 self.resume = gr.Button("Go on with it", elem_id="resume-job")
         with gr.Accordion("Log of the server", open=False):
-            self.log = _log(f"The last {_LOG_LINES} lines", "server-log", 20)
+            self.log = _log(phrase("The last {count} lines", count=_LOG_LINES), "server-log", 20)
         with gr.Accordion("Settings", open=False):
             self.settings = drawing("settings", "tables", visible=True)
 
@@ -86,7 +87,7 @@ class _SystemTab:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 7)
+            return wording.refusal(error, words_of(request)), *([gr.skip()] * 7)
         lines = logs.last_lines(logs.log_file(self.serving.settings.home), _LOG_LINES)
         say = words_of(request)
         settings = system_words.settings_view(described(self.serving.settings), say)
@@ -102,14 +103,14 @@ class _SystemTab:
         try:
             self.serving.work.examine(every_byte=every_byte, by=self.access.admin(request).name)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 5)
+            return wording.refusal(error, words_of(request)), *([gr.skip()] * 5)
         return self._doctor(words_of(request))
 
     def _watch(self, request: gr.Request) -> Outputs:
         try:
             self.access.admin(request)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 5)
+            return wording.refusal(error, words_of(request)), *([gr.skip()] * 5)
         return self._doctor(words_of(request))
 
     def _doctor(self, say: Words) -> Outputs:
@@ -141,7 +142,7 @@ class _SystemTab:
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
             hidden = gr.Button(visible=False)
-            return "", gr.Column(visible=True), say.said(f"**{wording.escaped(error)}**"), "", hidden, hidden
+            return "", gr.Column(visible=True), wording.refusal(error, say), "", hidden, hidden
         lines = logs.last_lines(log_file(self.serving.settings, job.id), _JOB_LINES)
         return (
             job.id,
@@ -165,7 +166,7 @@ class _SystemTab:
             self.access.admin(request)
             act(job_id)
         except OWN_ERRORS as error:
-            return gr.skip(), gr.skip(), say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 4)
+            return gr.skip(), gr.skip(), wording.refusal(error, say), *([gr.skip()] * 4)
         rows = system_words.job_rows(self._newest(), say)
         return *self._shown(job_id, request), filled(system_words.JOB_HEADERS, rows, say)
 

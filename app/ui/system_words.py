@@ -11,16 +11,17 @@ from app.ui.drawn import Markup, tag
 from app.ui.wording import escaped, moment
 from app.ui.words import ENGLISH, Words
 from ingest.records import JobRecord
+from ingest.sentence import phrase
 
 KINDS = {
-    "update": "Update",
-    "ingest": "Upload taken in",
-    "gallery": "Gallery made whole",
-    "removal": "Chunk removed",
-    "import": "Release taken in",
-    "doctor": "Doctor",
+    "update": phrase("Update"),
+    "ingest": phrase("Upload taken in"),
+    "gallery": phrase("Gallery made whole"),
+    "removal": phrase("Chunk removed"),
+    "import": phrase("Release taken in"),
+    "doctor": phrase("Doctor"),
 }
-NOBODY = "Nobody has looked yet."
+NOBODY = phrase("Nobody has looked yet.")
 JOB_HEADERS = ["job", "what", "state", "begun (UTC)", "took", "by", "about"]
 FOUND_HEADERS = ("level", "looked at", "found")
 SETTING_HEADERS = ("setting", "here", "default", "means")
@@ -28,7 +29,7 @@ ARGUMENTS = (
     "chunk", "strategy", "seed", "promote", "why", "by", "source", "name", "held", "held why", "check", "every byte",
 )  # fmt: skip
 """What jobs are told; other names, such as sha256, are the same in every language."""
-_LEVELS = {"ok": ("✓", "fine"), "warn": ("!", "look"), "error": ("✗", "broken")}
+_LEVELS = {"ok": ("✓", phrase("fine")), "warn": ("!", phrase("look")), "error": ("✗", phrase("broken"))}
 _HOUR = 3600
 _MINUTE = 60
 
@@ -52,13 +53,18 @@ def job_rows(jobs: Sequence[JobRecord], say: Words = ENGLISH) -> list[list[str]]
 def said_of(job: JobRecord, say: Words = ENGLISH) -> str:
     """Says in a sentence how a job ended, or where it is; a person's reason as it was written."""
     if job.result.get("sentence"):
-        return say.said(str(job.result["sentence"]))
+        return say.said(job.result["sentence"])
     report = job.result.get("report")
     if report:
-        counts = f"{report['new_pairs']} new pairs, {report['held']} held, {report['rejected']} rejected"
-        return f"{report['name']}: {say.said(counts)}"
+        counts = say(
+            "{new} new pairs, {held} held, {rejected} rejected",
+            new=report["new_pairs"],
+            held=report["held"],
+            rejected=report["rejected"],
+        )
+        return f"{report['name']}: {counts}"
     message = job.progress.get("message")
-    return say.said(str(message)) if message else str(job.arguments.get("why") or "")
+    return say.said(message) if message else str(job.arguments.get("why") or "")
 
 
 def took(job: JobRecord) -> str:
@@ -68,10 +74,10 @@ def took(job: JobRecord) -> str:
     between = datetime.fromisoformat(job.finished) - datetime.fromisoformat(job.started)
     seconds = int(between.total_seconds())
     if seconds < _MINUTE:
-        return f"{seconds} s"
+        return phrase("{count} s", count=seconds)
     if seconds < _HOUR:
-        return f"{seconds // _MINUTE} min"
-    return f"{seconds // _HOUR} h {seconds % _HOUR // _MINUTE} min"
+        return phrase("{count} min", count=seconds // _MINUTE)
+    return phrase("{count} h {minutes} min", count=seconds // _HOUR, minutes=seconds % _HOUR // _MINUTE)
 
 
 def job_view(job: JobRecord, say: Words = ENGLISH) -> str:
@@ -93,11 +99,12 @@ def examination_line(job: JobRecord | None, say: Words = ENGLISH) -> str:
     if job is None:
         return say.said(NOBODY)
     if job.state != "succeeded":
-        about = job.error or job.progress.get("message") or "waiting for its turn"
-        return say.said(f"Looking ({escaped(job.id)}, {escaped(job.state)}): {escaped(about)}")
-    how = "every byte" if job.arguments.get("every_byte", True) else "sizes only"
-    said = say.said(f"Looked at {moment(job.finished)} UTC ({how}, {took(job)}).")
-    return f"**{escaped(say.said(job.result['sentence']))}** {said}"
+        about = job.error or job.progress.get("message") or phrase("waiting for its turn")
+        return escaped(say("Looking ({job}, {state}): {why}", job=job.id, state=job.state, why=about))
+    is_whole = job.arguments.get("every_byte", True)
+    how = phrase("every byte") if is_whole else phrase("sizes only")
+    looked = say("Looked at {time} UTC ({how}, {took}).", time=moment(job.finished), how=how, took=took(job))
+    return f"**{escaped(say.said(job.result['sentence']))}** {looked}"
 
 
 def examination_view(result: Mapping[str, Any], say: Words = ENGLISH) -> Markup:
@@ -131,7 +138,7 @@ def settings_view(settings: Sequence[Described], say: Words = ENGLISH) -> Markup
                 "tr",
                 tag("th", one.name, scope="row"),
                 tag("td", value),
-                tag("td", one.default if is_own else say.said("the same")),
+                tag("td", one.default if is_own else say("the same")),
                 tag("td", say.said(one.says)),
             )
         )
@@ -143,7 +150,7 @@ def _kind(job: JobRecord, say: Words) -> str:
 
 
 def _argument(value: object, say: Words) -> str:
-    return escaped(say.said("yes" if value else "no") if isinstance(value, bool) else value)
+    return escaped((say("yes") if value else say("no")) if isinstance(value, bool) else value)
 
 
 def _level(level: str, say: Words) -> str:

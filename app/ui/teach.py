@@ -12,7 +12,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
 from app.ui.tables import filled
 from app.ui.wording import escaped
-from app.ui.words import Words, words_of
+from app.ui.words import ENGLISH, Words, words_of
 from app.words import strategies as strategy_words
 from app.words.forecast import forecast_sentences
 from ingest.records import JobRecord
@@ -86,10 +86,10 @@ class TeachStep:
         """Returns what the step shows of a chunk: the recommended strategy, explained."""
         name, _ = self.serving.recommended(chunk_id)
         choices = [(say.said(label), one) for label, one in strategy_words.menu(STRATEGIES, recommended=name)]
-        explained, options = self._describe(chunk_id, name)
+        explained, options = self._describe(chunk_id, name, say)
         return (
             gr.Dropdown(choices=choices, value=name),
-            say.said(explained),
+            explained,
             filled(OPTION_HEADERS, options, say),
             gr.Button(interactive=True),
         )
@@ -107,7 +107,7 @@ class TeachStep:
     ) -> JobRecord:
         """Starts the update that was asked for; errors as `Work.start_update`."""
         # Only what was changed is passed on: a default may depend on the encoder.
-        usual = {key: value for key, value in self._describe("", name)[1]}
+        usual = {key: value for key, value in self._describe("", name, ENGLISH)[1]}
         changed = {str(key): str(value) for key, value in options if str(value) != usual.get(str(key))}
         request = UpdateRequest(chunk_id, name, changed, int(seed or 0), at_once, why, by)
         return self.serving.work.start_update(request)
@@ -116,32 +116,37 @@ class TeachStep:
         say = words_of(request)
         try:
             self.access.admin(request)
-            explained, options = self._describe(chunk_id, name)
+            explained, options = self._describe(chunk_id, name, say)
         except OWN_ERRORS as error:
-            return say.said(escaped(error)), filled(OPTION_HEADERS, [], say)
-        return say.said(explained), filled(OPTION_HEADERS, options, say)
+            return escaped(say.said(str(error))), filled(OPTION_HEADERS, [], say)
+        return explained, filled(OPTION_HEADERS, options, say)
 
-    def _forecast(self, chunk_id: str, name: str) -> str:
+    def _forecast(self, chunk_id: str, name: str, say: Words) -> str:
         try:
             found = self.serving.forecast(UpdateRequest(chunk_id, name))
         except OWN_ERRORS as error:
-            return f"What it will take cannot be said: {escaped(error)}"
-        first, *rest = forecast_sentences(found)
-        return f"**What it will take:** {escaped(first)} {escaped(' '.join(rest))}"
+            return escaped(say("What it will take cannot be said: {why}", why=error))
+        said = " ".join(map(say.said, forecast_sentences(found)))
+        return f"**{say('What it will take:')}** {escaped(said)}"
 
-    def _describe(self, chunk_id: str, name: str) -> tuple[str, list[list[str]]]:
+    def _describe(self, chunk_id: str, name: str, say: Words) -> tuple[str, list[list[str]]]:
         strategy = strategy_named(name)
-        lines = [escaped(strategy.summary)]
+        lines = [escaped(say.said(strategy.summary))]
         if chunk_id:
             recommended, why = self.serving.recommended(chunk_id)
-            verb = "It is recommended" if recommended == name else f"{escaped(recommended)} is recommended"
-            lines.append(f"{verb}: {escaped(why)}")
+            if recommended == name:
+                lines.append(escaped(say("It is recommended: {why}", why=why)))
+            else:
+                lines.append(escaped(say("{name} is recommended: {why}", name=recommended, why=why)))
             unfit = self.serving.misfit(chunk_id, name)
             if unfit is not None:
-                lines.append(f"**It does not fit this chunk:** {escaped(unfit)}.")
-            lines.append(self._forecast(chunk_id, name))
+                lines.append(f"**{say('It does not fit this chunk:')}** {escaped(say.said(unfit))}.")
+            lines.append(self._forecast(chunk_id, name, say))
         lines.append(
-            "\n".join(f"- {what}: {escaped(which)}" for what, which in strategy_words.said(strategy))
+            "\n".join(
+                f"- {say.said(what)}: {escaped(say.said(which))}"
+                for what, which in strategy_words.said(strategy)
+            )
         )
         defaults = strategy.Options()
         return "\n\n".join(lines), [

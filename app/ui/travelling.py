@@ -13,10 +13,11 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.server.uploads import receive
 from app.ui import update_words
 from app.ui.access import Access
-from app.ui.wording import escaped
+from app.ui.wording import escaped, refusal
 from app.ui.words import ENGLISH, Words, words_of
 from app.words.messages import size
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.0
 _INTRO = (
@@ -72,19 +73,24 @@ class Travelling:
     def _export(self, release: str, request: gr.Request) -> Outputs:
         say = words_of(request)
         if not release:
-            return say.said("Select a release first."), gr.Button(visible=False)
+            return say("Select a release first."), gr.Button(visible=False)
         try:
             self.access.admin(request)
             made = packed(self.serving.workspace, release)
         except OWN_ERRORS as error:
-            return say.said(f"**{escaped(error)}**"), gr.Button(visible=False)
-        said = say.said(f"{escaped(made.release)} is packed ({size(made.bytes)}). Checksum: `{made.sha256}`")
+            return refusal(error, say), gr.Button(visible=False)
+        said = say(
+            "{release} is packed ({size}). Checksum: `{checksum}`",
+            release=escaped(made.release),
+            size=size(made.bytes),
+            checksum=made.sha256,
+        )
         return said, gr.Button(visible=True, link=f"/v1/releases/{made.release}/package")
 
     def _take(self, file: str | None, sha256: str, request: gr.Request) -> Outputs:
         say = words_of(request)
         if not file:
-            return "", gr.Timer(active=False), gr.skip(), say.said("Choose a file first.")
+            return "", gr.Timer(active=False), gr.skip(), say("Choose a file first.")
         try:
             account, name = self.access.admin(request), Path(file).name
             require_package(name)
@@ -93,8 +99,8 @@ class Travelling:
                 received = receive(upload, name, self.serving.workspace.home.inbox)
             job = self.serving.work.take_release(received, name=name, sha256=checked, by=account.name)
         except OWN_ERRORS as error:
-            return "", gr.Timer(active=False), gr.skip(), say.said(f"**{escaped(error)}**")
-        said = say.said(update_words.progress_view(job.state, job.progress))
+            return "", gr.Timer(active=False), gr.skip(), refusal(error, say)
+        said = update_words.progress_view(job.state, job.progress, say)
         return job.id, gr.Timer(active=True), gr.Button(interactive=False), said
 
     def _watch(self, job_id: str, request: gr.Request) -> Outputs:
@@ -104,12 +110,12 @@ class Travelling:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
-            return *over, say.said(f"**{escaped(error)}**"), *kept
+            return *over, refusal(error, say), *kept
         if job.state not in FINAL_STATES and job.state != "interrupted":
-            said = say.said(update_words.progress_view(job.state, job.progress))
+            said = update_words.progress_view(job.state, job.progress, say)
             return gr.skip(), gr.skip(), said, *kept
         if job.state != "succeeded":
-            return *over, say.said(f"**{escaped(job.error or job.state)}**"), *kept
+            return *over, refusal(job.error or job.state, say), *kept
         return *over, came_line(job, say), *self._shown(say)
 
 
@@ -117,11 +123,14 @@ def came_line(job: JobRecord, say: Words = ENGLISH) -> str:
     """Says what an import brought, and how sure it is to be what was sent."""
     came = job.result
     proof = (
-        "Its checksum is right."
+        phrase("Its checksum is right.")
         if came["verified"]
-        else "Nobody gave a checksum; its parts are as its manifest says."
+        else phrase("Nobody gave a checksum; its parts are as its manifest says.")
     )
-    return say.said(
-        f"{escaped(came['origin'])} is here as **{escaped(came['release'])}**, not live; "
-        f"{came['images_embedded']} pictures were embedded. {proof}"
+    return say(
+        "{origin} is here as **{release}**, not live; {count} pictures were embedded. {proof}",
+        origin=escaped(came["origin"]),
+        release=escaped(came["release"]),
+        count=came["images_embedded"],
+        proof=proof,
     )

@@ -10,12 +10,13 @@ from app.desk.releases import Difference
 from app.learning.difference import difference_between
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
-from app.ui.wording import escaped
+from app.ui.wording import escaped, refusal
 from app.ui.words import ENGLISH, Words, words_of
 from app.words import difference as difference_words
+from ingest.sentence import phrase
 
-CHOOSE_TWO = "Choose two releases."
-MEASURED_BY = "Mean of R@1, R@5 and R@10 in percent, as each measured when it was made."
+CHOOSE_TWO = phrase("Choose two releases.")
+MEASURED_BY = phrase("Mean of R@1, R@5 and R@10 in percent, as each measured when it was made.")
 _ALIGNED = ("---", "---", "---:", "---:", "---:")
 Outputs = tuple[Any, ...]
 
@@ -57,7 +58,7 @@ class TwoReleases:
             self.access.admin(request)
             found = difference_between(self.serving.workspace, a, b)
         except OWN_ERRORS as error:
-            return gr.Markdown(say.said(f"**{escaped(error)}**"), visible=True)
+            return gr.Markdown(refusal(error, say), visible=True)
         return gr.Markdown(difference_view(found, say), visible=True)
 
 
@@ -66,7 +67,7 @@ def difference_view(found: Difference, say: Words = ENGLISH) -> str:
     said = difference_words.difference_sentences(found)
     lines = [
         f"**A** {escaped(found.a)} · **B** {escaped(found.b)}",
-        "\n".join(say.said(f"- {escaped(one)}") for one in said),
+        "\n".join(f"- {escaped(say.said(one))}" for one in said),
     ]
     rows = difference_words.slice_rows(found)
     if rows:

@@ -91,13 +91,13 @@ class _UpdateTab:
 
     def _use_known(self, chunk_id: str | None, request: gr.Request) -> Outputs:
         if not chunk_id:
-            return self._not_chosen(words_of(request).said("Choose a chunk first."))
+            return self._not_chosen(words_of(request)("Choose a chunk first."))
         try:
             self.access.admin(request)
             record = self.serving.workspace.catalog.chunk(chunk_id)
             return self._chosen(record.id, None, request)
         except OWN_ERRORS as error:
-            return self._not_chosen(words_of(request).said(f"**{wording.escaped(error)}**"))
+            return self._not_chosen(wording.refusal(error, words_of(request)))
 
     def _chosen(self, chunk_id: str, embedded: int | None, request: gr.Request) -> Outputs:
         chunk = self.serving.workspace.catalog.chunk(chunk_id)

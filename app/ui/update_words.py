@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from app.learning.forecast import seconds_left
@@ -11,30 +11,34 @@ from app.ui.words import ENGLISH, Words
 from app.words.forecast import duration
 from app.words.gate import VERDICTS
 from ingest.records import ChunkRecord, JobRecord
+from ingest.sentence import phrase
 
 _BAR = 24
 
 
-def intake_view(report: Mapping[str, Any], images_embedded: int | None = None) -> str:
+def intake_view(report: Mapping[str, Any], images_embedded: int | None = None, say: Words = ENGLISH) -> str:
     """Returns the counts of an intake."""
-    lines = [
-        f"**{report['new_pairs']}** new pairs · **{report['new_images']}** new pictures · "
-        f"{report['known_pairs']} known · **{report['held']}** held · **{report['rejected']}** rejected"
-    ]
+    counts = (
+        say("**{count}** new pairs", count=report["new_pairs"]),
+        say("**{count}** new pictures", count=report["new_images"]),
+        say("{count} known", count=report["known_pairs"]),
+        say("**{count}** held", count=report["held"]),
+        say("**{count}** rejected", count=report["rejected"]),
+    )
+    lines = [" · ".join(counts)]
     if images_embedded is not None:
-        lines.append(f"{images_embedded} pictures were embedded and can be searched now.")
+        lines.append(say("{count} pictures were embedded and can be searched now.", count=images_embedded))
     if report["per_slice"]:
-        lines += ["| slice | train | validation | test |", "|---|---:|---:|---:|"]
-        lines += [
+        header = (say("slice"), say("train"), say("validation"), say("test"))
+        rows = [
             f"| {escaped(key)} | {counts['train']} | {counts['validation']} | {counts['test']} |"
             for key, counts in report["per_slice"].items()
         ]
+        lines.append("\n".join([f"| {' | '.join(header)} |", "|---|---:|---:|---:|", *rows]))
     if report["english_share"] is not None:
-        lines.append(
-            f"{100 * report['english_share']:.0f} % of the pairs have an English caption beside them."
-        )
-    lines += [escaped(note) for note in report["notes"]]
-    return _paragraphs(lines)
+        share = f"{100 * report['english_share']:.0f}"
+        lines.append(say("{share} % of the pairs have an English caption beside them.", share=share))
+    return "\n\n".join([*lines, *(escaped(say.said(note)) for note in report["notes"])])
 
 
 REPORT_HEADERS = ["outcome", "where", "reason", "what it means"]
@@ -56,71 +60,87 @@ def report_rows(report: Mapping[str, Any], say: Words = ENGLISH) -> list[list[st
 
 def chunk_label(chunk: ChunkRecord, say: Words = ENGLISH) -> str:
     """Returns how a menu names a chunk."""
-    languages = ", ".join(chunk.languages) or say.said("no captions")
+    languages = ", ".join(chunk.languages) or say("no captions")
     standing = "" if chunk.standing == "new" else f" · {say.said(chunk.standing)}"
-    return f"{chunk.id} · {chunk.name} · {say.said(f'{chunk.pairs} pairs')} · {languages}{standing}"
+    return f"{chunk.id} · {chunk.name} · {say('{count} pairs', count=chunk.pairs)} · {languages}{standing}"
 
 
-def progress_view(state: str, progress: Mapping[str, Any]) -> str:
+def progress_view(state: str, progress: Mapping[str, Any], say: Words = ENGLISH) -> str:
     """Returns where a job is: stage, a bar, the message, and the losses by name."""
     name = str(progress.get("name") or state)
     fraction = progress.get("fraction")
-    lines = [f"## {STAGES.get(name, name.capitalize())}"]
+    lines = [f"## {say.said(STAGES.get(name, name.capitalize()))}"]
     if fraction is not None:
         filled = round(_BAR * min(1.0, max(0.0, float(fraction))))
         lines.append(f"`{'█' * filled}{'░' * (_BAR - filled)}` {100 * float(fraction):.0f} %")
-    lines.append(escaped(progress.get("message") or "Waiting for the worker to start."))
+    lines.append(escaped(say.said(progress.get("message") or _WAITING)))
     terms = (progress.get("details") or {}).get("terms") or {}
     if terms:
-        lines.append(
-            "loss: " + " · ".join(f"{escaped(term)} {float(value):.3f}" for term, value in terms.items())
-        )
+        losses = " · ".join(f"{escaped(term)} {float(value):.3f}" for term, value in terms.items())
+        lines.append(f"{say('loss')}: {losses}")
     return "\n\n".join(lines)
 
 
-def run_view(job: JobRecord) -> str:
+def run_view(job: JobRecord, say: Words = ENGLISH) -> str:
     """Returns where an update is, or how it ended when nothing was judged."""
-    if job.state == "cancelled":
-        return f"## Stopped\n\nNothing live has changed. {_GO_ON}"
-    if job.state == "failed":
-        return f"## It failed\n\n{escaped(job.error or job.state)}\n\nNothing live has changed."
-    if job.state == "interrupted":
-        return f"## Interrupted\n\n{escaped(job.error or job.state)}\n\nNothing live has changed. {_GO_ON}"
+    if job.state in _ENDED:
+        why = [] if job.state == "cancelled" else [escaped(say.said(job.error or job.state))]
+        unchanged = say("Nothing live has changed.")
+        if job.state != "failed":
+            unchanged += " " + say("What it has learned so far is kept for a week.")
+        return "\n\n".join([f"## {say.said(_ENDED[job.state])}", *why, unchanged])
     if job.result.get("verdict"):
-        return progress_view("ended", {"name": "ended", "message": job.result.get("sentence"), "fraction": 1})
+        ended = {"name": "ended", "message": job.result.get("sentence"), "fraction": 1}
+        return progress_view("ended", ended, say)
     left = seconds_left(job)
-    shown = progress_view(job.state, job.progress)
-    return shown if left is None else f"{shown}\n\nAbout {duration(left)} left until it is judged."
+    shown = progress_view(job.state, job.progress, say)
+    if left is None:
+        return shown
+    return f"{shown}\n\n{say('About {time} left until it is judged.', time=duration(left))}"
 
 
-_GO_ON = "What it has learned so far is kept for a week."
+_WAITING = phrase("Waiting for the worker to start.")
+_ENDED = {
+    "cancelled": phrase("Stopped"),
+    "failed": phrase("It failed"),
+    "interrupted": phrase("Interrupted"),
+}
 STAGES = {
-    "ingest": "Reading the upload",
-    "import": "Checking the file",
-    "queued": "Starting",
-    "running": "Starting",
-    "interrupted": "Interrupted: starting again",
-    "features": "Reading the chunk",
-    "train": "Learning",
-    "measure": "Measuring on held-out pairs",
-    "gate": "Judging",
-    "embed": "Embedding the gallery",
-    "index": "Checking the index",
-    "release": "Publishing the release",
-    "commit": "Going live",
-    "ended": "Done",
+    "ingest": phrase("Reading the upload"),
+    "import": phrase("Checking the file"),
+    "queued": phrase("Starting"),
+    "running": phrase("Starting"),
+    "interrupted": phrase("Interrupted: starting again"),
+    "features": phrase("Reading the chunk"),
+    "train": phrase("Learning"),
+    "measure": phrase("Measuring on held-out pairs"),
+    "gate": phrase("Judging"),
+    "embed": phrase("Embedding the gallery"),
+    "index": phrase("Checking the index"),
+    "release": phrase("Publishing the release"),
+    "commit": phrase("Going live"),
+    "ended": phrase("Done"),
 }
 
 
-def outcome_line(result: Mapping[str, Any]) -> str:
+def outcome_line(result: Mapping[str, Any], say: Words = ENGLISH) -> str:
     """Returns what an update cost, and what became of it."""
-    embedded = result.get("images_embedded", 0)
-    cost = f"{float(result.get('seconds', 0)):.0f} s · {embedded} pictures embedded again (mode {result.get('mode')})"
-    if result.get("commit") is not None:
-        return f"`{result['release']}` is live · {cost}"
-    if result.get("release"):
-        return f"`{result['release']}` is ready · {cost}"
-    return f"What was live stays live · {float(result.get('seconds', 0)):.0f} s"
+    seconds = f"{float(result.get('seconds', 0)):.0f} s"
+    release = result.get("release")
+    if not release:
+        return f"{say('What was live stays live')} · {seconds}"
+    is_live = result.get("commit") is not None
+    became = (
+        say("`{release}` is live", release=release)
+        if is_live
+        else say("`{release}` is ready", release=release)
+    )
+    embedded = say(
+        "{count} pictures embedded again (mode {mode})",
+        count=result.get("images_embedded", 0),
+        mode=result.get("mode"),
+    )
+    return f"{became} · {seconds} · {embedded}"
 
 
 def past_label(job: JobRecord, say: Words = ENGLISH) -> str:
@@ -129,16 +149,8 @@ def past_label(job: JobRecord, say: Words = ENGLISH) -> str:
     parts = (
         job.id,
         say.said(VERDICTS.get(verdict, verdict)),
-        job.result.get("strategy") or say.said("an update"),
+        job.result.get("strategy") or say("an update"),
         job.arguments.get("chunk", "?"),
         moment(job.finished or job.created),
     )
     return " · ".join(parts)
-
-
-def _paragraphs(lines: Sequence[str]) -> str:
-    text = lines[0]
-    for before, line in zip(lines, lines[1:], strict=False):
-        # The lines of one table must not be torn apart.
-        text += ("\n" if before.startswith("|") and line.startswith("|") else "\n\n") + line
-    return text

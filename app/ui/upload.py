@@ -103,7 +103,7 @@ class UploadStep:
     ) -> Outputs:
         say = words_of(request)
         if not file:
-            return (say.said("Choose a file first."), *([gr.skip()] * 4))
+            return (say("Choose a file first."), *([gr.skip()] * 4))
         try:
             account = self.access.admin(request)
             names = column_names([part for part in mapping.split(",") if part.strip()])
@@ -115,12 +115,12 @@ class UploadStep:
                 received = receive(upload, name, self.serving.workspace.home.inbox)
             job = self.serving.work.take_in(received, options, name=name, by=account.name)
         except OWN_ERRORS as error:
-            return (say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * 4))
+            return (wording.refusal(error, say), *([gr.skip()] * 4))
         return self._uploading(job, say)
 
     def _uploading(self, job: JobRecord, say: Words) -> Outputs:
         return (
-            say.said(update_words.progress_view(job.state, job.progress)),
+            update_words.progress_view(job.state, job.progress, say),
             job.id,
             gr.Timer(active=True),
             gr.Button(interactive=False),
@@ -132,8 +132,8 @@ class UploadStep:
             self.access.admin(request)
             self.serving.work.cancel(job_id)
         except OWN_ERRORS as error:
-            return words_of(request).said(f"**{wording.escaped(error)}**")
-        return words_of(request).said("Stopping …")
+            return wording.refusal(error, words_of(request))
+        return words_of(request)("Stopping …")
 
     def _watch(self, job_id: str, request: gr.Request) -> Outputs:
         say = words_of(request)
@@ -142,13 +142,13 @@ class UploadStep:
             self.access.admin(request)
             job = self.serving.workspace.catalog.job(job_id)
         except OWN_ERRORS as error:
-            return gr.skip(), *over, *self._not_chosen(say.said(f"**{wording.escaped(error)}**"))
+            return gr.skip(), *over, *self._not_chosen(wording.refusal(error, say))
         if job.state not in FINAL_STATES:
-            said = say.said(update_words.progress_view(job.state, job.progress))
+            said = update_words.progress_view(job.state, job.progress, say)
             return (*([gr.skip()] * 4), said, *([gr.skip()] * self._rest))
         if job.state != "succeeded":
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
-            return gr.skip(), *over, *self._not_chosen(say.said(f"**{wording.escaped(line)}**"))
+            return gr.skip(), *over, *self._not_chosen(wording.refusal(line, say))
         self.serving.refresh()
         chunk = job.result["report"]["chunk_id"]
         # The box is emptied for the next one; after a failure the file stays, to be tried again.

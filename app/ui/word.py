@@ -13,6 +13,7 @@ from app.ui import wording
 from app.ui.access import Access
 from app.ui.words import words_of
 from ingest.records import ChunkRecord
+from ingest.sentence import joined, phrase
 
 Outputs = tuple[Any, ...]
 Shown = Callable[[ChunkRecord, gr.Request], Outputs]
@@ -85,15 +86,17 @@ class PersonsWord:
     def _accept(self, chunk: str, why: str, measures: bool, request: gr.Request) -> Outputs:
         def accept(by: str) -> str:
             record = deciding.accept(self.serving, chunk, why=why, by=by, measure=measures)
-            also = " Its held-out pairs measure every update from now on." if record.measures else ""
-            return f"Chunk {record.id} is accepted: it may be taught.{also}"
+            earns = phrase("Its held-out pairs measure every update from now on.") if record.measures else ""
+            accepted = phrase("Chunk {chunk} is accepted: it may be taught.", chunk=record.id)
+            return joined((accepted, earns))
 
         return self._give(chunk, accept, request)
 
     def _withdraw(self, chunk: str, why: str, request: gr.Request) -> Outputs:
         def withdraw(by: str) -> str:
             gone, job = deciding.withdraw(self.serving, chunk, why=why, by=by)
-            return gone.sentence + (f" Job {job.id} is taking them out of search." if job else "")
+            taking = phrase("Job {job} is taking them out of search.", job=job.id) if job else ""
+            return joined((gone.sentence, taking))
 
         return self._give(chunk, withdraw, request)
 
@@ -105,6 +108,6 @@ class PersonsWord:
             record = self.serving.workspace.catalog.chunk(chunk)
         except OWN_ERRORS as error:
             kept = [gr.skip()] * (len(self.components) - 1)
-            return *kept, say.said(f"**{wording.escaped(error)}**"), *([gr.skip()] * len(self._around))
-        shown = self.shown(record, say.said(f"**{wording.escaped(said)}**"))
+            return *kept, wording.refusal(error, say), *([gr.skip()] * len(self._around))
+        shown = self.shown(record, wording.refusal(said, say))
         return *shown, *self._shown(record, request)

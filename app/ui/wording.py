@@ -11,9 +11,10 @@ from app.home.commits import CommitRecord
 from app.home.store import ReleaseRecord
 from app.query.snapshot import AUTO, Answer, CompareAnswer
 from app.ui.grid import Picture
-from app.ui.language_names import english_name, own_name
+from app.ui.language_names import name_in, own_name
 from app.ui.words import ENGLISH, Words
 from ingest.pair import ImageId
+from ingest.sentence import phrase
 from model_updates.evaluation import View
 from model_updates.gate.report import points
 from model_updates.recalls import LABELS, TEXT_RECALLS
@@ -24,6 +25,11 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 def escaped(text: object) -> str:
     """Returns any text as one Markdown line that shows exactly that text: no markup, links or HTML."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(text).split()))
+
+
+def refusal(error: object, say: Words) -> str:
+    """Returns an error, or what else stands in the way, as a line in bold."""
+    return f"**{escaped(say.said(str(error)))}**"
 
 
 def language_choices(release: ReleaseRecord, languages: Sequence[str]) -> list[tuple[str, str]]:
@@ -50,45 +56,57 @@ Captions = Mapping[ImageId, str]
 """A caption of each picture that has one."""
 
 
-def hit_pictures(found: Sequence[tuple[ImageId, float]], captions: Captions, base: str) -> list[Picture]:
+def hit_pictures(
+    found: Sequence[tuple[ImageId, float]], captions: Captions, base: str, say: Words = ENGLISH
+) -> list[Picture]:
     """Returns the pictures that were found, with the score on each."""
-    return [_picture(image_id, f"{score:.3f}", captions, base) for image_id, score in found]
+    return [_picture(image_id, f"{score:.3f}", captions, base, say) for image_id, score in found]
 
 
 def compared_pictures(
-    compared: CompareAnswer, captions: Captions, base: str
+    compared: CompareAnswer, captions: Captions, base: str, say: Words = ENGLISH
 ) -> tuple[list[Picture], list[Picture]]:
     """Returns both grids; each picture says its rank, and on the right how far it moved."""
     before = {hit.image_id: hit.rank for hit in compared.a.hits}
     left = [
-        _picture(hit.image_id, f"{hit.rank} · {hit.score:.3f}", captions, base) for hit in compared.a.hits
+        _picture(hit.image_id, f"{hit.rank} · {hit.score:.3f}", captions, base, say)
+        for hit in compared.a.hits
     ]
     right = [
-        _picture(hit.image_id, f"{hit.rank} {rank_move(before.get(hit.image_id), hit.rank)}", captions, base)
+        _picture(
+            hit.image_id,
+            f"{hit.rank} {rank_move(before.get(hit.image_id), hit.rank, say)}",
+            captions,
+            base,
+            say,
+        )
         for hit in compared.b.hits
     ]
     return left, right
 
 
-def _picture(image_id: ImageId, note: str, captions: Captions, base: str) -> Picture:
-    said = captions.get(image_id, "A picture without a caption")
+def _picture(image_id: ImageId, note: str, captions: Captions, base: str, say: Words) -> Picture:
+    said = captions.get(image_id) or say("A picture without a caption")
     return Picture(thumbnail_url(base, image_id), said, note)
 
 
-def rank_move(before: int | None, now: int) -> str:
+def rank_move(before: int | None, now: int, say: Words = ENGLISH) -> str:
     """Returns "▲2", "▼1", "=" or "new"."""
     if before is None:
-        return "new"
+        return say("new")
     if before == now:
         return "="
     return f"▲{before - now}" if before > now else f"▼{now - before}"
 
 
-def overlap_line(compared: CompareAnswer) -> str:
+def overlap_line(compared: CompareAnswer, say: Words = ENGLISH) -> str:
     """Returns how much two answers have in common, and how each read the query."""
-    count = max(len(compared.a.hits), len(compared.b.hits))
-    line = f"**{100 * compared.overlap:.0f} % overlap** in the first {count}"
-    return f"{line} · A {_reading(compared.a)} · B {_reading(compared.b)}"
+    overlap = say(
+        "**{share} % overlap** in the first {count}",
+        share=f"{100 * compared.overlap:.0f}",
+        count=max(len(compared.a.hits), len(compared.b.hits)),
+    )
+    return f"{overlap} · A {_reading(compared.a, say)} · B {_reading(compared.b, say)}"
 
 
 def compared_slices(a: ReleaseRecord, b: ReleaseRecord, say: Words = ENGLISH) -> list[list[str]]:
@@ -129,13 +147,13 @@ def release_rows(
         shadow: id of the one that is asked live queries in the shadow; empty when none is.
         say: the words.
     """
-    states = {shadow: f"◐ {say.said('shadow')}", live: f"● {say.said('live')}"}
+    states = {shadow: f"◐ {say('shadow')}", live: f"● {say('live')}"}
     return [
         [
             states.get(record.id, ""),
             record.id,
             record.manifest.parent or "–",
-            record.manifest.strategy or say.said("base"),
+            record.manifest.strategy or say("base"),
             say.said(record.manifest.verdict or "–"),
             say.said(record.manifest.mode or "–"),
             "–" if record.manifest.images_embedded is None else str(record.manifest.images_embedded),
@@ -159,7 +177,12 @@ RELEASE_HEADERS = [
 ]
 
 
-REASONS = {"init": "made", "promote": "promoted", "rollback": "gone back to", "ingest": "pictures added"}
+REASONS = {
+    "init": phrase("made"),
+    "promote": phrase("promoted"),
+    "rollback": phrase("gone back to"),
+    "ingest": phrase("pictures added"),
+}
 """What happened to a release in a commit."""
 
 
@@ -183,8 +206,8 @@ HISTORY_HEADERS = ["commit", "time (UTC)", "what", "release", "by", "why"]
 
 def release_label(record: ReleaseRecord, live: str | None, say: Words = ENGLISH) -> str:
     """Returns how a menu names a release."""
-    mark = f"  ● {say.said('live')}" if record.id == live else ""
-    return f"{record.id}  ·  {record.manifest.strategy or say.said('base')}{mark}"
+    mark = f"  ● {say('live')}" if record.id == live else ""
+    return f"{record.id}  ·  {record.manifest.strategy or say('base')}{mark}"
 
 
 def moment(value: object) -> str:
@@ -210,12 +233,13 @@ def _with_badge(tag: str, release: ReleaseRecord) -> str:
     return f"{own_name(tag)} · {badge}" if badge else own_name(tag)
 
 
-def _reading(answer: Answer) -> str:
+def _reading(answer: Answer, say: Words) -> str:
     shown = answer.language.split(" + ")
     if len(answer.detected) == 1 and len(shown) == 1:
-        return f"language: {english_name(shown[0])}"
+        return say("language: {language}", language=name_in(shown[0], say.language))
     sure = dict(answer.detected)
-    return "detected: " + " or ".join(f"{english_name(tag)} ({sure.get(tag, 0.0):.2f})" for tag in shown)
+    named = (f"{name_in(tag, say.language)} ({sure.get(tag, 0.0):.2f})" for tag in shown)
+    return say("detected: {languages}", languages=say(" or ").join(named))
 
 
 def _both(pair: tuple[SliceSummary | None, SliceSummary | None], name: str) -> list[str]:

@@ -31,10 +31,9 @@ def findings_of(chunk: ChunkRecord) -> list[Finding]:
     return sorted(findings_in(chunk.report), key=lambda finding: order.index(finding.outcome))
 
 
-def against(chunk: ChunkRecord) -> list[str]:
-    """Returns what its checks say against a chunk, a line each."""
-    found = [one for one in findings_of(chunk) if one.outcome in (Outcome.HOLD, Outcome.REJECT)]
-    return [f"  {check_name(one)}: {one.sentence}" for one in found]
+def against(chunk: ChunkRecord) -> list[Finding]:
+    """Returns what its checks found against a chunk."""
+    return [one for one in findings_of(chunk) if one.outcome in (Outcome.HOLD, Outcome.REJECT)]
 
 
 def check_name(finding: Finding) -> str:

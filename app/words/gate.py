@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from model_updates.gate.report import (
     GateReport,
     GateRow,
@@ -18,16 +18,22 @@ from model_updates.gate.report import (
 )
 from model_updates.recalls import LABELS
 
-VERDICTS = {"promote": "Passed", "review": "Needs your decision", "reject": "Rejected"}
+VERDICTS = {
+    "promote": phrase("Passed"),
+    "review": phrase("Needs your decision"),
+    "reject": phrase("Rejected"),
+}
 MARKS = {"promote": "✓", "review": "?", "reject": "✗"}
 VIEWS = {
-    "own": "held-out captions look among their domain's held-out pictures, language told",
-    "mixed": "the same captions look among pictures of all domains, language detected, as people search",
-    "memory": "captions that were trained on look among all",
+    "own": phrase("own: held-out captions look among their domain's held-out pictures, language told."),
+    "mixed": phrase(
+        "mixed: the same captions look among pictures of all domains, language detected, as people search."
+    ),
+    "memory": phrase("memory: captions that were trained on look among all."),
 }
 """The views a slice is measured in, explained."""
-ROLES = {"new": "What was taught", "kept": "What was known"}
-_UNCHANGED = "unchanged"
+ROLES = {"new": phrase("What was taught"), "kept": phrase("What was known")}
+_UNCHANGED = phrase("unchanged")
 _SEVERITY = list(Verdict)
 
 
@@ -124,12 +130,13 @@ def rules(report: GateReport) -> list[RuleResult]:
 def legend(report: GateReport) -> str:
     """Says what the numbers of a table of slices are."""
     metric = LABELS.get(report.policy.metric, phrase("the mean of R@1, R@5 and R@10"))
-    views = " ".join(f"{view}: {meaning}." for view, meaning in VIEWS.items())
-    return phrase(
-        "Points of {metric}, text to image: the change, and what it is at least. R@1: the worst "
-        "change of the views. Best: against the best version so far. {views}",
-        metric=metric,
-        views=views,
+    return joined(
+        (
+            phrase("Points of {metric}, text to image: the change, and what it is at least.", metric=metric),
+            phrase("R@1: the worst change of the views."),
+            phrase("Best: against the best version so far."),
+            *VIEWS.values(),
+        )
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from app.words.messages import grid, plain, table
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from model_updates.families import Family
 from model_updates.references import Reference
 from model_updates.strategy import Strategy
@@ -53,12 +53,14 @@ def one(kind: type[Strategy]) -> list[Any]:
 
 def menu(strategies: Mapping[str, type[Strategy]], recommended: str = "") -> list[tuple[str, str]]:
     """Returns (label, name) of every strategy, the recommended one first, each with its family."""
-    named = [
-        (f"{kind.name} · {family.title.lower()}", kind.name)
+    named: list[tuple[str, str]] = [
+        (joined((kind.name, phrase(family.title.lower())), " · "), kind.name)
         for family, kinds in by_family(strategies)
         for kind in kinds
     ]
-    first = [(phrase("{name} (recommended)", name=name), name) for _, name in named if name == recommended]
+    first: list[tuple[str, str]] = [
+        (phrase("{name} (recommended)", name=name), name) for _, name in named if name == recommended
+    ]
     return first + [choice for choice in named if choice[1] != recommended]
 
 

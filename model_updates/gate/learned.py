@@ -76,7 +76,7 @@ def _learned_rule(
             "This update taught no slice that has held-out pairs, so nothing shows that it helps."
         )
         said.append((verdict, nothing))
-    return RuleResult("learned", verdict, strictest_first(said)), judged
+    return RuleResult(phrase("learned"), verdict, strictest_first(said)), judged
 
 
 def _rejects_all(taught: Sequence[Comparison], verdicts: Sequence[Verdict]) -> bool:
@@ -113,7 +113,7 @@ def _visible_rule(mixed: Sequence[Comparison], policy: Policy) -> tuple[list[Rul
         for comparison, verdict, note in judged
     ]
     verdict = worst(verdict for _, verdict, _ in judged)
-    return [RuleResult("visible", verdict, strictest_first(said))], judged
+    return [RuleResult(phrase("visible"), verdict, strictest_first(said))], judged
 
 
 def _visible_verdict(comparison: Comparison, policy: Policy) -> tuple[Verdict, str]:

@@ -80,7 +80,9 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
     """Judges all old slices together, by both metrics, against live and against the high water."""
     if not old:
         return RuleResult(
-            "kept", Verdict.REVIEW, (phrase("No old slice was measured, so nothing shows what was kept."),)
+            phrase("kept"),
+            Verdict.REVIEW,
+            (phrase("No old slice was measured, so nothing shows what was kept."),),
         )
     everything = [(one, _comparable(one, policy)) for one in old if _tells(one, policy)]
     found: list[tuple[Verdict, str]] = []
@@ -112,7 +114,7 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
                         limit=points(-limit),
                     )
                     found.append((verdict, said))
-    return RuleResult("kept", worst(verdict for verdict, _ in found), strictest_first(found))
+    return RuleResult(phrase("kept"), worst(verdict for verdict, _ in found), strictest_first(found))
 
 
 def _beliefs(told: Sequence[_Told], metric: str, scale: float, policy: Policy, tries: int) -> list[Belief]:

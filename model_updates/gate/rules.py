@@ -154,16 +154,16 @@ def _worst_slice(old: Sequence[OldSlice], each: Sequence[Judged], policy: Policy
         )
     elif old and not each:
         reasons = (phrase("No rank of any old slice changed ({count} measured).", count=len(old)),)
-    return RuleResult("worst slice", worst(judged.verdict for judged in each), reasons)
+    return RuleResult(phrase("worst slice"), worst(judged.verdict for judged in each), reasons)
 
 
 def _judge_canaries(canaries: Sequence[tuple[str, bool]], policy: Policy) -> RuleResult:
     if not canaries:
-        return RuleResult("canaries", Verdict.PROMOTE, ())
+        return RuleResult(phrase("canaries"), Verdict.PROMOTE, ())
     lost = [query for query, kept in canaries if not kept]
     if not lost:
         return RuleResult(
-            "canaries",
+            phrase("canaries"),
             Verdict.PROMOTE,
             (phrase("All {count} pinned queries keep their answer.", count=len(canaries)),),
         )
@@ -176,7 +176,7 @@ def _judge_canaries(canaries: Sequence[tuple[str, bool]], policy: Policy) -> Rul
         queries=named,
         share=f"{100 * policy.canary_share:.0f}",
     )
-    return RuleResult("canaries", verdict, (said,))
+    return RuleResult(phrase("canaries"), verdict, (said,))
 
 
 # ------------------------------------------------------------------------------------------------- the rows
@@ -204,7 +204,7 @@ def _old_row(one: OldSlice, judged: Sequence[Judged], policy: Policy) -> GateRow
             low=0.0,
             high=0.0,
             verdict=Verdict.PROMOTE,
-            note="unchanged",
+            note=phrase("unchanged"),
             debt=one.debt,
             **facts,
         )

@@ -53,7 +53,9 @@ def test_a_route_is_read_from_the_method() -> None:
 
 def test_every_operation_with_a_route_has_it_in_rest() -> None:
     routes = {
-        (route.path, *sorted(route.methods or ())) for route in desk_router().routes if isinstance(route, APIRoute)
+        (route.path, *sorted(route.methods or ()))
+        for route in desk_router().routes
+        if isinstance(route, APIRoute)
     }
     assert routes == {(one.path, one.verb) for one in operations(Desk).values()}
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from app.ui.tables import filled
-from app.ui.words import BASE, TABLES, Words
+from app.ui.words import BASE, Words
+from app.ui.words import LANGUAGES as SPOKEN
 
-LANGUAGES = sorted(set(TABLES) - {BASE})
+LANGUAGES = sorted(set(SPOKEN) - {BASE})
 WHEN = "2026-11-21T10:00:00+00:00"
 SAME = {
     "any": {"UTC", "min", "h 12 min"},

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from app.home.workspace import Workspace
 from app.ui import held_words
-from app.ui.words import LABELS, Words
+from app.ui.words import Words
 from ingest.findings import Example, Finding, Outcome
 from tests.app.gate_reports import HOSTILE
 from tests.app.held_upload import put_in
@@ -95,7 +95,7 @@ def test_the_pairs_and_what_is_said_of_them_speak_the_browsers_language(held: Se
     page.click("#use-known")
     expect(page.locator("#aside-which")).to_contain_text("Wartet auf dein Wort (")
     expect(page.locator("#aside-cards li").first).to_contain_text("Ihre Sprache ist nicht angegeben")
-    expect(page.locator("#aside")).to_contain_text(LABELS["de"][held_words.HELP][:30])
+    expect(page.locator("#aside")).to_contain_text(Words("de").said(held_words.HELP)[:30])
     settle(page)
     page.click("#aside-accept")
     expect(page.locator("#aside-said")).to_have_text(

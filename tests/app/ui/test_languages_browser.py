@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.ui import compare_words, quality_plots
-from app.ui.words import HEADERS, LABELS, TABLES, Words
+from app.ui.words import Words
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import IN_A_BROWSER, WAIT_MS, ask, choose, does_not_overflow, open_page
@@ -37,17 +37,19 @@ def abroad(browser: Any, request: pytest.FixtureRequest) -> Iterator[tuple[str, 
 
 def test_a_person_searches_in_their_own_language(server: Served, abroad: tuple[str, Page]) -> None:
     language, page = abroad
-    words = TABLES[language]
+    say = Words(language)
     page.goto(server.url)
-    expect(page.get_by_role("tab").first).to_have_text(words["tab_search"])
-    expect(page.locator("#query textarea")).to_have_attribute("placeholder", words["box"])
+    expect(page.get_by_role("tab").first).to_have_text(say("Search"))
+    expect(page.locator("#query textarea")).to_have_attribute(
+        "placeholder", say("Describe a picture, or drop one here …")
+    )
     page.wait_for_timeout(1000)  # until the menus are there: what is typed before then is lost
     ask(page, "#query", "ein rotes Boot")
     expect(page.locator(HITS)).to_have_count(10)
-    expect(page.locator("#status")).to_contain_text(words["new_search"])
+    expect(page.locator("#status")).to_contain_text(say("New search"))
     page.locator(HITS).nth(1).click()
-    expect(page.locator("#facts")).to_contain_text(words["captions"])
-    expect(page.locator("#thumb-up")).to_have_text(words["fits"])
+    expect(page.locator("#facts")).to_contain_text(say("Captions"))
+    expect(page.locator("#thumb-up")).to_have_text(say("👍 It fits"))
     assert page.evaluate("document.documentElement.lang") == language
     does_not_overflow(page)
     assert broken_rules(page) == []
@@ -74,16 +76,16 @@ def test_a_page_runs_from_right_to_left_where_its_language_does(
 def test_the_pages_for_admins_speak_it_too(server: Served, abroad: tuple[str, Page]) -> None:
     language, page = abroad
     page.goto(f"{server.url}/admin/")
-    expect(page.get_by_role("tab").first).to_have_text(TABLES[language]["tab_update"])
-    expect(page.get_by_text(LABELS[language]["Take it in and check it"])).to_be_visible()
+    expect(page.get_by_role("tab").first).to_have_text(Words(language)("Update"))
+    expect(page.get_by_text(Words(language).said("Take it in and check it"))).to_be_visible()
     does_not_overflow(page)
 
 
 def test_compare_and_its_answers_speak_it(server: Served, abroad: tuple[str, Page]) -> None:
     language, page = abroad
     open_page(page, server.url)
-    page.get_by_role("tab", name=TABLES[language]["tab_compare"]).click()
-    heading = LABELS[language][compare_words.HINT].splitlines()[0].lstrip("# ")
+    page.get_by_role("tab", name=Words(language)("Compare")).click()
+    heading = Words(language).said(compare_words.HINT).splitlines()[0].lstrip("# ")
     expect(page.locator("#compare-status h2")).to_have_text(heading)
     does_not_overflow(page)
     ask(page, "#compare-query", "a red boat on the beach")
@@ -97,7 +99,7 @@ def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tup
     language, page = abroad
     say = Words(language).said
     open_page(page, f"{judged.url}/admin/")
-    expect(page.get_by_text(LABELS[language]["Take it in and check it"])).to_be_visible()
+    expect(page.get_by_text(Words(language).said("Take it in and check it"))).to_be_visible()
     page.click("#check")
     expect(page.locator("#upload-said")).to_have_text(say("Choose a file first."))
     choose(page, "#known", say("held"))
@@ -110,17 +112,17 @@ def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tup
 
 def test_the_tables_for_admins_have_their_headers_in_it(server: Served, abroad: tuple[str, Page]) -> None:
     language, page = abroad
-    english = set(HEADERS[language]) - set(HEADERS[language].values())
+    english = {"state", "parent", "created (UTC)", "taught", "pairs", "said", "took", "about"}
     open_page(page, f"{server.url}/admin/")
     for tab, table, header in (
-        (TABLES[language]["tab_releases"], "#releases", "state"),
-        (LABELS[language]["Data"], "#chunks", "taught"),
-        (LABELS[language]["Feedback"], "#feedback-table", "query"),
-        (LABELS[language]["System"], "#jobs", "took"),
+        (Words(language)("Releases"), "#releases", "state"),
+        (Words(language).said("Data"), "#chunks", "taught"),
+        (Words(language).said("Feedback"), "#feedback-table", "query"),
+        (Words(language).said("System"), "#jobs", "took"),
     ):
         page.get_by_role("tab", name=tab, exact=True).click()
         columns = page.locator(f"{table} [role=columnheader]")
-        expect(columns.filter(has_text=HEADERS[language][header]).first).to_be_visible()
+        expect(columns.filter(has_text=Words(language).header(header)).first).to_be_visible()
         left = {text.strip() for text in columns.all_inner_texts()} & english
         assert left == set(), f"{table}: {left}"
 
@@ -129,15 +131,15 @@ def test_quality_and_system_speak_it(measured: Served, abroad: tuple[str, Page])
     language, page = abroad
     words = Words(language)
     open_page(page, f"{measured.url}/admin/")
-    page.get_by_role("tab", name=LABELS[language]["Quality"], exact=True).click()
+    page.get_by_role("tab", name=Words(language).said("Quality"), exact=True).click()
     expect(page.locator("#quality-recall thead th").first).to_have_text(words.header(quality_plots.SLICE))
     expect(page.locator("#quality-change .cell").first).to_have_text(words.said("first"))
     expect(page.locator("#quality-view input")).to_have_value(words.said("own gallery"))
     expect(page.locator("#quality-coverage thead th").last).to_have_text(words.header("enough to decide"))
     does_not_overflow(page)
-    page.get_by_role("tab", name=LABELS[language]["System"], exact=True).click()
+    page.get_by_role("tab", name=Words(language).said("System"), exact=True).click()
     expect(page.locator("#doctor-said")).to_have_text(words.said("Nobody has looked yet."))
-    page.get_by_text(LABELS[language]["Settings"], exact=True).click()
+    page.get_by_text(Words(language).said("Settings"), exact=True).click()
     expect(page.locator("#settings tbody td").last).to_have_text(
         words.said("Of the gate's policy (docs/gate.md).")
     )

@@ -10,22 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from app.desk.errors import UsageProblem
-from app.desk.opinions import ShadowReport
+from app.desk.errors import AppError, UsageProblem
+from app.desk.jobs import Forecast
+from app.desk.opinions import ShadowReport, Votes
 from app.feedback import shadow
 from app.home.workspace import Workspace
 from app.learning import going_live, release_words, standing
 from app.learning.held_pairs import decide
 from app.learning.inventory import held_rows, put_aside
-from app.ui import data_words, feedback_words, held_words, report_words, travelling, update_words
+from app.query.filters import Filters
+from app.query.parts import query_terms
+from app.ui import (
+    compare_words,
+    data_words,
+    feedback_words,
+    held_words,
+    report_words,
+    travelling,
+    update_words,
+)
 from app.ui.release_said import release_word_line
 from app.ui.shadow_plot import shadow_view
 from app.ui.wording import escaped
-from app.ui.words import LABELS, Words
+from app.ui.words import Words
+from app.words import chunk as chunk_words
+from app.words import gate as gate_words
+from app.words.forecast import forecast_sentences
 from app.words.shadow import HEADERS, shadow_sentences
-from ingest.errors import BadOption
+from ingest.errors import BadOption, IngestError
+from ingest.images import decode
 from ingest.records import JobRecord, Pin
 from ingest.release_words import ReleaseWord
+from ingest.sentence import phrase
 from ingest.shadows import ShadowCount
 from tests.app.gate_reports import HOSTILE, gate_report
 from tests.app.held_upload import put_in
@@ -47,9 +63,60 @@ def _left(english: str, said: str, *values: str) -> set[str]:
 
 def _still_english(sentences: Iterable[str], *values: str) -> dict[str, set[str]]:
     """The sentences that are not all German, with the words left; an unknown one has changed in English alone."""
-    found = {text: GERMAN.said(text) for one in sentences for text in (one, escaped(one))}
+    found = {text: GERMAN.said(text) for text in sentences}
     left = {text: _left(text, said, *values) for text, said in found.items()}
     return {text: left[text] for text, said in found.items() if said == text or left[text]}
+
+
+FORECAST = Forecast(
+    "evergreen", 900, 3, {"features": 4.0, "train": 90.0, "measure": 7.0}, 2**30, 2**20,
+    phrase("Measured in {count} updates by {name} in this home.", count=3, name="evergreen"),
+)  # fmt: skip
+WORDS = [
+    *chunk_words.STANDINGS.values(),
+    *chunk_words.OUTCOMES.values(),
+    *gate_words.VERDICTS.values(),
+    *gate_words.ROLES.values(),
+    *gate_words.VIEWS.values(),
+    *update_words.STAGES.values(),
+    *forecast_sentences(FORECAST),
+    compare_words.CHOOSE,
+    compare_words.SAME,
+    compare_words.BLIND,
+    compare_words.NO_ROUND,
+    compare_words.NO_ANSWER,
+    compare_words.NO_QUERIES,
+    *(compare_words.voted_line(choice, "r1", "r2") for choice in compare_words.CHOICES),
+]
+
+
+@pytest.mark.parametrize("language", ["de", "ar"])
+def test_what_screens_and_engine_say_leaves_no_english_word(language: str) -> None:
+    say = Words(language)
+    refused = _refusals(
+        lambda: query_terms("x" * 501, longest=500),
+        lambda: query_terms('a "boat', longest=500),
+        lambda: Filters(since="2026-02-01", until="2026-01-01").allowed(None),  # type: ignore[arg-type]
+        lambda: decode(b"no picture"),
+    )
+    for english in [*WORDS, *refused]:
+        assert _left(english, say.said(english), "evergreen") == set()
+    for votes in (
+        Votes("r1", "r2", 3, 5, 1, 2, 62.5, 30.0, 86.0),
+        Votes("r1", "r2", 0, 0, 0, 0, None, None, None),
+    ):
+        assert _left(compare_words.votes_line(votes), compare_words.votes_line(votes, say)) == set()
+
+
+@pytest.mark.parametrize("verdict", ["promote", "review", "reject"])
+@pytest.mark.parametrize("language", ["de", "ar"])
+def test_what_the_gate_says_of_an_update_leaves_no_english_word(verdict: str, language: str) -> None:
+    report = gate_report(verdict, unchanged=3)
+    say = Words(language)
+    reasons = [reason for rule in report.rules for reason in rule.reasons]
+    assert len(reasons) > 5
+    for english in [*reasons, *report.next_steps]:
+        assert _left(english, say.said(english)) <= {"evergreen", "merge", "clip", "split", "icons", "mixed"}
 
 
 def _shadow_reports(workspace: Workspace) -> list[ShadowReport]:
@@ -123,12 +190,14 @@ def test_what_is_said_of_held_pairs_is_said_in_german(tmp_path: Path) -> None:
         == {}
     )
     for which in held_words.WHICH:
-        assert _still_english([held_words.line(which, 0, 0, 0), held_words.line(which, 14, 12, 2)]) == {}
+        for shown in ((0, 0, 0), (14, 12, 2)):
+            english, german = (held_words.line(which, *shown, say) for say in (Words(), GERMAN))
+            assert _left(english, german) == set()
     english, german = held_words.cards(pairs, "http://here"), held_words.cards(pairs, "http://here", GERMAN)
     assert (
         _left(english, german, "http://here/v1/aside", "thumbnail", "captions", "line", "language") == set()
     )
-    assert LABELS["de"][held_words.HELP] != held_words.HELP
+    assert GERMAN.said(held_words.HELP) != held_words.HELP
 
 
 def test_a_caption_or_note_that_reads_like_the_engine_stays_as_it_was_written(tmp_path: Path) -> None:
@@ -142,14 +211,19 @@ def test_a_caption_or_note_that_reads_like_the_engine_stays_as_it_was_written(tm
 
 
 def test_canaries_and_what_people_said_are_said_in_german() -> None:
-    lines = [feedback_words.NO_PAIRS, feedback_words.NOTHING, feedback_words.NO_VOTES, feedback_words.CHOOSE]
-    for query in ("rotes Boot", HOSTILE):
-        pin = Pin(query, "th", "a" * 64)
-        lines += [feedback_words.pinned_line(pin), feedback_words.removed_canary_line(pin)]
-        lines.append(feedback_words.chosen_canary_line(query, "th"))
-    for line in [*lines, feedback_words.said_line(900), feedback_words.taken_line("j7", 3)]:
-        assert _left(line, GERMAN.said(line), escaped(HOSTILE), "rotes") == set()
-    assert LABELS["de"][feedback_words.CHOOSE_CANARY] != feedback_words.CHOOSE_CANARY
+    def lines(say: Words) -> list[str]:
+        found = [
+            say.said(one) for one in (feedback_words.NO_PAIRS, feedback_words.NOTHING, feedback_words.CHOOSE)
+        ]
+        for query in ("rotes Boot", HOSTILE):
+            pin = Pin(query, "th", "a" * 64)
+            found += [feedback_words.pinned_line(pin, say), feedback_words.removed_canary_line(pin, say)]
+            found.append(feedback_words.chosen_canary_line(query, "th", say))
+        return [*found, feedback_words.said_line(900, say), feedback_words.taken_line("j7", 3, say)]
+
+    for english, german in zip(lines(Words()), lines(GERMAN), strict=True):
+        assert _left(english, german, escaped(HOSTILE), "rotes") == set()
+    assert GERMAN.said(feedback_words.CHOOSE_CANARY) != feedback_words.CHOOSE_CANARY
 
 
 @pytest.mark.parametrize("verdict", ["promote", "review", "reject"])
@@ -171,13 +245,13 @@ def test_a_word_on_a_release_is_said_in_german_and_its_note_as_it_was_written(sa
         noted = replace(word, why=note)
         assert release_word_line(noted) == escaped(f"{english}: {note}.")
         assert _left(english, release_word_line(noted, GERMAN).replace(escaped(note), "")) == set()
-        assert release_word_line(noted, GERMAN).endswith(f"{escaped(note)}.")
+        assert release_word_line(noted, GERMAN).endswith(escaped(f"{note}."))
 
 
 def _refusals(*asked: Callable[[], object]) -> list[str]:
     refused = []
     for ask in asked:
-        with pytest.raises((UsageProblem, BadOption)) as error:
+        with pytest.raises((AppError, IngestError)) as error:
             ask()
         refused.append(str(error.value))
     return refused
@@ -229,12 +303,9 @@ def test_a_persons_word_on_a_chunk_is_answered_in_german(tmp_path: Path) -> None
 
 def test_what_became_of_an_update_and_of_an_import_is_said_in_german() -> None:
     result = {"release": "r3", "seconds": 12.0, "images_embedded": 4, "mode": "delta"}
-    assert (
-        _still_english(
-            [update_words.outcome_line(result), update_words.outcome_line(result | {"commit": 3})], "delta"
-        )
-        == {}
-    )
+    for one in (result, result | {"commit": 3}, {"seconds": 3}):
+        english, german = (update_words.outcome_line(one, say) for say in (Words(), GERMAN))
+        assert _left(english, german, "delta") == set()
     for is_verified in (True, False):
         came = {"origin": "r1", "release": "r5", "images_embedded": 4, "verified": is_verified}
         job = JobRecord("j1", "import", "succeeded", {}, {}, came, None, None, "", None, None)

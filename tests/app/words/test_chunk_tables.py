@@ -71,4 +71,4 @@ def test_what_the_checks_said_is_not_said_twice() -> None:
     assert "By checks, 2026-11-21 15:01 UTC: for what they found." in chunk_words.standing_sentence(
         replace(chunk, standing_why=f"{sentence} And more.")
     )
-    assert chunk_words.against(chunk) == [f"  row shift: {sentence}"]
+    assert [one.sentence for one in chunk_words.against(chunk)] == [sentence]

@@ -1,0 +1,117 @@
+"""Brings the catalogues up to date with the sources: `python -m app.words.extraction`, which `make docs` runs.
+
+A message is what a source marks by `phrase`, `template`, `say` or `label`, what a component of Gradio shows, and what
+settings and strategies say of themselves. A text that a catalogue has already stays while it stands anywhere in the
+sources, so names of columns and states need no mark. What is gone is kept at the end of a catalogue.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import read_po, write_po
+
+from app.home.settings import Settings, described
+from app.words import strategies as strategy_words
+from app.words.catalogue import BASE, FOLDER, LANGUAGES
+from model_updates.strategies import STRATEGIES
+from model_updates.strategy_pages import by_family
+
+SOURCES = ("ingest", "index", "model_updates", "app")
+_MARKS = {"phrase", "Sentence", "template", "say", "label", "words_of"}
+_SHOWN = {"label", "info", "placeholder"}
+_WORD = re.compile(r"[^\W\d_]{2}")
+_WIDTH = 110
+_ROOT = Path(__file__).parents[2]
+
+
+def marked(tree: ast.Module) -> Iterator[str]:
+    """Returns the messages that a source marks."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if _name(node.func) in _MARKS:
+            yield from _texts(node.args[:1])
+        elif isinstance(node.func, ast.Attribute) and _name(node.func.value) == "gr":
+            yield from _texts(node.args[:1])
+            yield from _texts([one.value for one in node.keywords if one.arg in _SHOWN])
+
+
+def _name(func: ast.expr) -> str:
+    while isinstance(func, ast.Call):  # words_of(request)("Choose a file first.")
+        func = func.func
+    return func.id if isinstance(func, ast.Name) else ""
+
+
+def _texts(nodes: list[ast.expr]) -> Iterator[str]:
+    for node in nodes:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and any(map(str.isalpha, node.value))
+        ):
+            yield node.value
+
+
+def sources(root: Path = _ROOT) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Returns the messages that are marked, and all other texts that stand in the sources, each with its files."""
+    messages: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
+    for path in sorted(path for package in SOURCES for path in (root / package).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        name = path.relative_to(root).as_posix()
+        standing = list(_texts([node for node in ast.walk(tree) if isinstance(node, ast.expr)]))
+        readable = (
+            text.replace("_", " ") for text in standing if text.isidentifier()
+        )  # codes of reasons and checks
+        for found, texts in ((messages, marked(tree)), (others, [*standing, *readable])):
+            for text in dict.fromkeys(texts):
+                found.setdefault(text, []).append(name)
+    for text, name in dict.fromkeys(described_texts()):
+        messages.setdefault(text, []).append(name)
+    return messages, others
+
+
+def described_texts() -> Iterator[tuple[str, str]]:
+    """Returns what settings and strategies say of themselves, with the package that says it."""
+    for setting in described(Settings()):
+        yield setting.says, "app/home/settings.py"
+    for family, kinds in by_family(STRATEGIES):
+        for text in (family.title.lower(), *(kind.summary for kind in kinds)):
+            yield text, "model_updates/strategies"
+        for text in dict.fromkeys(
+            text for kind in kinds for told in strategy_words.said(kind) for text in told
+        ):
+            yield text, "model_updates/strategies"
+
+
+def update(language: str, messages: dict[str, list[str]], others: dict[str, list[str]]) -> tuple[int, int]:
+    """Writes the catalogue of a language anew; returns how many messages there are, and how many lack a translation."""
+    path = FOLDER / f"{language}.po"
+    with path.open("rb") as file:
+        known = read_po(file, locale=language)
+    wanted = Catalog(locale=language, creation_date=known.creation_date)
+    for text, files in messages.items():
+        wanted.add(text, locations=[(name, 0) for name in files])
+    for message in [*known, *known.obsolete.values()]:
+        standing = messages.get(str(message.id)) or others.get(str(message.id))
+        if message.id and standing and (message.context or message.id not in messages):
+            wanted.add(message.id, locations=[(name, 0) for name in standing], context=message.context)
+    known.update(wanted, no_fuzzy_matching=True)
+    with path.open("wb") as file:
+        write_po(file, known, width=_WIDTH, sort_output=True, include_lineno=False)
+    said = [message for message in known if message.id]
+    return len(said), sum(not message.string for message in said)
+
+
+if __name__ == "__main__":
+    found = sources()
+    for tag in LANGUAGES:
+        if tag != BASE:
+            count, missing = update(tag, *found)
+            sys.stdout.write(f"{tag}: {count} messages, {missing} not translated\n")
