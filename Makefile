@@ -38,10 +38,11 @@ quick: .venv/test-installed
 
 check: test
 
-# Pages that follow from the code.
+# Pages and catalogues that follow from the code.
 docs: .venv/test-installed
 	@$(BIN)/python -m app methods --markdown > docs/strategies.md.new && mv docs/strategies.md.new docs/strategies.md
 	@$(BIN)/python docs/write_modules.py
+	@$(BIN)/python -m app.words.extraction
 
 # Writes constraints.txt anew from pyproject.toml, for every platform and Python from 3.11 on. What is pinned stays
 # where it still fits; `make constraints UPGRADE=--upgrade` takes the newest of everything.

@@ -67,10 +67,12 @@ class ManyQueries:
         if not queries:
             return say.said(words.MANY_HINT), gr.Dataframe(visible=False)
         if len(queries) > MOST_AT_ONCE:
-            said = (
-                f"There are {len(queries)} queries; at most {MOST_AT_ONCE} are asked at once. Leave some out."
+            said = say(
+                "There are {count} queries; at most {most} are asked at once. Leave some out.",
+                count=len(queries),
+                most=MOST_AT_ONCE,
             )
-            return say.said(f"**{said}**"), gr.Dataframe(visible=False)
+            return f"**{said}**", gr.Dataframe(visible=False)
         return self._shown(a, b, lambda: compare_all(self.serving, queries, a, b, language=language), say)
 
     def _changed(self, a: str, b: str, language: str, request: gr.Request) -> Outputs:

@@ -58,23 +58,19 @@ def _texts(nodes: list[ast.expr]) -> Iterator[str]:
             yield node.value
 
 
-def sources(root: Path = _ROOT) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Returns the messages that are marked, and all other texts that stand in the sources, each with its files."""
+def sources(root: Path = _ROOT) -> tuple[dict[str, list[str]], set[str]]:
+    """Returns the messages that are marked, each with its files, and all texts that stand in the sources."""
     messages: dict[str, list[str]] = {}
-    others: dict[str, list[str]] = {}
+    standing: set[str] = set()
     for path in sorted(path for package in SOURCES for path in (root / package).rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        name = path.relative_to(root).as_posix()
-        standing = list(_texts([node for node in ast.walk(tree) if isinstance(node, ast.expr)]))
-        readable = (
-            text.replace("_", " ") for text in standing if text.isidentifier()
-        )  # codes of reasons and checks
-        for found, texts in ((messages, marked(tree)), (others, [*standing, *readable])):
-            for text in dict.fromkeys(texts):
-                found.setdefault(text, []).append(name)
+        for text in dict.fromkeys(marked(tree)):
+            messages.setdefault(text, []).append(path.relative_to(root).as_posix())
+        for text in _texts([node for node in ast.walk(tree) if isinstance(node, ast.expr)]):
+            standing |= {text, text.replace("_", " ")}  # codes of reasons and checks are shown as words
     for text, name in dict.fromkeys(described_texts()):
         messages.setdefault(text, []).append(name)
-    return messages, others
+    return messages, standing
 
 
 def described_texts() -> Iterator[tuple[str, str]]:
@@ -90,7 +86,7 @@ def described_texts() -> Iterator[tuple[str, str]]:
             yield text, "model_updates/strategies"
 
 
-def update(language: str, messages: dict[str, list[str]], others: dict[str, list[str]]) -> tuple[int, int]:
+def update(language: str, messages: dict[str, list[str]], standing: set[str]) -> tuple[int, int]:
     """Writes the catalogue of a language anew; returns how many messages there are, and how many lack a translation."""
     path = FOLDER / f"{language}.po"
     with path.open("rb") as file:
@@ -99,9 +95,9 @@ def update(language: str, messages: dict[str, list[str]], others: dict[str, list
     for text, files in messages.items():
         wanted.add(text, locations=[(name, 0) for name in files])
     for message in [*known, *known.obsolete.values()]:
-        standing = messages.get(str(message.id)) or others.get(str(message.id))
-        if message.id and standing and (message.context or message.id not in messages):
-            wanted.add(message.id, locations=[(name, 0) for name in standing], context=message.context)
+        text = str(message.id)
+        if text in standing and (message.context or text not in messages):
+            wanted.add(text, context=message.context)
     known.update(wanted, no_fuzzy_matching=True)
     with path.open("wb") as file:
         write_po(file, known, width=_WIDTH, sort_output=True, include_lineno=False)
