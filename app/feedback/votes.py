@@ -154,8 +154,16 @@ def remove_canary(workspace: Workspace, query: str, *, language: str = "", by: s
     found = [one for one in pinned if not spoken or one.language == spoken]
     languages = ", ".join(one.language for one in pinned)
     if not found:
-        there = f" in {spoken}; it is one in {languages}." if pinned else "; `canaries` lists those that are."
-        raise UnknownCanary(f"{query[:60]!r} is no canary{there}")
+        raise UnknownCanary(
+            phrase(
+                "{query} is no canary in {language}; it is one in {languages}.",
+                query=f"{query[:60]!r}",
+                language=spoken,
+                languages=languages,
+            )
+            if pinned
+            else phrase("{query} is no canary; `canaries` lists those that are.", query=f"{query[:60]!r}")
+        )
     if len(found) > 1:
         raise UsageProblem(
             phrase(

@@ -8,6 +8,7 @@ from app.desk.verdicts import Gate, Judged
 from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.sentence import joined, phrase
 
 _JOB = re.compile(r"j[0-9]+")
 
@@ -29,12 +30,17 @@ def judged_release(releases: ReleaseStore, name: str) -> Judged:
     judged = _judged(releases, asked)
     gate = judged.manifest.gate
     if not gate:
-        return Judged(asked.id, f"{asked.id} went through no gate: nothing was learned.", release=judged.id)
+        said = phrase("{release} went through no gate: nothing was learned.", release=asked.id)
+        return Judged(asked.id, said, release=judged.id)
     chunk = judged.manifest.chunks[-1] if judged.manifest.chunks else None
     if judged.id == asked.id:
         return Judged(asked.id, _of(asked.id, chunk), asked.id, chunk=chunk, gate=Gate.read(gate))
-    sentence = f"{asked.id} only added pictures. Its encoder is that of {judged.id}, which was judged."
-    return Judged(asked.id, sentence, judged.id, chunk=chunk, gate=Gate.read(gate))
+    said = phrase(
+        "{release} only added pictures. Its encoder is that of {judged}, which was judged.",
+        release=asked.id,
+        judged=judged.id,
+    )
+    return Judged(asked.id, said, judged.id, chunk=chunk, gate=Gate.read(gate))
 
 
 def judged_job(catalog: Catalog, name: str) -> Judged:
@@ -47,15 +53,32 @@ def judged_job(catalog: Catalog, name: str) -> Judged:
     follower = job.result.get("update")
     if job.kind != "update" and follower:
         found = judged_job(catalog, str(follower))
-        said = f"{job.id} took an upload in; its update is {found.job}. {found.sentence}"
-        return Judged(job.id, said, found.release, found.job, found.chunk, found.gate)
+        said = phrase("{job} took an upload in; its update is {update}.", job=job.id, update=found.job)
+        return Judged(
+            job.id, joined((said, found.sentence)), found.release, found.job, found.chunk, found.gate
+        )
     if job.kind != "update":
-        return Judged(job.id, f"{job.id} is no update: it learned nothing, so nothing was judged.")
+        return Judged(
+            job.id, phrase("{job} is no update: it learned nothing, so nothing was judged.", job=job.id)
+        )
     chunk, gate = job.arguments.get("chunk"), job.result.get("gate")
     if gate:
         release = job.result.get("release")
-        where = f"it left release {release}" if release else "it left no release; what was live stays live"
-        return Judged(job.id, f"{_of(job.id, chunk)}; {where}.", release, job.id, chunk, Gate.read(gate))
+        told = {"job": job.id, "chunk": chunk}
+        said = (
+            phrase(
+                "The gate's report of {job}, which learned from chunk {chunk}; it left release {release}.",
+                release=release,
+                **told,
+            )
+            if release
+            else phrase(
+                "The gate's report of {job}, which learned from chunk {chunk}; it left no release; what was live stays "
+                "live.",
+                **told,
+            )
+        )
+        return Judged(job.id, said, release, job.id, chunk, Gate.read(gate))
     return Judged(job.id, _why_none(job), job=job.id, chunk=chunk)
 
 
@@ -77,10 +100,13 @@ def _judged(releases: ReleaseStore, record: ReleaseRecord) -> ReleaseRecord:
 
 
 def _of(name: str, chunk: str | None) -> str:
-    return f"The gate's report of {name}" + (f", which learned from chunk {chunk}" if chunk else "")
+    if chunk is None:
+        return phrase("The gate's report of {name}", name=name)
+    return phrase("The gate's report of {name}, which learned from chunk {chunk}", name=name, chunk=chunk)
 
 
 def _why_none(job: JobRecord) -> str:
     if job.state not in FINAL_STATES:
-        return f"{job.id} is {job.state}: its report is here when it has ended."
-    return f"{job.id} ended before it was judged ({job.state}). {job.error or ''}".rstrip()
+        return phrase("{job} is {state}: its report is here when it has ended.", job=job.id, state=job.state)
+    ended = phrase("{job} ended before it was judged ({state}).", job=job.id, state=job.state)
+    return joined((ended, job.error or ""))

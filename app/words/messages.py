@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ingest.sentence import phrase
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
 if TYPE_CHECKING:
@@ -258,4 +259,8 @@ def left_out_line(pictures: int, job: JobRecord | None) -> str:
     """Says that pictures are being added to a release that went live again; empty when it lacks none."""
     if job is None:
         return ""
-    return f"{pictures} pictures were taken in after it; job {job.id} is making them searchable."
+    return phrase(
+        "{count} pictures were taken in after it; job {job} is making them searchable.",
+        count=pictures,
+        job=job.id,
+    )
