@@ -296,7 +296,7 @@ def repetition_findings(one: ChunkSlice, seen: Repetition) -> list[Finding]:
             captions=seen.captions,
         )
         at = [n for n, text in enumerate(one.pairs.texts) if text.casefold().strip() == seen.caption]
-        shown = tuple(one.example(n, "the same caption") for n in at[:EXAMPLES])
+        shown = tuple(one.example(n, phrase("the same caption")) for n in at[:EXAMPLES])
         repeated = Finding(REPETITION, Outcome.HOLD, sentence, figures, shown)
     else:
         sentence = phrase(

@@ -165,7 +165,7 @@ def publish_taught(
     progress(Stage("index", phrase("checking generation {generation}", generation=embedded.generation)))
     figures = _require_sound(workspace, embedded.generation, judged.candidate)
     mode = embedded.mode if embedded.moved else "none"
-    progress(Stage("release", "publishing the release"))
+    progress(Stage("release", phrase("publishing the release")))
     release = workspace.releases.publish_release(
         record.manifest.successor(
             record.id,

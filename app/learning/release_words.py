@@ -35,7 +35,7 @@ def judge_release(workspace: Workspace, release: str, said: str, *, why: str, by
         )
     word = workspace.catalog.release_words.say(record.id, said, by=by, why=why)
     if said == "rejected":
-        workspace.catalog.shadows.stop(record.id, by=by, why="it was rejected")
+        workspace.catalog.shadows.stop(record.id, by=by, why=phrase("it was rejected"))
     return word
 
 

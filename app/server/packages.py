@@ -40,7 +40,10 @@ def checked_sha256(sha256: str) -> str | None:
         return None
     if len(said) != _SHA256_LETTERS or not set(said) <= set("0123456789abcdef"):
         raise UsageProblem(
-            f"The checksum is 64 letters 0-9 and a-f, as the export showed it; found {said[:80]!r}."
+            phrase(
+                "The checksum is 64 letters 0-9 and a-f, as the export showed it; found {found}.",
+                found=f"{said[:80]!r}",
+            )
         )
     return said
 

@@ -11,7 +11,7 @@ from app.ui.wording import Captions, escaped, overlap_line, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from ingest.sentence import phrase
 
-HINT = (
+HINT = phrase(
     "## Ask two releases the same\n\n"
     "Choose a release on each side and type a query. On the right, ▲2 means two places up, ▼1 one down, "
     "*new* that the left release did not find the picture. A blind vote hides which release is on which side until "
@@ -20,10 +20,15 @@ HINT = (
 CHOOSE = phrase("Choose a release on each side.")
 SAME = phrase("Both sides are the same release; a vote is between two. Choose another one.")
 BLIND = phrase("**Which answer is better?** The names are shown when you have voted.")
-CHOICES = {"a": "A is better", "b": "B is better", "tie": "A tie", "both_bad": "Both are bad"}
+CHOICES = {
+    "a": phrase("A is better"),
+    "b": phrase("B is better"),
+    "tie": phrase("A tie"),
+    "both_bad": phrase("Both are bad"),
+}
 NO_ROUND = phrase("There is nothing to vote on yet. Type a query and choose “Blind vote”.")
 MANY_HEADERS = ["query", "read in A", "read in B", "in common", "first picture", "moved by", "A ms", "B ms"]
-MANY_HINT = "One query a line, at most 64. Select a row of the table to see both answers above."
+MANY_HINT = phrase("One query a line, at most 64. Select a row of the table to see both answers above.")
 NO_ANSWER = phrase("No query could be answered; the table says why.")
 NO_QUERIES = phrase(
     "There are no held-out captions or canaries to ask. Accept a chunk as measuring material, or "

@@ -18,6 +18,7 @@ from app.ui.tables import filled
 from app.ui.word import PersonsWord
 from app.ui.words import Words, words_of
 from ingest.records import FINAL_STATES, ChunkRecord
+from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.5
 _HELD_SHOWN = 200
@@ -51,7 +52,7 @@ class _DataTab:
             max_height=420,
             elem_id="chunks",
         )
-        self.about = _text("Select a chunk to see what it holds.", "chunk-about", "strip")
+        self.about = _text(phrase("Select a chunk to see what it holds."), "chunk-about", "strip")
         self.pairs = HeldPairs(serving, access, name="data-")
         self.word = PersonsWord(serving, access, name="data-")
         with gr.Column(visible=False) as self.removing:

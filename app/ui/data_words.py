@@ -25,7 +25,7 @@ CHUNK_HEADERS = [
     "taken in (UTC)",
 ]
 HELD_HEADERS = ["pair", "chunk", "upload", "where", "reason", "what it means"]
-REMOVE_HELP = (
+REMOVE_HELP = phrase(
     "Withdrawing a chunk stops it from teaching; what was learned of it stays in the encoder. Removing goes further: "
     "what is live is rebuilt from the last version before this chunk, and what was taught after it is taught again. "
     "Every step passes the gate, and until the last one has, what is live stays live. It needs the reason above."

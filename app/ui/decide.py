@@ -33,7 +33,7 @@ class DecideStep:
         self.serving = serving
         self.access = access
         self.release = gr.State("")
-        self.report = GateReportView("update", "No update has ended yet.")
+        self.report = GateReportView("update", phrase("No update has ended yet."))
         self.note = gr.Textbox(
             label="Your note",
             placeholder="Kept with your name; a rejection needs one",

@@ -17,6 +17,7 @@ from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
 from app.ui.tables import filled
 from app.ui.words import Words, words_of
+from ingest.sentence import phrase
 
 _CANDIDATES = 12
 Outputs = tuple[Any, ...]
@@ -42,7 +43,7 @@ class _FeedbackTab:
         self.votes = drawing("feedback-votes")
         gr.Markdown("## What people said, newest first", elem_classes="section")
         self.said = gr.Markdown("", elem_classes="status", elem_id="feedback-said", latex_delimiters=[])
-        self.table = _table("Thumbs and votes", words.HEADERS, "feedback-table")
+        self.table = _table(phrase("Thumbs and votes"), words.HEADERS, "feedback-table")
         self._draw_chosen()
         with gr.Accordion(
             "Canaries: queries whose first answer updates must keep", open=False, elem_id="canary-list"

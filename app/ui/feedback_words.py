@@ -25,7 +25,7 @@ CHOOSE = phrase(
     "Select a row to look at it. The right picture for a query can become a canary: updates must "
     "keep it first."
 )
-CHOOSE_CANARY = "Select a canary to take it away: updates need not keep its picture any more."
+CHOOSE_CANARY = phrase("Select a canary to take it away: updates need not keep its picture any more.")
 CHOOSE_PICTURE = phrase("Choose the right picture below first.")
 NO_PAIRS = phrase("No pair is proposed yet. A thumb up on a picture makes one of it and its query.")
 SHOWN_ROWS = 500

@@ -16,7 +16,7 @@ WHICH = {
     "rejected": phrase("Rejected"),
 }
 """Which pairs of a chunk's upload are shown."""
-HELP = (
+HELP = phrase(
     "Until something was taught from this chunk you can decide, pair by pair, on what intake **held**, and leave out "
     "what the checks name. What intake **rejected** has to be corrected and uploaded again."
 )

@@ -20,7 +20,7 @@ from ingest.sentence import phrase
 from ingest.withheld import Withheld
 
 HEADERS = ["picture", "taken out", "by", "why"]
-HELP = (
+HELP = phrase(
     "A picture that is taken out is in no answer any more, of any release, and nothing is taught or measured by it; an "
     "upload that brings it again leaves it out. What was learned from it stays learned. It can be put back."
 )

@@ -207,5 +207,5 @@ def _yes(is_so: bool, say: Words) -> str:
 
 def _enough(one: Coverage) -> str:
     if one.images is None:
-        return "not measured"
+        return phrase("not measured")
     return phrase("yes") if one.is_enough else phrase("no, a person decides")

@@ -33,7 +33,7 @@ MEASURED_THEN = phrase(
     "choose it."
 )
 NOT_MEASURED = phrase("No release was measured in this view yet. The gate measures when an update is judged.")
-ASK_LOST = (
+ASK_LOST = phrase(
     "Choose a cell of the table above to see which captions lost their picture there, and which found it."
 )
 

@@ -46,7 +46,7 @@ class _ReleasesTab:
         self.lineage = gr.Markdown(
             "", elem_id="lineage", elem_classes="lineage forest", latex_delimiters=[], visible=False
         )
-        self.table = _table("All releases, newest first", wording.RELEASE_HEADERS, "releases")
+        self.table = _table(phrase("All releases, newest first"), wording.RELEASE_HEADERS, "releases")
         self.said = gr.Markdown(
             "Select a release to see its gate report.", elem_classes="status", elem_id="releases-said"
         )
@@ -57,7 +57,7 @@ class _ReleasesTab:
         self.two = TwoReleases(serving, access)
         self.travelling = Travelling(serving, access)
         with gr.Accordion("History: what was live since when, and why", open=False):
-            self.history = _table("All commits, newest first", wording.HISTORY_HEADERS, "history")
+            self.history = _table(phrase("All commits, newest first"), wording.HISTORY_HEADERS, "history")
 
     def _draw_actions(self) -> None:
         with gr.Row(elem_classes="beside"):

@@ -13,8 +13,9 @@ from app.ui.drawn import drawing, drawn
 from app.ui.shadow_plot import shadow_view
 from app.ui.wording import refusal
 from app.ui.words import ENGLISH, Words, words_of
+from ingest.sentence import phrase
 
-_SHARES = {1.0: "every one", 0.2: "one in five", 0.05: "one in twenty"}
+_SHARES = {1.0: phrase("every one"), 0.2: phrase("one in five"), 0.05: phrase("one in twenty")}
 Outputs = tuple[Any, ...]
 
 

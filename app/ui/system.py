@@ -60,7 +60,7 @@ class _SystemTab:
         )
         with gr.Column(visible=False) as self.job:
             self.about = gr.Markdown("", elem_id="job-about", elem_classes="notice", latex_delimiters=[])
-            self.job_log = _log("The end of its log", "job-log", 8)
+            self.job_log = _log(phrase("The end of its log"), "job-log", 8)
             with gr.Row():
                 self.cancel = gr.Button("Stop this job", variant="stop", elem_id="cancel-job")
                 self.resume = gr.Button("Go on with it", elem_id="resume-job")

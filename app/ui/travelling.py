@@ -20,7 +20,7 @@ from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.0
-_INTRO = (
+_INTRO = phrase(
     "One file of weights and a manifest. The other home embeds its own pictures; nothing is live there before somebody "
     "promotes it. Tell its checksum by another way: it proves that the file is the one that was sent."
 )

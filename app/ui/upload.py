@@ -19,9 +19,10 @@ from app.ui.words import Words, words_of
 from ingest.intake import IntakeOptions
 from ingest.readers.formats import UPLOAD_SUFFIXES
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.0
-_INTRO = (
+_INTRO = phrase(
     "A chunk is a zip or tar of pictures with a table beside them (`image`, `caption`, `language`, `domain` …) or with "
     "a text file of the same name beside each picture."
 )

@@ -84,4 +84,4 @@ def _looks_like(head: bytes) -> str:
         return phrase("looks like a single picture; give the folder it is in")
     if head.startswith(b"\x1f\x8b"):
         return "gzip, but no tar inside; unpack it first"
-    return "looks like text" if is_text(head) else "its content is not recognised"
+    return phrase("looks like text") if is_text(head) else "its content is not recognised"
