@@ -26,7 +26,7 @@ def ingest(
     context: typer.Context, asked: IngestOptions, home: HomeOption = None, is_json: JsonOption = False
 ) -> None:
     """Take a chunk of pictures and captions in, and make it searchable."""
-    from app.words.chunk_tables import added_lines
+    from app.words.chunk import added_lines
     from ingest.intake import IntakeOptions
 
     options = IntakeOptions(
@@ -56,7 +56,7 @@ def check(
     context: typer.Context, chunk: ChunkArgument, home: HomeOption = None, is_json: JsonOption = False
 ) -> None:
     """Show what a chunk's checks found, what it counts for, and what to do next."""
-    from app.words.chunk_tables import chunk_parts
+    from app.words.chunk import chunk_parts
 
     with desk_for(context, home) as desk:
         record = desk.chunk(chunk)

@@ -79,7 +79,7 @@ def _request(asked: UpdateOptions, options: dict[str, str]) -> StartUpdate:
 
 def _taken_in(desk: Desk, asked: UpdateOptions, request: StartUpdate, *, is_json: bool) -> StartUpdate:
     """Takes a source in; returns the request to learn from it."""
-    from app.words.chunk_tables import added_lines
+    from app.words.chunk import added_lines
     from ingest.intake import IntakeOptions
 
     if asked.source is None:
@@ -188,7 +188,7 @@ def gate(
 ) -> None:
     """Show why an update passed the gate, or did not."""
     from app.words import messages
-    from app.words.gate_tables import gate_parts
+    from app.words.gate import gate_parts
 
     with desk_for(context, home) as desk:
         found = desk.job_verdict(name) if name[:1] == "j" else desk.release(name).judged

@@ -10,9 +10,8 @@ from app.server.serving import Serving
 from app.ui import report_words, update_words, wording
 from app.ui.access import Access, base_of
 from app.ui.held import HeldPairs
-from app.ui.tables import filled
 from app.ui.word import PersonsWord
-from app.ui.words import Words, words_of
+from app.ui.words import Words, filled, words_of
 from app.words.chunk import findings_of
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord

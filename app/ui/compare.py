@@ -22,8 +22,7 @@ from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
 from app.ui.search_words import language_choices
 from app.ui.shadow_plot import shadow_view
-from app.ui.tables import filled
-from app.ui.words import Words, words_of
+from app.ui.words import Words, filled, words_of
 
 _SHOWN = 12
 Outputs = tuple[Any, ...]

@@ -12,9 +12,8 @@ from app.server.comparing import changed_most, compare_all
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
 from app.ui.events import one_at_a_time
-from app.ui.tables import filled
 from app.ui.wording import refusal
-from app.ui.words import Words, words_of
+from app.ui.words import Words, filled, words_of
 
 _LONGEST = 20_000  # characters of all queries together
 Outputs = tuple[Any, ...]

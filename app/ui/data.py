@@ -14,9 +14,8 @@ from app.ui.access import Access, base_of
 from app.ui.events import AT_ONCE
 from app.ui.held import HeldPairs
 from app.ui.one_picture import OnePicture
-from app.ui.tables import filled
 from app.ui.word import PersonsWord
-from app.ui.words import Words, words_of
+from app.ui.words import Words, filled, words_of
 from ingest.records import FINAL_STATES, ChunkRecord
 from ingest.sentence import phrase
 

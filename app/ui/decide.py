@@ -14,7 +14,7 @@ from app.server.serving import OWN_ERRORS, Serving
 from app.ui import update_words, wording
 from app.ui.access import Access, base_of
 from app.ui.gate_report import GateReportView
-from app.ui.release_said import release_word_line
+from app.ui.report_words import release_word_line
 from app.ui.words import Words, words_of
 from app.words.forecast import compared_sentence
 from ingest.records import JobRecord

@@ -15,8 +15,7 @@ from app.ui.access import Access, base_of
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
-from app.ui.tables import filled
-from app.ui.words import Words, words_of
+from app.ui.words import Words, filled, words_of
 from ingest.sentence import phrase
 
 _CANDIDATES = 12

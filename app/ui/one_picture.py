@@ -12,8 +12,7 @@ from app.server import deciding
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import wording
 from app.ui.access import Access, base_of
-from app.ui.tables import filled
-from app.ui.words import ENGLISH, Words, words_of
+from app.ui.words import ENGLISH, Words, filled, words_of
 from ingest.pair import ImageId
 from ingest.records import JobRecord
 from ingest.sentence import phrase

@@ -16,12 +16,11 @@ from app.ui.access import Access, base_of
 from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
-from app.ui.release_said import release_word_line
+from app.ui.report_words import release_word_line
 from app.ui.shadow import ShadowPart
-from app.ui.tables import filled
 from app.ui.travelling import Travelling
 from app.ui.two_releases import TwoReleases
-from app.ui.words import Words, words_of
+from app.ui.words import Words, filled, words_of
 from app.words.messages import left_out_line
 from ingest.release_words import ReleaseWord
 from ingest.sentence import phrase

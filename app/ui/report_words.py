@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.desk.verdicts import Judged
-from app.ui.wording import escaped, thumbnail_url
+from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from app.words import chunk as chunk_words
 from app.words import gate as gate_words
 from app.words.gate import SliceLine
 from ingest.findings import Example, Finding, Outcome
 from ingest.records import ChunkRecord
-from ingest.sentence import phrase
+from ingest.release_words import ReleaseWord
+from ingest.sentence import phrase, template
 from model_updates.gate.report import GateReport, GateRow, QueryChange, points
 
 MOST_QUERIES = 12
+_RELEASE_SAID = {
+    "kept": template("Kept by {name}, {time}"),
+    "rejected": template("Rejected by {name}, {time}"),
+    "pinned": template("Pinned by {name}, {time}"),
+    "unpinned": template("Unpinned by {name}, {time}"),
+}
 _QUIET = {
     Outcome.REJECT: phrase("Speaks against it"),
     Outcome.HOLD: phrase("Needs a person's word"),
@@ -215,3 +222,10 @@ def _card(pictures: Sequence[str], lines: Sequence[str]) -> str:
 
 def _picture(says: str, image_id: str, base: str) -> str:
     return f"![{says}]({thumbnail_url(base, image_id)})"
+
+
+def release_word_line(word: ReleaseWord, say: Words = ENGLISH) -> str:
+    """Returns what somebody said of a release, with when and why: "Rejected by ada, 2026-11-21 10:00: too slow"."""
+    said = say(_RELEASE_SAID[word.said], name=word.by, time=moment(word.created))
+    note = f": {word.why.rstrip('.')}" if word.why else ""
+    return escaped(f"{said}{note}.")

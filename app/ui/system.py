@@ -15,8 +15,7 @@ from app.ui import system_words, wording
 from app.ui.access import Access
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
-from app.ui.tables import filled
-from app.ui.words import Words, words_of
+from app.ui.words import Words, filled, words_of
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import phrase
 

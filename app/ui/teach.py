@@ -10,9 +10,8 @@ import gradio as gr
 from app.desk.jobs import UpdateRequest
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui.access import Access
-from app.ui.tables import filled
 from app.ui.wording import escaped
-from app.ui.words import ENGLISH, Words, words_of
+from app.ui.words import ENGLISH, Words, filled, words_of
 from app.words import strategies as strategy_words
 from app.words.forecast import forecast_sentences
 from ingest.records import JobRecord

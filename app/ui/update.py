@@ -16,10 +16,9 @@ from app.ui.check import CheckStep
 from app.ui.decide import DECIDE, DecideStep
 from app.ui.events import AT_ONCE
 from app.ui.running import RunView, is_over
-from app.ui.tables import filled
 from app.ui.teach import OPTION_HEADERS, TeachStep
 from app.ui.upload import UploadStep
-from app.ui.words import words_of
+from app.ui.words import filled, words_of
 
 UPLOAD, CHECK, TEACH = range(DECIDE)
 Outputs = tuple[Any, ...]

@@ -1,10 +1,12 @@
-"""A gate report as people read it, whatever shows it: verdicts in words, a line per slice, captions that moved."""
+"""A gate report as people read it: verdicts in words, a line per slice, captions that moved; a terminal's view."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from app.words.messages import grid, plain, table
 from ingest.sentence import joined, phrase
 from model_updates.gate.report import (
     GateReport,
@@ -17,6 +19,10 @@ from model_updates.gate.report import (
     worst,
 )
 from model_updates.recalls import LABELS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
 
 VERDICTS = {
     "promote": phrase("Passed"),
@@ -177,3 +183,106 @@ def debts(report: GateReport) -> list[str]:
 
 def _where(row: GateRow) -> str:
     return "" if row.view == "own" else f" ({row.view})"
+
+
+ROOMY = 100
+"""Columns from which a slice takes one line; below, its cells take two."""
+MOST_QUERIES = 10
+_MOST_REASONS = 3
+_MOST_NAMED = 6
+_ID_SHOWN = 12
+_SLICE_HEADER = ("slice", "things", *VIEWS, "R@1", "best", "verdict")
+
+
+def gate_parts(report: GateReport, width: int) -> list[RenderableType]:
+    """Returns verdict, rules, tables, captions that moved and next steps, to be printed one after another.
+
+    Args:
+        report: what the gate said.
+        width: of the terminal, in columns.
+    """
+    parts: list[Any] = [f"Verdict: {report.verdict}", plain(opening(report)), "", _rules(report)]
+    if report.attempts > 1:
+        said = "candidates were held against this live version; they share the error rate."
+        parts.append(f"{report.attempts} {said}")
+    for role, title in ROLES.items():
+        parts += _slices(title, slice_lines(report, role), is_roomy=width >= ROOMY)
+    if report.rows:
+        parts.append(legend(report))
+    parts += [*_moved("Lost most", report.lost), *_moved("Won most", report.won)]
+    debt = debts(report)
+    if debt:
+        parts += ["", plain("Promoting it in spite of this accepts to lose: " + "; ".join(debt) + ".")]
+    if report.next_steps:
+        parts += ["", "What to do next:", _listed(report.next_steps)]
+    return parts
+
+
+def _rules(report: GateReport) -> Table:
+    """Each rule with its verdict and its first sentences; those that decided come first."""
+    rows = []
+    for rule in rules(report):
+        shown = list(rule.reasons[:_MOST_REASONS])
+        left = len(rule.reasons) - len(shown)
+        if left:
+            shown.append(f"… and {left} more; --json has all.")
+        for position, reason in enumerate(shown or ["Nothing was asked."]):
+            head = ("", "") if position else (f"{MARKS[rule.verdict]} {rule.verdict}", rule.rule)
+            rows.append((*head, plain(reason)))
+    return grid(rows)
+
+
+def _slices(title: str, lines: Sequence[SliceLine], *, is_roomy: bool) -> Iterable[RenderableType]:
+    shown = [line for line in lines if not line.is_unchanged]
+    unchanged = [line.slice for line in lines if line.is_unchanged]
+    if lines:
+        yield ""
+    if shown:
+        counted = f"{title}: {len(lines)} slices" if len(lines) > 1 else title
+        yield _slice_table(counted, [_cells(line, " " if is_roomy else "\n") for line in shown])
+    if unchanged:
+        named = ", ".join(unchanged[:_MOST_NAMED]) + (" …" if len(unchanged) > _MOST_NAMED else "")
+        yield plain(f"{title}, unchanged to the last rank: {len(unchanged)} ({named}).")
+
+
+def _cells(line: SliceLine, between: str) -> list[str]:
+    views = [change(line.views.get(view)).replace(" ", between) for view in VIEWS]
+    first = "–" if line.first is None else points(line.first)
+    best = below_best(line).replace(" ", between)
+    return [plain(line.slice), str(line.things), *views, first, best, plain(line.said())]
+
+
+def _slice_table(title: str, rows: Iterable[Sequence[str]]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    built = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for name in _SLICE_HEADER:
+        built.add_column(name, justify="left" if name in {"slice", "verdict"} else "right", overflow="fold")
+    for row in rows:
+        built.add_row(*map(Text, row))
+    return built
+
+
+def _moved(title: str, moved: Sequence[QueryChange]) -> list[RenderableType]:
+    if not moved:
+        return []
+    rows = [
+        (
+            places(one),
+            slice_and_view(one),
+            one.image_id[:_ID_SHOWN],
+            (one.first_image or "–")[:_ID_SHOWN],
+            one.text,
+        )
+        for one in moved[:MOST_QUERIES]
+    ]
+    shown = f"{title}: {len(rows)} of {len(moved)}" if len(moved) > len(rows) else title
+    return ["", table(("place", "slice", "picture", "now first", "caption"), rows, title=shown)]
+
+
+def _listed(lines: Iterable[str]) -> Table:
+    return grid([("-", plain(line)) for line in lines])

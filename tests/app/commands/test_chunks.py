@@ -9,7 +9,7 @@ from app.desk.operation import grown
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
-from app.words.chunk_tables import added_lines
+from app.words.chunk import added_lines
 from ingest.intake import IntakeOptions
 from ingest.report import IntakeReport
 from tests.app import small_home

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from app.ui.tables import filled
-from app.ui.words import BASE, Words
+from app.ui.words import BASE, Words, filled
 from app.ui.words import LANGUAGES as SPOKEN
 
 LANGUAGES = sorted(set(SPOKEN) - {BASE})

@@ -29,7 +29,7 @@ from app.ui import (
     travelling,
     update_words,
 )
-from app.ui.release_said import release_word_line
+from app.ui.report_words import release_word_line
 from app.ui.shadow_plot import shadow_view
 from app.ui.wording import escaped
 from app.ui.words import Words

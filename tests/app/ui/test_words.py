@@ -12,8 +12,7 @@ from app.home.workspace import Workspace
 from app.server.serving import Serving
 from app.ui.access import Access
 from app.ui.pages import admin_page, search_page
-from app.ui.tables import filled
-from app.ui.words import BASE, LANGUAGES, TRANSLATIONS, Words, spoken
+from app.ui.words import BASE, LANGUAGES, TRANSLATIONS, Words, filled, spoken
 from app.words.catalogue import messages
 from tests.app.server.served import make_home
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from app.words import chunk as chunk_words
-from app.words.chunk_tables import chunk_parts
+from app.words.chunk import chunk_parts
 from ingest.records import ChunkRecord
 from tests.app.gate_reports import HOSTILE, chunk_with_findings
 

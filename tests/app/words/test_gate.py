@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from app.words import gate as gate_words
-from app.words.gate_tables import gate_parts
+from app.words.gate import gate_parts
 from model_updates.gate.report import GateReport, Verdict, points
 from tests.app.gate_reports import HOSTILE, gate_report
 
