@@ -262,13 +262,12 @@ def language_finding(
     figures["looks"] = looks
     sentence = phrase(
         "{slice}: most captions look like {looks} and not like {tag} (mean confidence {a} "
-        "against {b}). Correct the language of the upload, or say why {again} is right.",
+        "against {b}). Correct the language of the upload, or say why {tag} is right.",
         slice=one.key,
         looks=looks,
         tag=tag,
         a=f"{seen.confidence:.2f}",
         b=f"{seen.declared_confidence:.2f}",
-        again=tag,
     )
     examples = tuple(
         one.example(asked[int(at)], phrase("looks like {language}", language=looks))

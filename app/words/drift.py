@@ -41,15 +41,13 @@ def drift_lines(found: Mapping[str, Any]) -> list[Any]:
 def finds_words(before: str, after: str, finds: Mapping[str, float]) -> str:
     """Returns how many texts find their picture under two releases, and with the pictures left as they were."""
     return phrase(
-        "Texts that find their picture first: {x} % in {a}, {y} % in {b}, and {z} % where those "
-        "of {c} look among the pictures of {d}, as if no picture were embedded again.",
-        x=f"{finds['before']:.1f}",
-        a=before,
-        y=f"{finds['after']:.1f}",
-        b=after,
-        z=f"{finds['mixed']:.1f}",
-        c=after,
-        d=before,
+        "Texts that find their picture first: {found_before} % in {before}, {found_after} % in {after}, and {mixed} % "
+        "where those of {after} look among the pictures of {before}, as if no picture were embedded again.",
+        before=before,
+        after=after,
+        found_before=f"{finds['before']:.1f}",
+        found_after=f"{finds['after']:.1f}",
+        mixed=f"{finds['mixed']:.1f}",
     )
 
 

@@ -47,9 +47,9 @@ def compared_sentence(found: Forecast, took: Taken) -> str:
         "c": size(found.disk_bytes),
     }
     if not took.peak_bytes:
-        return phrase("It took {time}, {disk} on disk; forecast were {a}, {b} and {c}.", **said)
+        return phrase("It took {time}, {disk} on disk; the forecast was {a}, {b} and {c}.", **said)
     return phrase(
-        "It took {time} and {memory} of memory, {disk} on disk; forecast were {a}, {b} and {c}.",
+        "It took {time} and {memory} of memory, {disk} on disk; the forecast was {a}, {b} and {c}.",
         memory=size(took.peak_bytes),
         **said,
     )

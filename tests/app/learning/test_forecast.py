@@ -126,7 +126,7 @@ def test_what_was_taken_stands_beside_what_was_forecast(workspace: Workspace) ->
     size = sum(path.stat().st_size for path in folder.iterdir())
     assert took == Taken(66.0, 777_000_000, size)
     assert "It took 66 s and 777.0 MB of memory" in compared_sentence(EXPECTED, took)
-    assert "forecast were 57 s, 1.0 GB and 1.0 MB" in compared_sentence(EXPECTED, took)
+    assert "the forecast was 57 s, 1.0 GB and 1.0 MB" in compared_sentence(EXPECTED, took)
 
 
 @pytest.mark.parametrize(

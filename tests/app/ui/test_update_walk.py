@@ -71,7 +71,7 @@ def test_a_chunk_passes_and_goes_live_and_another_is_rejected(
     assert "Passed" in page.inner_text("#update-verdict h2")
     assert "de/scenes" in page.inner_text("#update-slices")
     assert page.locator("#update-forest svg").count() > 0
-    expect(page.locator("#decided")).to_contain_text("forecast were")
+    expect(page.locator("#decided")).to_contain_text("the forecast was")
     settle(page)
     does_not_overflow(page)
     page.fill("#decide-note textarea, #decide-note input", "German visitors ask for it")
