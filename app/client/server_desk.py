@@ -50,19 +50,26 @@ class ServerDesk(Connection):
 
     def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
         """Uploads a file, or a folder as a zip of it, and waits until it is taken in."""
-        gallery = {} if options.in_gallery else {"gallery": "false"}
-        said = {"language": options.language, "domain": options.domain, "name": options.name}
-        form: dict[str, Any] = {name: value for name, value in said.items() if value is not None} | gallery
-        form["map"] = [f"{theirs}={ours}" for theirs, ours in options.mapping.items()]
-        with _packed(source) as file, file.open("rb") as opened:
-            answer = self.ask("POST", "/v1/chunks", data=form, files={"file": (file.name, opened)})
-        done = self._done(typed(JobRecord, document_in(answer)["job"]), on_stage)
+        with _packed(source) as file:
+            done = self._done(self.start_chunk(file, options), on_stage)
         desk = as_desk(self)
         report = done.result["report"]
         chunk = desk.chunk(report["chunk_id"])
         is_live = done.result["commit"] is not None
         release = next((one.id for one in desk.releases() if one.live), None) if is_live else None
         return Added(chunk, report, done.result["images_embedded"], release, done.id)
+
+    def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
+        """Uploads an archive or a table, which a job of the server takes in."""
+        said = {"language": options.language, "domain": options.domain, "name": options.name}
+        form: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        form["map"] = [f"{theirs}={ours}" for theirs, ours in options.mapping.items()]
+        form |= {} if options.in_gallery else {"gallery": "false"}
+        if then is not None:
+            form |= {"update": "true"} | ({"strategy": then.strategy} if then.strategy else {})
+        with source.open("rb") as opened:
+            answer = self.ask("POST", "/v1/chunks", data=form, files={"file": (source.name, opened)})
+        return cast(JobRecord, typed(JobRecord, document_in(answer)["job"]))
 
     def follow(self, job: str, on_change: OnJob) -> JobRecord:
         """Is told of a job until it has ended; connects again when the line drops."""
@@ -105,20 +112,28 @@ class ServerDesk(Connection):
             partial.unlink(missing_ok=True)
         return Exported(release, target, target.stat().st_size, sha256)
 
-    def import_release(self, source: Path, sha256: str | None, on_stage: OnStage) -> Imported:
-        """Uploads a release of another home, and waits until it is taken in."""
+    def start_import(self, source: Path, sha256: str | None = None) -> JobRecord:
+        """Uploads a release of another home, which a job of the server takes in."""
         if not source.is_file():
             raise UsageProblem(f"There is no file {source}.")
         with source.open("rb") as opened:
             files = {"file": (source.name, opened)}
             answer = self.ask("POST", "/v1/packages", data={"sha256": sha256 or ""}, files=files)
-        done = self._done(typed(JobRecord, document_in(answer)["job"]), on_stage)
+        return cast(JobRecord, typed(JobRecord, document_in(answer)["job"]))
+
+    def import_release(self, source: Path, sha256: str | None, on_stage: OnStage) -> Imported:
+        """Uploads a release of another home, and waits until it is taken in."""
+        done = self._done(self.start_import(source, sha256), on_stage)
         return cast(Imported, typed(Imported, done.result))
+
+    def start_examination(self, every_byte: bool = True) -> JobRecord:
+        """Has a job of the server look for everything that can be wrong with its home."""
+        answer = self.ask("POST", "/v1/doctor", json={"every_byte": every_byte})
+        return cast(JobRecord, typed(JobRecord, document_in(answer)))
 
     def examine(self, every_byte: bool, on_stage: OnStage) -> Examination:
         """Has the server look for everything that can be wrong with its home, and waits for it."""
-        answer = self.ask("POST", "/v1/doctor", json={"every_byte": every_byte})
-        done = self._done(typed(JobRecord, document_in(answer)), on_stage)
+        done = self._done(self.start_examination(every_byte), on_stage)
         return cast(Examination, typed(Examination, done.result))
 
     def _done(self, job: JobRecord, on_stage: OnStage) -> JobRecord:

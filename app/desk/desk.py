@@ -232,6 +232,12 @@ class Desk(Protocol):
     def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
         """Takes a folder, archive or table in and waits until it is; `on_stage` is told how far it is."""
 
+    def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
+        """Starts taking an archive or a table in and returns the job; `then` is an update that follows.
+
+        The chunk of `then` is the one that is taken in. The source stays where it is.
+        """
+
     @acts("/v1/chunks/{chunk}/accept")
     def accept(self, chunk: Slug, why: Reason, measure: StrictBool = False) -> Chunk:
         """Lets a chunk teach in spite of what its checks found; with `measure` its held-out pairs measure others."""
@@ -367,6 +373,9 @@ class Desk(Protocol):
     def export(self, release: str, to: Path) -> Exported:
         """Writes a release into one file for another home: into `to`, or into that folder under its own name."""
 
+    def start_import(self, source: Path, sha256: str | None = None) -> JobRecord:
+        """Starts taking in a release of another home and returns the job; the source stays where it is."""
+
     def import_release(self, source: Path, sha256: str | None, on_stage: OnStage) -> Imported:
         """Takes a release of another home in; it is not live before somebody promotes it."""
 
@@ -468,6 +477,9 @@ class Desk(Protocol):
     @reads("/v1/verify", role="admin", wraps="damaged")
     def verify(self) -> list[str]:
         """Reads every byte of every release; returns a sentence for each that cannot be trusted."""
+
+    def start_examination(self, every_byte: bool = True) -> JobRecord:
+        """Starts looking for everything that can be wrong and returns the job; one that is under way instead."""
 
     def examine(self, every_byte: bool, on_stage: OnStage) -> Examination:
         """Looks for everything that can be wrong with the home, and waits for it; nothing is changed."""

@@ -6,13 +6,13 @@ An update's job holds its `UpdateRequest`, and beside it the forecast of what it
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from app.desk.chunks import Decided, Withdrawn
 from app.desk.errors import AppError
 from app.desk.jobs import UpdateRequest
-from app.desk.operation import document_of
 from app.home.commits import CommitRecord
 from app.home.folder import Home
 from app.home.settings import Settings
@@ -41,7 +41,7 @@ def update_job(workspace: Workspace, request: UpdateRequest) -> JobRecord:
     """
     worker.refuse_second_update(workspace.settings)
     try:
-        expected = {"forecast": document_of(forecast(workspace, request))}
+        expected = {"forecast": asdict(forecast(workspace, request))}
     except (AppError, IngestError, ModelUpdateError) as error:
         logger.warning("no forecast for chunk %s: %s", request.chunk, error)  # the update will say so itself
         expected = {}

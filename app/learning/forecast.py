@@ -10,12 +10,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from app.desk.jobs import Forecast, UpdateRequest
-from app.desk.operation import adapter
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
@@ -127,7 +126,9 @@ def _moved(workspace: Workspace, foreseen: Foresight) -> int:
 def forecast_of(job: JobRecord) -> Forecast | None:
     """Returns what was forecast when a job was queued, if anything was."""
     kept = job.arguments.get("forecast")
-    return adapter(Forecast).validate_python(kept) if kept else None
+    if not kept:
+        return None
+    return Forecast(**{one.name: kept[one.name] for one in fields(Forecast) if one.name in kept})
 
 
 def seconds_left(job: JobRecord) -> float | None:

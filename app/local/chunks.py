@@ -30,7 +30,7 @@ from ingest.report import guarded
 
 if TYPE_CHECKING:
     from app.desk.desk import OnStage
-    from app.desk.jobs import UpdateRequest
+    from app.desk.jobs import StartUpdate, UpdateRequest
     from ingest.intake import IntakeOptions
 
 _AGAINST = [Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT]  # what speaks against it first
@@ -67,6 +67,22 @@ class Chunks(Opened):
             images_embedded=done.images_embedded,
             release=done.commit.release if done.commit else None,
         )
+
+    def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
+        """Starts taking an archive or a table in, in a process of its own."""
+        from app.desk.jobs import UpdateRequest
+        from app.jobs import intake, worker
+
+        asked = None
+        if then is not None:  # what cannot be done later is refused now, before anything is taken in
+            if then.strategy is not None:
+                from model_updates.strategies import strategy_named
+
+                strategy_named(then.strategy)
+            worker.refuse_second_update(self.installed)
+            asked = UpdateRequest(**then.model_dump() | {"chunk": ""}, by=self.by)
+        received = intake.receive(source, self.home.inbox)
+        return self.take_in(received, options, sent_as=source.name, then=asked)
 
     def take_in(
         self,

@@ -26,6 +26,7 @@ from app.home.commits import CommitRecord
 from app.home.lineage import lineage
 from app.home.store import ReleaseRecord
 from app.local.opened import Opened
+from ingest.records import JobRecord
 from ingest.release_words import ReleaseWord
 
 if TYPE_CHECKING:
@@ -131,6 +132,15 @@ class Releases(Opened):
         from app.learning.transfer import export_to_open_clip
 
         return export_to_open_clip(self.workspace, release, to)
+
+    def start_import(self, source: Path, sha256: str | None = None) -> JobRecord:
+        """Starts taking in a release of another home, in a process of its own."""
+        from app.jobs import intake
+
+        received = intake.receive(source, self.home.inbox)
+        job = intake.take_release_in(self.installed, received, source.name, sha256, self.by)
+        self.begin(job)
+        return job
 
     def import_release(self, source: Path, sha256: str | None, on_stage: OnStage) -> Imported:
         """Takes a release of another home in; it is not live before somebody promotes it."""

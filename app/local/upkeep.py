@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from app.desk.errors import ReleaseDamaged
 from app.desk.health import Described, Examination, Live, SkippedCommit, Status, Updating
 from app.local.opened import Opened
+from ingest.records import JobRecord
 
 if TYPE_CHECKING:
     from app.desk.desk import OnStage
 
 _JOBS = 10
+_LOOKED_AT = 50
 
 
 class Upkeep(Opened):
@@ -74,6 +76,18 @@ class Upkeep(Opened):
             except ReleaseDamaged as error:
                 damaged.append(f"{record.id}: {error.message}")
         return damaged
+
+    def start_examination(self, every_byte: bool = True) -> JobRecord:
+        """Starts looking for everything that can be wrong; an examination that is under way is returned instead."""
+        from app.jobs import worker
+
+        under_way = [one for one in self.catalog.jobs(limit=_LOOKED_AT) if one.kind == "doctor"]
+        active = [one for one in under_way if one.state in {"queued", "running", "interrupted"}]
+        if active:
+            return active[-1]
+        job = worker.submit(self.installed, "doctor", {"every_byte": every_byte, "by": self.by})
+        self.begin(job)
+        return job
 
     def examine(self, every_byte: bool, on_stage: OnStage) -> Examination:
         """Looks for everything that can be wrong with the home; nothing is changed."""

@@ -17,11 +17,11 @@ from app.desk.hits import Strict
 from app.desk.jobs import UpdateRequest
 from app.desk.operation import document_of
 from app.jobs import worker
-from app.jobs.intake import take_release_in
+from app.jobs.intake import receive_stream, take_release_in
 from app.server.api_context import AdminDesk, AnyDesk, ContributorDesk, NoQuery, State
 from app.server.packages import checked_sha256, packed, require_package
 from app.server.routes import shown
-from app.server.uploads import column_names, receive
+from app.server.uploads import column_names
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES, JobRecord
 from model_updates.references import REFERENCES
@@ -112,7 +112,7 @@ def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothin
         in_gallery=form.gallery,
     )
     sent_as = form.file.filename or "upload"
-    received = receive(form.file.file, sent_as, desk.home.inbox)
+    received = receive_stream(form.file.file, sent_as, desk.home.inbox)
     return Started(job=desk.take_in(received, options, sent_as=sent_as, then=then))
 
 
@@ -152,7 +152,7 @@ def add_package(form: Annotated[PackageUpload, _MULTIPART], desk: AdminDesk, not
     name = form.file.filename or "package"
     require_package(name)
     expected = checked_sha256(form.sha256)
-    received = receive(form.file.file, name, desk.home.inbox)
+    received = receive_stream(form.file.file, name, desk.home.inbox)
     job = take_release_in(desk.installed, received, name, expected, desk.by)
     desk.begin(job)
     return Started(job=job)

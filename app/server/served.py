@@ -89,10 +89,6 @@ class Served(AtHome):
         """Refuses who is no admin."""
         self._account.require_admin()
 
-    def start_examination(self, *, every_byte: bool) -> JobRecord:
-        """Starts looking for everything that can be wrong; an examination that is under way is returned instead."""
-        return self._serving.work.examine(every_byte=every_byte, by=self.by)
-
     @property
     def withheld(self) -> frozenset[str]:
         """The pictures that somebody took out."""

@@ -5,18 +5,32 @@ from __future__ import annotations
 import gradio as gr
 from fastapi import Request
 
+from app.desk.desk import Desk
 from app.desk.errors import NotAllowed
 from app.server.guard import account_of
 from app.server.security import ANYONE, Account, Passwords, ProxySignIn
+from app.server.served import Served
+from app.server.serving import Serving
 from ingest.sentence import phrase
 
 
 class Access:
-    """The accounts, as Gradio's functions see them."""
+    """The accounts, as Gradio's functions see them, and the desk of each."""
 
-    def __init__(self, passwords: Passwords | None, proxy: ProxySignIn | None = None) -> None:
+    def __init__(
+        self, serving: Serving, passwords: Passwords | None, proxy: ProxySignIn | None = None
+    ) -> None:
+        self._serving = serving
         self._passwords = passwords
         self._is_open = passwords is None and proxy is None
+
+    def desk(self, request: gr.Request) -> Desk:
+        """Returns the desk of the admin who called a function; errors as `admin`."""
+        return Served(self._serving, self.admin(request))
+
+    def searchers_desk(self, request: gr.Request) -> Desk:
+        """Returns the desk of whoever called a function of the search page; errors as `person`."""
+        return Served(self._serving, person(request))
 
     def admin(self, request: gr.Request) -> Account:
         """Returns the admin who called a function.

@@ -48,7 +48,7 @@ def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> 
 
 async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     limit = serving.settings.max_upload_bytes
-    access = Access(passwords, ProxySignIn.of(serving.settings))
+    access = Access(serving, passwords, ProxySignIn.of(serving.settings))
     _mount(app, admin_page(serving, access), "/admin", admin_name, limit)
     # The page at / takes every path that is left, so it comes last.
     _mount(app, search_page(serving, guide_for(serving, passwords)), "/", searcher_name, MOST_QUERY_BYTES)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.desk.hits import Mode
+from app.desk.hits import Mode, Relevance
 from app.home.store import ReleaseRecord
 from app.language.detection import UNDETERMINED
 from app.query.question import QueryAnswer
-from app.query.relevance import Relevance
 from app.query.snapshot import AUTO
 from app.ui import wording
 from app.ui.address import address_of

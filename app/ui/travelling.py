@@ -8,9 +8,9 @@ from typing import Any
 import gradio as gr
 
 from app.home.package import SUFFIX
+from app.jobs.intake import receive_stream
 from app.server.packages import checked_sha256, packed, require_package
 from app.server.serving import OWN_ERRORS, Serving
-from app.server.uploads import receive
 from app.ui import update_words
 from app.ui.access import Access
 from app.ui.wording import escaped, refusal
@@ -96,7 +96,7 @@ class Travelling:
             require_package(name)
             checked = checked_sha256(sha256)
             with Path(file).open("rb") as upload:
-                received = receive(upload, name, self.serving.workspace.home.inbox)
+                received = receive_stream(upload, name, self.serving.workspace.home.inbox)
             job = self.serving.work.take_release(received, name=name, sha256=checked, by=account.name)
         except OWN_ERRORS as error:
             return "", gr.Timer(active=False), gr.skip(), refusal(error, say)

@@ -11,8 +11,9 @@ from typing import Any
 
 import gradio as gr
 
+from app.jobs.intake import receive_stream
 from app.server.serving import OWN_ERRORS, Serving
-from app.server.uploads import column_names, receive
+from app.server.uploads import column_names
 from app.ui import update_words, wording
 from app.ui.access import Access
 from app.ui.words import Words, words_of
@@ -113,7 +114,7 @@ class UploadStep:
             )
             name = Path(file).name
             with Path(file).open("rb") as upload:
-                received = receive(upload, name, self.serving.workspace.home.inbox)
+                received = receive_stream(upload, name, self.serving.workspace.home.inbox)
             job = self.serving.work.take_in(received, options, name=name, by=account.name)
         except OWN_ERRORS as error:
             return (wording.refusal(error, say), *([gr.skip()] * 4))

@@ -253,6 +253,9 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "remove": [lambda desk: desk.remove("ffffff", "wrong")],
     # These wait for a job on a server; tests/app/client/test_client.py has them.
     "add_chunk": [],
+    "start_chunk": [],
+    "start_import": [],
+    "start_examination": [],
     "export": [],
     "import_release": [],
     "examine": [],

@@ -38,7 +38,7 @@ def test_a_browser_is_answered_in_the_first_of_its_languages_that_is_known(
 
 
 async def _pages(serving: Serving) -> tuple[gr.Blocks, gr.Blocks]:
-    return search_page(serving), admin_page(serving, Access(None))
+    return search_page(serving), admin_page(serving, Access(serving, None))
 
 
 @pytest.fixture(scope="module")
