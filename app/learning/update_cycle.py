@@ -41,7 +41,7 @@ from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.yardstick import held_out
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport, Verdict
 from model_updates.measurement import Measured, measure
@@ -221,7 +221,8 @@ def _bring_live(
         return outcome
     pin = pinned(workspace)
     if pin is not None:
-        return replace(outcome, sentence=f"{outcome.sentence} It waits, not live: {pin_sentence(pin)}")
+        waits = phrase("It waits, not live: {why}", why=pin_sentence(pin))
+        return replace(outcome, sentence=joined((outcome.sentence, waits)))
     # The outcome travels along: a worker that dies right after the commit is then known to have made it.
     progress(
         Stage(

@@ -13,6 +13,7 @@ from app.desk.opinions import Opinion, Opinions, Proposal, ProposedPair, Votes
 from app.local.chunks import Chunks
 from ingest.feedback import FeedbackRecord
 from ingest.records import JobRecord, Pin
+from ingest.sentence import phrase
 
 if TYPE_CHECKING:
     from app.query.snapshot import Snapshot
@@ -57,7 +58,10 @@ class OpinionsKept(Chunks):
             language = language_of(said.query, self.snapshot())
             if language == UNDETERMINED:
                 raise UsageProblem(
-                    f"Nobody can tell in which language {said.query[:60]!r} is. Name the language."
+                    phrase(
+                        "Nobody can tell in which language {query} is. Name the language.",
+                        query=f"{said.query[:60]!r}",
+                    )
                 )
         return votes.pin(self.workspace, number, image_id=image, language=language)
 
@@ -92,7 +96,7 @@ class OpinionsKept(Chunks):
         from ingest.intake import IntakeOptions
 
         chosen = self._chosen(pairs)
-        made = "1 query" if len(chosen) == 1 else f"{len(chosen)} queries"
+        made = "1 query" if len(chosen) == 1 else phrase("{count} queries", count=len(chosen))
         why = f"Made of {made} that people judged; {self.by} looked through. Accept it to let it teach."
         name = f"feedback-{datetime.now(UTC):%Y-%m-%d}.zip"
         file = self._written(chosen)
