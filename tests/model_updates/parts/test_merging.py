@@ -26,7 +26,7 @@ from model_updates.strategies import STRATEGIES
 from model_updates.strategy import State, Strategy
 from model_updates.trainer import run_update
 from model_updates.versions import load_state, write_version
-from tests.model_updates.test_fits import without_blocks
+from tests.model_updates.strategies.test_fits import without_blocks
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,

@@ -27,7 +27,7 @@ from tests.model_updates import later_process
 from tests.model_updates.contract import PowerCutError, context_of, made, prospect_of, run
 from tests.model_updates.photographs import photo_encoder
 from tests.model_updates.sentence_folders import both_folders, sentence_encoder, text_folder
-from tests.model_updates.test_fits import prospect
+from tests.model_updates.strategies.test_fits import prospect
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,

@@ -19,7 +19,7 @@ from model_updates.parts.text_blocks import PrefixedAttention, prefixed, text_bl
 from model_updates.parts.text_inserts import TextBottlenecks, TextLowRank, TextPrefixes
 from model_updates.strategies import STRATEGIES
 from tests.model_updates.photographs import photo_encoder
-from tests.model_updates.test_fits import prospect
+from tests.model_updates.strategies.test_fits import prospect
 from tests.model_updates.tiny import assert_same_state, make_strategy, teach, tiny_encoder, toy_pairs
 
 NAMES = ("mla", "p-tuning", "lora")
