@@ -27,6 +27,8 @@ from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
+from model_updates.parts.extended import Extended
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.prospect import Prospect
 from model_updates.strategies import STRATEGIES
 from model_updates.strategy import State, Strategy, UpdateContext
@@ -85,6 +87,12 @@ def holds(name: str, term: str) -> bool:
     return term in HOLDS and not any((part, term) in NOT_AT_REST for part in [name, *name.split("+")])
 
 
+def trains_whole_towers(name: str) -> bool:
+    """Whether a strategy, or the one that it extends, trains every parameter of both towers."""
+    kind = CASES[name]
+    return issubclass(kind.host_kind if issubclass(kind, Extended) else kind, TwoTowers)
+
+
 @dataclass(frozen=True)
 class Update:
     """An update that has run: the encoder before and after it, the strategy, and what there is to know of it."""
@@ -126,13 +134,12 @@ def context_of(
 ) -> UpdateContext:
     """A context with everything in it that the product gives."""
     languages = frozenset({"en", *(pair.language for pair in earlier)})
-    anchor = encoder.copy()
     taught = {(pair.image_id, pair.language) for pair in pairs}
     # Of two domains, so that there are old pictures of another one than is taught.
     gallery = [*toy_pairs("en"), *styled_pairs(NEGATIVE)]
     known = [pair for pair in gallery if (pair.image_id, pair.language) not in taught]
     return replace(
-        context_for(encoder, pairs, languages=languages, anchor=anchor, seed=seed),
+        context_for(encoder, pairs, languages=languages, seed=seed),
         learned_domains=frozenset(encoder.image_routes),
         update_number=2 if earlier else 1,
         load_image=draw,
@@ -262,6 +269,22 @@ def begin(name: str, *, update: int = 1, new_word: str = "Karton", **options: An
     )
     strategy.before_epoch(0, batches)
     return Begun(strategy, context, next(iter(batches.epoch(0))))
+
+
+@dataclass(frozen=True)
+class Stepped(Begun):
+    """A strategy after the backward pass of its first step, and the terms of that."""
+
+    taken: Mapping[str, Tensor]
+
+
+@functools.cache
+def stepped(name: str, update: int) -> Stepped:
+    """Begins an update and goes backward once; many tests look at what that leaves, and nobody goes on from it."""
+    begun = begin(name, update=update)
+    terms = begun.terms()
+    torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+    return Stepped(begun.strategy, begun.context, begun.batch, terms)
 
 
 def gradient_norm(term: Tensor, parameters: Sequence[nn.Parameter]) -> float:

@@ -17,13 +17,12 @@ from sentence_transformers import SentenceTransformer
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError, UnknownModel, UnsafeWeights, WeightsMismatch
 from model_updates.opening import base_languages, open_encoder
-from model_updates.parts.two_towers import TwoTowers
 from model_updates.sentence.folders import open_folders
 from model_updates.sentence.model import PADDING, pool
 from model_updates.strategies import STRATEGIES
 from model_updates.versions import load_version, write_version
 from tests.model_updates import later_process
-from tests.model_updates.contract import MAKES_TEXTS, context_of, made, prospect_of, run
+from tests.model_updates.contract import MAKES_TEXTS, context_of, made, prospect_of, run, trains_whole_towers
 from tests.model_updates.sentence_folders import both_folders, clip_folder, sentence_encoder, text_folder
 from tests.model_updates.tiny import DOMAIN, assert_same_state, make_strategy, toy_pairs
 
@@ -171,14 +170,10 @@ def test_whole_towers_and_adapters_learn_and_their_versions_open_again(name: str
 def test_every_strategy_takes_these_towers_or_says_what_to_use_instead(name: str) -> None:
     refused = make_strategy(name).fits(prospect_of(sentence_encoder()))
     if refused is None:
-        assert (
-            issubclass(STRATEGIES[name], TwoTowers)
-            or "image" in STRATEGIES[name]().touches
-            or name in MODULES
-        )
+        assert trains_whole_towers(name) or "image" in STRATEGIES[name]().touches or name in MODULES
     else:
         assert name not in MODULES
-        assert name in MAKES_TEXTS or not issubclass(STRATEGIES[name], TwoTowers)
+        assert name in MAKES_TEXTS or not trains_whole_towers(name)
         assert "use " in refused.lower()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,14 @@ def tiny_encoder(seed: int = 0, architecture: str = "tiny") -> Encoder:
             but lies in a `CustomTextCLIP`, as those of EVA02 do; or "tiny-both-ways": such a tower that reads texts in
             both directions, with open_clip's own tokenizer.
     """
+    built, random = _built(seed, architecture)
+    torch.set_rng_state(random)  # as if the weights had just been drawn
+    return built.copy()
+
+
+@functools.cache
+def _built(seed: int, architecture: str) -> tuple[Encoder, Tensor]:
+    """The encoder that all others are copies of, and where it left torch's generator."""
     vocabulary = None
     if architecture != "tiny-both-ways":
         merges = learn_merges(ENGLISH_TEXTS, size=540)
@@ -68,13 +77,14 @@ def tiny_encoder(seed: int = 0, architecture: str = "tiny") -> Encoder:
         config["text_cfg"] = config["text_cfg"] | {"vocab_size": vocabulary.size}
     torch.manual_seed(seed)
     grey = (0.5, 0.5, 0.5)
-    return Encoder(
+    encoder = Encoder(
         kind(**config),
         architecture=architecture,
         preprocessing=Preprocessing(size=32, mean=grey, std=grey),
         vocabulary=vocabulary,
         foreign_tokenizer=None if vocabulary else foreign_tokenizer(architecture),
     )
+    return encoder, torch.get_rng_state()
 
 
 def draw(image_id: str) -> Image.Image:

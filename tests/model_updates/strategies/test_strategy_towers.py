@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from model_updates.parts.two_towers import TwoTowers
 from model_updates.versions import load_version, write_version
 from tests.model_updates import later_process
 from tests.model_updates.contract import (
@@ -20,6 +19,7 @@ from tests.model_updates.contract import (
     first_update,
     made,
     prospect_of,
+    trains_whole_towers,
 )
 from tests.model_updates.tiny import assert_same_state, tiny_encoder
 
@@ -35,7 +35,7 @@ def may_refuse(name: str, architecture: str) -> bool:
         return False
     if architecture == RESNET:
         return name in IN_TRANSFORMERS
-    if issubclass(CASES[name], TwoTowers):
+    if trains_whole_towers(name):
         return name in MAKES_TEXTS
     return name not in MODULES_ALONE
 
