@@ -131,6 +131,11 @@ def document_of(answer: Any, kind: Any = None) -> Any:
     return adapted.dump_python(answer, mode="json")
 
 
+def stored_of(record: Any) -> Any:
+    """Returns a record as values for the catalog, in which sentences keep their templates."""
+    return adapter(type(record)).dump_python(record)  # type: ignore[arg-type]  # a type is hashable
+
+
 def grown(kind: type[Record], record: Any, **more: Any) -> Record:
     """Returns a record as one of a kind that has its fields and more."""
     names = [field.name for field in fields(record) if field.name not in more]

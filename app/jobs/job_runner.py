@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.desk.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
-from app.desk.operation import document_of
+from app.desk.operation import stored_of
 from app.desk.troubles import Trouble, explain
 from app.home import lock, logs
 from app.home.durable import fault
@@ -270,7 +270,7 @@ def _doctor(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
 
     every_byte = bool(job.arguments.get("every_byte", True))
     found = examine(settings, every_byte=every_byte, progress=report)
-    return {"state": "succeeded", "result": document_of(found)}
+    return {"state": "succeeded", "result": stored_of(found)}
 
 
 def _import(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:

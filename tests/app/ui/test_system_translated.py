@@ -11,7 +11,7 @@ import pytest
 
 from app.desk.health import SUMMARY
 from app.desk.jobs import UpdateRequest
-from app.desk.operation import document_of
+from app.desk.operation import stored_of
 from app.doctor import examination
 from app.home.settings import Settings, described
 from app.ui import system_words
@@ -100,9 +100,9 @@ def test_a_job_is_told_with_what_it_was_asked(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_the_doctor_finds_is_told_in_the_browsers_language(tmp_path: Path, language: str) -> None:
     settings = make_home(tmp_path)
-    sound = document_of(examination.examine(settings))
+    sound = stored_of(examination.examine(settings))
     (settings.home / "x7").mkdir()
-    quick = document_of(examination.examine(settings, every_byte=False))
+    quick = stored_of(examination.examine(settings, every_byte=False))
     broken = {"level": "error", "check": "stores", "sentence": "Nothing is live.", "advice": ""}
     for found in (sound, quick, {"found": [broken]}):
         assert left(language, partial(system_words.examination_view, found), "x7") == set()
