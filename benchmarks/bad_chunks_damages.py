@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.learning.chunk_findings import EXCHANGE, HELD_OUT, LANGUAGE, MATCH, REPETITION, SHIFT, ChunkSlice
 from ingest.pair import SliceKey, Split
-from model_updates.trust.evidence import PairSet
+from model_updates.trust.evidence import UploadedPairs
 from model_updates.trust.row_shift import moved
 from model_updates.trust.word_agreement import words_of
 
@@ -38,7 +38,7 @@ class Damaged:
 Damage = Callable[[Material, np.random.Generator], Damaged | None]
 
 
-def _slice(material: Material, pairs: PairSet, tag: str = "") -> ChunkSlice:
+def _slice(material: Material, pairs: UploadedPairs, tag: str = "") -> ChunkSlice:
     splits = [Split.TEST if held else Split.TRAIN for held in material.held_out]
     key = SliceKey(tag or material.language, material.world.collection)
     return ChunkSlice(key, pairs, splits[: len(pairs)], material.reference)

@@ -20,7 +20,7 @@ from ingest.samples import scenes
 from model_updates.encoder import Encoder
 from model_updates.features import NoCache, trunk_features
 from model_updates.opening import base_languages, open_encoder
-from model_updates.trust.evidence import PairSet
+from model_updates.trust.evidence import UploadedPairs
 
 LEARNED, NEW, ALONE, DOMAIN, MORE = (
     "learned language",
@@ -103,11 +103,11 @@ class Material:
 
     world: World
     language: str
-    pairs: PairSet
+    pairs: UploadedPairs
     held_out: NDArray[np.bool_]
     foreign: dict[str, list[str]]
     vectors: Callable[[Sequence[str]], Rows] | None
-    reference: PairSet | None = field(default=None, repr=False)
+    reference: UploadedPairs | None = field(default=None, repr=False)
 
 
 class Collections:
@@ -147,7 +147,7 @@ class Collections:
         beside = [captions["en"][key][number] for key in chosen] if world.beside else ()
         knows = language in base_languages(self.name)
         at = np.asarray([places[key] for key in chosen])
-        pairs = PairSet(
+        pairs = UploadedPairs(
             texts=said,
             images=chosen,
             groups=chosen,
@@ -172,14 +172,14 @@ class Collections:
             else None,
         )
 
-    def _reference(self, world: World, keys: Sequence[str], language: str, *, knows: bool) -> PairSet:
+    def _reference(self, world: World, keys: Sequence[str], language: str, *, knows: bool) -> UploadedPairs:
         captions = self.captions(world.collection)
         places, trunk, projected = self.features(world.collection)
         said = [captions[language][key][0] for key in keys if key in captions[language]]
         at = np.asarray([places[key] for key in keys if key in captions[language]])
         names = [key for key in keys if key in captions[language]]
         vectors = (projected[at], self.vectors(said, language)) if knows else (None, None)
-        return PairSet(said, names, names, (), trunk[at], *vectors)
+        return UploadedPairs(said, names, names, (), trunk[at], *vectors)
 
     @staticmethod
     def _caption(captions: dict[str, dict[str, list[str]]], language: str, key: str, last: bool) -> str:

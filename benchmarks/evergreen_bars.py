@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from orderings_claims import FEW, NOT_RUN
 
-from app.bench.comparison import FEWEST_SEEDS, ZERO, Difference, Measure, difference, student
+from app.bench.comparison import FEWEST_SEEDS, ZERO, Criterion, PairedDifference, difference, student
 from app.bench.figures import Spread
-from app.bench.findings import DEFAULT, Findings
+from app.bench.findings import DEFAULT, SequenceFindings
 from app.bench.results import Cell
 
 ALL, TOGETHER, AGAIN, DOMAINS = "languages-36", "languages-36-together", "languages-36-joint", "domains"
@@ -31,7 +31,7 @@ def promised(sequence: str, label: str) -> int:
     return FEWEST_SEEDS if label in compared else 1
 
 
-def bars(found: Mapping[str, Findings]) -> str:
+def bars(found: Mapping[str, SequenceFindings]) -> str:
     """Returns the section: each promise, whether it holds, and by how much."""
     lines = [*_recalls(found), _forgetting(found), _cost(found), *_domains(found), _still(found)]
     said = "\n".join(f"- {line}" for line in lines)
@@ -43,13 +43,13 @@ def bars(found: Mapping[str, Findings]) -> str:
     )
 
 
-def _recalls(found: Mapping[str, Findings]) -> list[str]:
+def _recalls(found: Mapping[str, SequenceFindings]) -> list[str]:
     lines = []
     for kind, options in itertools.product(("trained", "held-out"), ("", LONGER)):
         longer = " of three times the epochs" if options else ""
         what = f"36 languages, {kind} names, not told: R@1 at the end no lower than joint training's{longer}"
         ours, joint = _cells(found, ALL, DEFAULT), _cells(found, TOGETHER, JOINT + options)
-        gained = difference(ours, joint, Measure(kind, "searched", "r1")) if ours and joint else None
+        gained = difference(ours, joint, Criterion(kind, "searched", "r1")) if ours and joint else None
         if gained is None:
             lines.append(_line(NOT_RUN, what, ""))
             continue
@@ -61,11 +61,11 @@ def _recalls(found: Mapping[str, Findings]) -> list[str]:
     return lines
 
 
-def _is_enough(gained: Difference) -> bool:
+def _is_enough(gained: PairedDifference) -> bool:
     return len(gained.seeds) >= FEWEST_SEEDS
 
 
-def _forgetting(found: Mapping[str, Findings]) -> str:
+def _forgetting(found: Mapping[str, SequenceFindings]) -> str:
     what = f"36 languages, not told: forgets at most {MOST_FORGOTTEN} points, at most {UPPER:.0f} at the upper bound"
     spread = _figure(found, ALL, DEFAULT, "trained/searched/forgetting")
     if spread is None:
@@ -86,7 +86,7 @@ def _upper(spread: Spread) -> float:
     return float(values.mean() + student(len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
 
 
-def _cost(found: Mapping[str, Findings]) -> str:
+def _cost(found: Mapping[str, SequenceFindings]) -> str:
     what = "36 languages: at most a fifth of joint training's processor time, which trains again for each language"
     ours = _figure(found, ALL, DEFAULT, "cpu_seconds")
     again = _figure(found, AGAIN, JOINT, "cpu_seconds")
@@ -98,7 +98,7 @@ def _cost(found: Mapping[str, Findings]) -> str:
     return _line("holds" if ours.mean <= SHARE * again.mean else "does not hold", what, said)
 
 
-def _domains(found: Mapping[str, Findings]) -> list[str]:
+def _domains(found: Mapping[str, SequenceFindings]) -> list[str]:
     lines = []
     absent = _absent(found)
     for view, where in (("told", "own"), ("searched", "mixed")):
@@ -111,7 +111,7 @@ def _domains(found: Mapping[str, Findings]) -> list[str]:
             rival = max((label for label in figures if label != DEFAULT), key=lambda label: figures[label])
             said = f"{figures[DEFAULT]:.1f}, next {rival} {figures[rival]:.1f}"
             cells = _cells(found, DOMAINS, DEFAULT), _cells(found, DOMAINS, rival)
-            gained = difference(*cells, Measure(kind, view, "r1"))
+            gained = difference(*cells, Criterion(kind, view, "r1"))
             verdict = "holds" if figures[DEFAULT] > figures[rival] else "does not hold"
             if gained is not None:
                 said += f", {gained.mean:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}], {_seeds(len(gained.seeds))}"
@@ -122,7 +122,7 @@ def _domains(found: Mapping[str, Findings]) -> list[str]:
     return lines
 
 
-def _still(found: Mapping[str, Findings]) -> str:
+def _still(found: Mapping[str, SequenceFindings]) -> str:
     what = "domains: no vector of a picture of another domain moves"
     cells = _cells(found, DOMAINS, DEFAULT)
     if not cells:
@@ -134,7 +134,7 @@ def _still(found: Mapping[str, Findings]) -> str:
     )
 
 
-def _of_all(found: Mapping[str, Findings], name: str) -> dict[str, float]:
+def _of_all(found: Mapping[str, SequenceFindings], name: str) -> dict[str, float]:
     if DOMAINS not in found:
         return {}
     return {
@@ -144,7 +144,7 @@ def _of_all(found: Mapping[str, Findings], name: str) -> dict[str, float]:
     }
 
 
-def _absent(found: Mapping[str, Findings]) -> list[str]:
+def _absent(found: Mapping[str, SequenceFindings]) -> list[str]:
     """Returns the rivals of the domains without a finished cell: who is best of all is not known before they ran."""
     if DOMAINS not in found:
         return []
@@ -156,11 +156,11 @@ def _absent(found: Mapping[str, Findings]) -> list[str]:
     )
 
 
-def _cells(found: Mapping[str, Findings], sequence: str, label: str) -> Sequence[Cell]:
+def _cells(found: Mapping[str, SequenceFindings], sequence: str, label: str) -> Sequence[Cell]:
     return found[sequence].cells.get(label, ()) if sequence in found else ()
 
 
-def _figure(found: Mapping[str, Findings], sequence: str, label: str, name: str) -> Spread | None:
+def _figure(found: Mapping[str, SequenceFindings], sequence: str, label: str, name: str) -> Spread | None:
     return found[sequence].figures.get(label, {}).get(name) if sequence in found else None
 
 

@@ -22,7 +22,7 @@ from ingest.samples.scene_grid import all_scenes
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.report import GateReport, GateRow, Policy
 from model_updates.gate.rules import Past, judge
-from model_updates.trust.evidence import Evidence, PairSet
+from model_updates.trust.evidence import Evidence, UploadedPairs
 from model_updates.trust.row_shift import moved
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -260,7 +260,7 @@ def checks() -> Drawing:
     german = [caption(scene, "de") for scene in scenes]
     names = [f"picture {n}" for n in range(len(scenes))]
     slipped = [german[n - SHIFTED_BY] for n in range(len(german))]
-    evidence = Evidence(PairSet(texts=slipped, images=names, groups=names, beside=english))
+    evidence = Evidence(UploadedPairs(texts=slipped, images=names, groups=names, beside=english))
     order = np.arange(len(names))
     offsets = range(-5, 6)
     strengths = [evidence.strength(moved(len(names), order, rows)) for rows in offsets]

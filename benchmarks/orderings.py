@@ -19,7 +19,7 @@ from protocols import CELLS, CLAIMS, HERE, SEQUENCES, planned
 
 from app.bench.comparison import FEWEST_SEEDS, ZERO
 from app.bench.figures import Spread
-from app.bench.findings import Findings
+from app.bench.findings import SequenceFindings
 from app.bench.report import findings_in
 from app.bench.sequence import read_sequence
 from app.bench.tables import change, explained, figure, notes_of, tables_of
@@ -101,7 +101,7 @@ def main() -> int:
     return 0
 
 
-def all_findings(cells: Path, sequences: Path, claims: Path = CLAIMS) -> dict[str, Findings]:
+def all_findings(cells: Path, sequences: Path, claims: Path = CLAIMS) -> dict[str, SequenceFindings]:
     """Returns what the cells of each protocol's sequences say; sequences without a file are left out."""
     found = {}
     for name in (name for names in PROTOCOLS.values() for name in names):
@@ -113,7 +113,7 @@ def all_findings(cells: Path, sequences: Path, claims: Path = CLAIMS) -> dict[st
     return found
 
 
-def page(found: Mapping[str, Findings], judged: Sequence[Judged]) -> str:
+def page(found: Mapping[str, SequenceFindings], judged: Sequence[Judged]) -> str:
     """Returns the whole page."""
     parts = [HEAD, _claims_in_short(judged)]
     for title, names in PROTOCOLS.items():
@@ -122,7 +122,7 @@ def page(found: Mapping[str, Findings], judged: Sequence[Judged]) -> str:
     return "\n".join([*parts, bars(found), _orderings(judged), _budget(found), COMMANDS])
 
 
-def _budget(found: Mapping[str, Findings]) -> str:
+def _budget(found: Mapping[str, SequenceFindings]) -> str:
     """Returns what each sequence took: of cells that do not say what measuring took, the updates alone."""
     rows, total = [], 0.0
     for name, findings in found.items():
@@ -152,7 +152,7 @@ def _claims_in_short(judged: Sequence[Judged]) -> str:
     return "\n".join(lines)
 
 
-def _protocol(name: str, found: Findings | None) -> str:
+def _protocol(name: str, found: SequenceFindings | None) -> str:
     if found is None or not found.cells:
         return f"### {name}\n\nNot run yet.\n"
     head = f"### {name}\n\n{found.about} {found.made_on} `{found.command}`\n\n{explained(found)}\n"

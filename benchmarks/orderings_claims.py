@@ -12,15 +12,15 @@ from app.bench.comparison import (
     FEWEST_SEEDS,
     FIGURES,
     ZERO,
-    Difference,
-    Measure,
+    Criterion,
     NotComparable,
+    PairedDifference,
     difference,
     seed_difference,
 )
 from app.bench.figures import Spread
-from app.bench.findings import Findings
-from app.bench.sequence import Compared
+from app.bench.findings import SequenceFindings
+from app.bench.sequence import StrategyRun
 
 HOLDS, CONTRADICTS, FEW, NOT_RUN = "holds", "contradicts", "too few seeds", "not run"
 VERDICTS = (HOLDS, ZERO, CONTRADICTS, FEW, NOT_RUN)
@@ -71,7 +71,7 @@ class Judged:
 
     claim: Claim
     verdict: str
-    ours: Difference | None = None
+    ours: PairedDifference | None = None
     a: Spread | None = None
     b: Spread | None = None
 
@@ -103,11 +103,11 @@ def read_claims(path: Path) -> list[Claim]:
 def _side(said: str | Mapping[str, Any], sequence: str) -> Side:
     if isinstance(said, str):
         return Side(said, sequence)
-    compared = Compared(name=said["name"], options=said.get("options", {}))
+    compared = StrategyRun(name=said["name"], options=said.get("options", {}))
     return Side(compared.label, said.get("sequence", sequence))
 
 
-def judge(claim: Claim, found: Mapping[str, Findings]) -> Judged:
+def judge(claim: Claim, found: Mapping[str, SequenceFindings]) -> Judged:
     """Returns whether what the cells say is what the paper says."""
     if claim.a is None or claim.b is None:
         return Judged(claim, NOT_RUN)
@@ -117,7 +117,7 @@ def judge(claim: Claim, found: Mapping[str, Findings]) -> Judged:
     kind, *rest = claim.metric.split("/")
     try:
         if len(rest) == 2 and rest[1] in FIGURES:
-            ours = difference(*both, Measure(kind, *rest))
+            ours = difference(*both, Criterion(kind, *rest))
         else:
             ours = seed_difference(*both, claim.metric, claim.against)
     except NotComparable as error:
@@ -131,11 +131,11 @@ def judge(claim: Claim, found: Mapping[str, Findings]) -> Judged:
     return Judged(claim, _verdict(claim, ours), ours, *spreads)
 
 
-def _cells(side: Side, found: Mapping[str, Findings]) -> Sequence[Any]:
+def _cells(side: Side, found: Mapping[str, SequenceFindings]) -> Sequence[Any]:
     return found[side.sequence].cells.get(side.label, ()) if side.sequence in found else ()
 
 
-def _verdict(claim: Claim, ours: Difference) -> str:
+def _verdict(claim: Claim, ours: PairedDifference) -> str:
     if len(ours.seeds) < claim.seeds:
         return FEW
     if not ours.is_clear:

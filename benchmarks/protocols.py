@@ -22,7 +22,7 @@ from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
 
 from app.bench.grid import CellTask, missing, run_grid
-from app.bench.sequence import BenchSequence, Compared, read_sequence
+from app.bench.sequence import BenchSequence, StrategyRun, read_sequence
 from app.home.settings import Settings
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ def main() -> int:
 
 def planned(
     sequence: BenchSequence, claims: Path = CLAIMS, *, every_seed: bool = False
-) -> list[tuple[Compared, int]]:
+) -> list[tuple[StrategyRun, int]]:
     """Returns which strategy runs with which seed: with as many as what compares it asks for, else with the first."""
     asked = {one.label: promised(sequence.name, one.label) for one in sequence.strategies}
     for claim in read_claims(claims):

@@ -31,7 +31,7 @@ from protocols import CELLS, HERE, SEQUENCES, say
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.matrix import SEARCHED
 from app.bench.results import Cell, read_cells
-from app.bench.sequence import BenchSequence, Compared, read_sequence
+from app.bench.sequence import BenchSequence, StrategyRun, read_sequence
 from app.home.settings import Settings
 from model_updates.encoder import Encoder
 from model_updates.opening import open_encoder
@@ -73,7 +73,7 @@ class Trial:
         penalty: whether it tries the weight of a penalty.
     """
 
-    compared: Compared
+    compared: StrategyRun
     rate: float
     penalty: bool = False
 
@@ -122,12 +122,12 @@ def tuned_of(name: str, sequence: BenchSequence, encoder: Encoder) -> Tuned:
     kind = strategy_named(name)
     strategy = kind(options_of(kind, sequence.defaults.get(name, {})))
     if "learning_rate" not in strategy.Options.__dataclass_fields__:
-        return Tuned(sequence, [Trial(Compared(name=name), 0.0)])
+        return Tuned(sequence, [Trial(StrategyRun(name=name), 0.0)])
     default = float(
         getattr(strategy.options, "learning_rate", 0.0) or strategy.schedule(encoder).learning_rate
     )
     rates = [float(f"{default * times:.3g}") for times in TIMES]
-    first = Trial(Compared(name=name), default)
+    first = Trial(StrategyRun(name=name), default)
     return Tuned(sequence, [first, *(_at(name, rate) for rate in rates[1:])])
 
 
@@ -173,7 +173,7 @@ def score(cell: Cell) -> float:
 
 
 def _at(name: str, rate: float) -> Trial:
-    return Trial(Compared(name=name, options={"learning_rate": rate}), rate)
+    return Trial(StrategyRun(name=name, options={"learning_rate": rate}), rate)
 
 
 def _names(table: str) -> list[str]:

@@ -34,8 +34,8 @@ from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
 from model_updates.opening import EMBEDDED, build_model, embedded_folder, open_embedded, wrap
 from model_updates.pretrain_data import (
-    Pictures,
     Sample,
+    TrainingPictures,
     augment,
     load_emoji,
     load_scenes,
@@ -83,7 +83,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     return [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
 
 
-def train(encoder: Encoder, sources: list[Pictures], recipe: Recipe) -> None:
+def train(encoder: Encoder, sources: list[TrainingPictures], recipe: Recipe) -> None:
     """Trains both towers in place and leaves the moving average of the weights in the encoder."""
     torch.manual_seed(recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -110,7 +110,7 @@ def train(encoder: Encoder, sources: list[Pictures], recipe: Recipe) -> None:
     encoder.forget_fingerprints()
 
 
-def _batches(sources: list[Pictures], recipe: Recipe) -> Iterator[Sample]:
+def _batches(sources: list[TrainingPictures], recipe: Recipe) -> Iterator[Sample]:
     rng = np.random.default_rng(recipe.seed)
     for step in range(recipe.steps):
         yield sources[recipe.order[step % len(recipe.order)]].sample(recipe.batch, rng)

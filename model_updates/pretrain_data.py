@@ -26,7 +26,7 @@ DRAWN = 192  # pixels a scene is drawn at before it is scaled down
 
 
 @dataclass
-class Pictures:
+class TrainingPictures:
     """Training pictures with the texts that describe each: uint8 (n, STORED, STORED, 3), concept numbers (n,)."""
 
     pixels: NDArray[np.uint8]
@@ -83,7 +83,7 @@ def emoji_texts(concept: EmojiConcept, rng: np.random.Generator) -> list[str]:
     return texts
 
 
-def load_emoji(folder: Path, seed: int) -> Pictures:
+def load_emoji(folder: Path, seed: int) -> TrainingPictures:
     """Loads the training concepts of the emoji data in both styles."""
     rng = np.random.default_rng(seed)
     concepts = [concept for concept in read_emoji(folder) if not concept.held_out]
@@ -95,7 +95,7 @@ def load_emoji(folder: Path, seed: int) -> Pictures:
             )
             pixels.append(np.asarray(picture))
             numbers.append(number)
-    return Pictures(
+    return TrainingPictures(
         np.stack(pixels), np.asarray(numbers), [emoji_texts(concept, rng) for concept in concepts]
     )
 
@@ -107,7 +107,7 @@ def draw_stored(task: tuple[scenes.Scene, str, int]) -> NDArray[np.uint8]:
     return np.asarray(picture.resize((STORED, STORED), Image.Resampling.BICUBIC))
 
 
-def load_scenes(pictures_per_scene: int, drawn: Path | None = None) -> Pictures:
+def load_scenes(pictures_per_scene: int, drawn: Path | None = None) -> TrainingPictures:
     """Draws the training scenes (those not held out), `pictures_per_scene` times in each base style.
 
     `drawn` names a .npy file to keep the pixels in between runs; drawing takes minutes.
@@ -127,7 +127,7 @@ def load_scenes(pictures_per_scene: int, drawn: Path | None = None) -> Pictures:
         if drawn is not None:
             np.save(drawn, pixels)
     concept = np.repeat(np.arange(len(chosen)), len(STYLES) * pictures_per_scene)
-    return Pictures(pixels, concept, [scene_texts(scene) for scene in chosen])
+    return TrainingPictures(pixels, concept, [scene_texts(scene) for scene in chosen])
 
 
 def scene_texts(scene: scenes.Scene) -> list[str]:

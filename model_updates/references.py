@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceLine:
     """One line to draw beside the strategies.
 
     Attributes:
@@ -22,16 +22,18 @@ class Reference:
     query_needs: str = "nothing"
 
 
-ZERO_SHOT = Reference(
+ZERO_SHOT = ReferenceLine(
     name="zero-shot",
     summary="Learns nothing: every query goes to the encoder as it was before the first update; the lower line.",
     paper="the pretrained encoder, in all five papers",
 )
-TRANSLATE_TEST = Reference(
+TRANSLATE_TEST = ReferenceLine(
     name="translate-test",
     summary="Learns nothing: the English translation of a query, where one is at hand, goes to the encoder as it was.",
     paper="translate-test CLIP, CLL-CLIP with TEIR (AAAI 2024), Figure 5",
     query_needs="its translation into English",
 )
 
-REFERENCES: dict[str, Reference] = {reference.name: reference for reference in (ZERO_SHOT, TRANSLATE_TEST)}
+REFERENCES: dict[str, ReferenceLine] = {
+    reference.name: reference for reference in (ZERO_SHOT, TRANSLATE_TEST)
+}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from model_updates.families import Family
-from model_updates.references import Reference
+from model_updates.references import ReferenceLine
 from model_updates.strategy import Replay, Strategy
 
 HEAD = """# Strategies
@@ -61,7 +61,7 @@ def by_family(
 
 
 def document(
-    strategies: Mapping[str, type[Strategy]], references: Mapping[str, Reference]
+    strategies: Mapping[str, type[Strategy]], references: Mapping[str, ReferenceLine]
 ) -> dict[str, list[dict[str, Any]]]:
     """Returns all there is to choose from, and what it is measured against, for programs."""
     return {
@@ -70,7 +70,7 @@ def document(
     }
 
 
-def strategies_page(strategies: Mapping[str, type[Strategy]], references: Mapping[str, Reference]) -> str:
+def strategies_page(strategies: Mapping[str, type[Strategy]], references: Mapping[str, ReferenceLine]) -> str:
     """Returns the whole page as Markdown: a table for each family, then a section for each strategy."""
     parts = [HEAD.rstrip()]
     for family, kinds in by_family(strategies):
@@ -105,7 +105,7 @@ def _row(said: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _reference_row(reference: Reference) -> list[str]:
+def _reference_row(reference: ReferenceLine) -> list[str]:
     return [
         f"`{reference.name}` (a reference)",
         reference.summary,

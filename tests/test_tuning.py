@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.bench.sequence import Compared, read_sequence
+from app.bench.sequence import StrategyRun, read_sequence
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 
@@ -22,7 +22,7 @@ def tuning(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def _tuned(tuning: Any, name: str, scores: dict[float, float]) -> tuple[Any, dict[Any, float]]:
     trials = [
-        tuning.Trial(Compared(name=name, options={} if rate == 3.0 else {"learning_rate": rate}), rate)
+        tuning.Trial(StrategyRun(name=name, options={} if rate == 3.0 else {"learning_rate": rate}), rate)
         for rate in scores
     ]
     sequence = read_sequence(BENCHMARKS / "sequences" / "tune-languages.toml")
@@ -53,10 +53,10 @@ def test_weights_of_a_penalty_are_tried_once_at_the_best_rate(tuning: Any) -> No
     ]
     tuned.trials += more
     assert tuning.further(tuned, scores | dict.fromkeys(more, 9.0)) == []
-    pulled = tuning.penalties_of(tuning.Trial(Compared(name="afec"), 3.0))
+    pulled = tuning.penalties_of(tuning.Trial(StrategyRun(name="afec"), 3.0))
     assert _options(pulled) == [{"strength": 5e5, "pull": 1e4}, {"strength": 5e7, "pull": 1e6}]
     for name in ("lwf", "dualprompt"):
-        assert tuning.penalties_of(tuning.Trial(Compared(name=name), 3.0)) == []
+        assert tuning.penalties_of(tuning.Trial(StrategyRun(name=name), 3.0)) == []
 
 
 def test_every_table_that_a_sequence_names_is_written_by_the_tuning(tuning: Any) -> None:

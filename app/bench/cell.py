@@ -18,7 +18,7 @@ from app.bench.material import HELD_OUT, Material, material_of
 from app.bench.matrix import VIEWS, Looked, look_up
 from app.bench.results import Cell, SliceRun
 from app.bench.segmentation import Segmentation
-from app.bench.sequence import BenchSequence, Compared
+from app.bench.sequence import BenchSequence, StrategyRun
 from app.bench.teaching import Clock, Line, start, teach
 from app.home.workspace import Workspace
 from model_updates import drift, zero_shot
@@ -32,7 +32,7 @@ DRIFTS = ("sam_pictures", "sam_texts", "ram_pictures", "ram_texts", "imam_text_t
 
 
 def run_cell(
-    workspace: Workspace, sequence: BenchSequence, compared: Compared, seed: int, *, threads: int = 1
+    workspace: Workspace, sequence: BenchSequence, compared: StrategyRun, seed: int, *, threads: int = 1
 ) -> Cell:
     """Runs a strategy through a sequence, and returns what is kept of it.
 

@@ -41,7 +41,7 @@ class NotComparable(AppError):
 
 
 @dataclass(frozen=True)
-class Measure:
+class Criterion:
     """What two strategies are compared by.
 
     Attributes:
@@ -61,7 +61,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """One strategy's figure less another's, in points.
 
     Attributes:
@@ -108,8 +108,8 @@ _Slice = tuple[Counts, FloatArray, FloatArray]
 
 
 def difference(
-    ours: Sequence[Cell], theirs: Sequence[Cell], measure: Measure, *, draws: int = DRAWS
-) -> Difference | None:
+    ours: Sequence[Cell], theirs: Sequence[Cell], measure: Criterion, *, draws: int = DRAWS
+) -> PairedDifference | None:
     """Returns ours less theirs, paired per query and per seed; None where no seed or no slice is common.
 
     Raises:
@@ -130,7 +130,7 @@ def difference(
     rows = [_resampled(slices, things, weights) for slices in pairs.values()]
     means = (np.stack([row.means for row in rows]) * _seed_weights(len(rows), draws)).sum(axis=0)
     whole = Bootstrap(100 * float(np.mean([row.difference for row in rows])), 100 * means)
-    return Difference(whole.difference, *whole.interval(LEVEL), tuple(sorted(pairs)), len(things))
+    return PairedDifference(whole.difference, *whole.interval(LEVEL), tuple(sorted(pairs)), len(things))
 
 
 def student(freedom: int) -> float:
@@ -140,7 +140,7 @@ def student(freedom: int) -> float:
 
 def seed_difference(
     ours: Sequence[Cell], theirs: Sequence[Cell], figure: str, other: str = ""
-) -> Difference | None:
+) -> PairedDifference | None:
     """Returns ours less theirs of a figure that is known per seed alone, with Student's interval over seeds.
 
     Two seeds say next to nothing of their spread, and one nothing; the interval is the whole line then.
@@ -165,10 +165,10 @@ def seed_difference(
     if len(values) >= FEWEST_SEEDS:
         half = student(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     mean = float(values.mean())
-    return Difference(mean, mean - half, mean + half, tuple(sorted(gained)), 0)
+    return PairedDifference(mean, mean - half, mean + half, tuple(sorted(gained)), 0)
 
 
-def _paired(ours: Cell, theirs: Cell, measure: Measure, named: Counts) -> list[_Slice]:
+def _paired(ours: Cell, theirs: Cell, measure: Criterion, named: Counts) -> list[_Slice]:
     mine, other = _measured(ours, measure), _measured(theirs, measure)
     if mine.keys() != other.keys():
         raise NotComparable(
@@ -191,7 +191,7 @@ def _paired(ours: Cell, theirs: Cell, measure: Measure, named: Counts) -> list[_
     return slices
 
 
-def _measured(cell: Cell, measure: Measure) -> Mapping[str, SliceRun]:
+def _measured(cell: Cell, measure: Criterion) -> Mapping[str, SliceRun]:
     """Returns the slices that a measure is about, by their digests."""
     last = len(cell.steps)
     return {
@@ -203,7 +203,7 @@ def _measured(cell: Cell, measure: Measure) -> Mapping[str, SliceRun]:
     }
 
 
-def _scores(run: SliceRun, measure: Measure) -> FloatArray:
+def _scores(run: SliceRun, measure: Criterion) -> FloatArray:
     view = measure.view
     if measure.figure == "bwt":
         return run.last[view].astype(np.float64) - run.learned[view].astype(np.float64)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.bench.comparison import LEVEL, Difference, Measure, NotComparable, difference
+from app.bench.comparison import LEVEL, Criterion, NotComparable, PairedDifference, difference
 from app.bench.figures import MAIN, Spread, by_strategy, over_seeds
 from app.bench.matrix import VIEWS
 from app.bench.results import Cell
@@ -20,7 +20,7 @@ COMPARED = ("r1", "r10", "bwt")
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class SequenceFindings:
     """What the cells of one sequence say.
 
     Attributes:
@@ -42,7 +42,7 @@ class Findings:
     cells: Mapping[str, Sequence[Cell]]
     figures: Mapping[str, Mapping[str, Spread]]
     reference: str
-    differences: Mapping[str, Mapping[Measure, Difference]]
+    differences: Mapping[str, Mapping[Criterion, PairedDifference]]
     left_out: tuple[str, ...] = ()
     not_run: tuple[str, ...] = ()
     not_compared: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def findings_of(
     command: str = "",
     left_out: Sequence[str] = (),
     not_run: Sequence[str] = (),
-) -> Findings:
+) -> SequenceFindings:
     """Returns what cells of one sequence say.
 
     Args:
@@ -133,7 +133,7 @@ def findings_of(
     best_first = sorted(groups, key=lambda label: -_main(figures[label]))
     reference = _reference(best_first)
     differences, not_compared = _from_reference(groups, best_first, reference)
-    return Findings(
+    return SequenceFindings(
         name,
         about,
         command,
@@ -173,7 +173,7 @@ def _reference(best_first: Sequence[str]) -> str:
 
 def _from_reference(
     groups: Mapping[str, Sequence[Cell]], labels: Sequence[str], reference: str
-) -> tuple[dict[str, dict[Measure, Difference]], tuple[str, ...]]:
+) -> tuple[dict[str, dict[Criterion, PairedDifference]], tuple[str, ...]]:
     """Compares every other strategy; one that answered other captions is named instead."""
     differences, sentences = {}, []
     for label in labels:
@@ -185,9 +185,9 @@ def _from_reference(
     return differences, tuple(sentences)
 
 
-def _differences(ours: Sequence[Cell], reference: Sequence[Cell]) -> dict[Measure, Difference]:
+def _differences(ours: Sequence[Cell], reference: Sequence[Cell]) -> dict[Criterion, PairedDifference]:
     measures = [
-        Measure(kind, view, figure)
+        Criterion(kind, view, figure)
         for kind in GROUPS
         for view in VIEWS
         for figure in COMPARED

@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.bench.sequence import BenchSequence, Compared
+from app.bench.sequence import BenchSequence, StrategyRun
 from app.desk.errors import AppError
 from app.home.settings import Settings
 
@@ -41,7 +41,7 @@ class CellTask:
 
     settings: Settings
     sequence: BenchSequence
-    compared: Compared
+    compared: StrategyRun
     seed: int
     folder: Path
     threads: int = 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.bench.sequence import BenchSequence, Choice, Step, step_name
+from app.bench.sequence import BenchSequence, Choice, SequenceStep, step_name
 from app.desk.errors import UsageProblem
 from app.home.workspace import Workspace
 from app.learning.pairs import beside_english
@@ -24,7 +24,7 @@ KINDS = (TRAINED, HELD_OUT)
 
 
 @dataclass(frozen=True)
-class Lesson:
+class StepLesson:
     """What one step teaches.
 
     Attributes:
@@ -34,7 +34,7 @@ class Lesson:
         validation: pairs that choose the epoch.
     """
 
-    step: Step
+    step: SequenceStep
     name: str
     train: tuple[TrainingPair, ...]
     validation: tuple[TrainingPair, ...]
@@ -82,7 +82,7 @@ class Material:
         probe: pictures to classify, None where the sequence has none.
     """
 
-    lessons: tuple[Lesson, ...]
+    lessons: tuple[StepLesson, ...]
     known: tuple[TrainingPair, ...]
     slices: tuple[Slice, ...]
     galleries: dict[tuple[str, int], tuple[str, ...]]
@@ -129,7 +129,7 @@ class _Collector:
         self._chunks = [chunk.id for chunk in workspace.catalog.chunks()]
         self._read: dict[tuple[str, Split], list[Pair]] = {}
 
-    def lesson(self, step: Step) -> Lesson:
+    def lesson(self, step: SequenceStep) -> StepLesson:
         name = step_name(step)
         train = self._beside(self._pairs(step, Split.TRAIN))
         if len(train) < 2:
@@ -137,7 +137,7 @@ class _Collector:
                 f"Step {name!r} has {len(train)} training pairs; a step needs at least 2. "
                 "Look at its chunks, languages and domains."
             )
-        return Lesson(step, name, train, self._beside(self._pairs(step, Split.VALIDATION)))
+        return StepLesson(step, name, train, self._beside(self._pairs(step, Split.VALIDATION)))
 
     def measured(self, choice: Choice, number: int, *, unseen: bool = False) -> None:
         for kind, split in ((TRAINED, Split.TRAIN), (HELD_OUT, Split.TEST)):
@@ -174,7 +174,7 @@ class _Collector:
             domain=pairs[0].domain,
         )
 
-    def material(self, lessons: Sequence[Lesson], probe: Probe | None) -> Material:
+    def material(self, lessons: Sequence[StepLesson], probe: Probe | None) -> Material:
         base = self._sequence.base
         known = () if base is None else self._beside(self._pairs(self._sequence.filled(base), Split.TRAIN))
         slices = tuple(self._slices.values())
@@ -207,7 +207,7 @@ class _Collector:
             if (not choice.languages or pair.language in choice.languages)
             and (not choice.domains or pair.domain in choice.domains)
         ]
-        if isinstance(choice, Step) and split is not Split.TEST:
+        if isinstance(choice, SequenceStep) and split is not Split.TEST:
             one, of = choice.share
             return [pair for pair in chosen if part_of(pair.image_id, of, self._seed) == one]
         return chosen

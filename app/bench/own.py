@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.bench.material import chunk_named
-from app.bench.sequence import LIVE, OWN, BenchSequence, Choice, Step
+from app.bench.sequence import LIVE, OWN, BenchSequence, Choice, SequenceStep
 from app.desk.errors import UsageProblem
 from app.home.workspace import Workspace
 from app.learning.going_live import live_release
@@ -27,7 +27,7 @@ def own_sequence(workspace: Workspace, chunks: Sequence[str], encoder: str = LIV
     Raises:
         UsageProblem: a chunk is not there, or taught the encoder that every run would start from.
     """
-    steps = tuple(Step(name=name, chunks=(name,)) for name in chunks)
+    steps = tuple(SequenceStep(name=name, chunks=(name,)) for name in chunks)
     about = "Chunks of this home."
     if encoder != LIVE:
         return BenchSequence(name=OWN, about=about, encoder=encoder, steps=steps)

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.bench import charts
 from app.bench.comparison import ZERO
 from app.bench.figures import MAIN, curves_of, first_order, matrix_of
-from app.bench.findings import Findings
+from app.bench.findings import SequenceFindings
 from app.bench.material import HELD_OUT, KINDS, TRAINED
 from app.bench.matrix import TOLD
 from app.bench.tables import Table, explained, notes_of, tables_of
@@ -29,7 +29,7 @@ BROAD = 1180
 STYLE = Path(__file__).with_name("page.css")
 
 
-def page_of(findings: Findings, facts: Sequence[tuple[str, str]]) -> str:
+def page_of(findings: SequenceFindings, facts: Sequence[tuple[str, str]]) -> str:
     """Returns the whole page.
 
     Args:
@@ -50,7 +50,7 @@ def page_of(findings: Findings, facts: Sequence[tuple[str, str]]) -> str:
     )
 
 
-def _head(findings: Findings, facts: Sequence[tuple[str, str]]) -> str:
+def _head(findings: SequenceFindings, facts: Sequence[tuple[str, str]]) -> str:
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{_marked(text)}</dd>" for name, text in facts)
     about = f'<p class="about">{_marked(findings.about)}</p>' if findings.about else ""
     notes = "".join(f"<p>{_marked(note)}</p>" for note in [*notes_of(findings), explained(findings)])
@@ -94,7 +94,7 @@ def _marked(text: str) -> str:
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
 
 
-def _drawn(findings: Findings) -> list[str]:
+def _drawn(findings: SequenceFindings) -> list[str]:
     """Returns the sections that there are figures for; those of held-out captions are folded."""
     kinds = {
         run.kind for own in findings.cells.values() for cell in own for run in cell.slices if not run.unseen
@@ -112,7 +112,7 @@ def _folded(kind: str, drawn: str) -> str:
     return f"<details{opened}><summary>{KIND_WORDS[kind]}</summary>{drawn}</details>"
 
 
-def _scatter(findings: Findings) -> str:
+def _scatter(findings: SequenceFindings) -> str:
     points = {
         label: (figures["cpu_seconds"].mean, figures[MAIN].mean)
         for label, figures in findings.figures.items()
@@ -129,7 +129,7 @@ def _scatter(findings: Findings) -> str:
     )
 
 
-def _curves(findings: Findings, kind: str) -> str:
+def _curves(findings: SequenceFindings, kind: str) -> str:
     found = {
         label: one for label, own in findings.cells.items() if (one := curves_of(own, kind, TOLD)) is not None
     }
@@ -152,7 +152,7 @@ def _curves(findings: Findings, kind: str) -> str:
     )
 
 
-def _matrices(findings: Findings, kind: str) -> str:
+def _matrices(findings: SequenceFindings, kind: str) -> str:
     found = {label: matrix_of(own, kind) for label, own in findings.cells.items()}
     highest = _rounded(value for _, rows in found.values() for row in rows for value in row)
     figures = []
@@ -168,7 +168,7 @@ def _matrices(findings: Findings, kind: str) -> str:
     )
 
 
-def _drift(findings: Findings) -> str:
+def _drift(findings: SequenceFindings) -> str:
     rows = {
         label: {
             DRIFTS_SAID.get(name, name.removeprefix("drift/")): spread.mean

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.bench.comparison import Measure
+from app.bench.comparison import Criterion
 from app.bench.figures import MAIN
-from app.bench.findings import Findings, command_of, findings_of
+from app.bench.findings import SequenceFindings, command_of, findings_of
 from app.bench.page import page_of
 from app.bench.results import read_cells
-from app.bench.sequence import BenchSequence, Compared, step_name
+from app.bench.sequence import BenchSequence, StrategyRun, step_name
 from app.bench.tables import COSTS, change, figure, markdown_of
 from app.words import messages
 
@@ -53,8 +53,8 @@ def findings_in(
     sequence: BenchSequence,
     folder: Path,
     command: str = "",
-    planned: Collection[tuple[Compared, int]] | None = None,
-) -> Findings:
+    planned: Collection[tuple[StrategyRun, int]] | None = None,
+) -> SequenceFindings:
     """Returns what the cells that are there say of a sequence as it is now.
 
     Args:
@@ -91,7 +91,7 @@ def _by_strategy(cells: Sequence[tuple[str, int]]) -> list[str]:
     return [f"{label} (seed{'s' * (len(own) > 1)} {', '.join(own)})" for label, own in seeds.items()]
 
 
-def facts_of(findings: Findings, sequence: BenchSequence) -> list[tuple[str, str]]:
+def facts_of(findings: SequenceFindings, sequence: BenchSequence) -> list[tuple[str, str]]:
     """Returns what the head of a page says was run, name and Markdown text."""
     steps = [step_name(sequence.filled(step)) for step in sequence.steps]
     base = "nothing" if sequence.base is None else step_name(sequence.filled(sequence.base))
@@ -115,7 +115,7 @@ def facts_of(findings: Findings, sequence: BenchSequence) -> list[tuple[str, str
     return [*facts, ("made", findings.made_on), ("command", f"`{findings.command}`")]
 
 
-def terminal_table(findings: Findings) -> Any:
+def terminal_table(findings: SequenceFindings) -> Any:
     """Returns the figures that fit a terminal: recall, forgetting and cost of each strategy."""
     header = (
         "strategy",
@@ -127,7 +127,7 @@ def terminal_table(findings: Findings) -> Any:
         "stored, MB",
     )
     names = (MAIN, "trained/searched/r1", "held-out/told/r1", "trained/told/forgetting")
-    main = Measure(*MAIN.split("/"))
+    main = Criterion(*MAIN.split("/"))
     rows = []
     for label, figures in findings.figures.items():
         cost = [figure(figures[name], *form) for name, *form in (COSTS[column] for column in header[-2:])]

@@ -61,7 +61,7 @@ class Choice(_Part):
     domains: tuple[str, ...] = ()
 
 
-class Step(Choice):
+class SequenceStep(Choice):
     """One update of the sequence.
 
     Attributes:
@@ -82,7 +82,7 @@ class Step(Choice):
         return int(one), int(of)
 
     @model_validator(mode="after")
-    def _inside(self) -> Step:
+    def _inside(self) -> SequenceStep:
         one, of = self.share
         if not 1 <= one <= of:
             raise ValueError(f"part is one of so many, such as 2/5, got {self.part}")
@@ -92,7 +92,7 @@ class Step(Choice):
 AnyChoice = TypeVar("AnyChoice", bound=Choice)
 
 
-class Compared(_Part):
+class StrategyRun(_Part):
     """A strategy to run, with its options."""
 
     name: str
@@ -145,8 +145,8 @@ class BenchSequence(_Part):
     base: Choice | None = None
     unseen: Choice | None = None
     probe: Choice | None = None
-    steps: tuple[Step, ...] = Field(min_length=1)
-    strategies: tuple[Compared, ...] = ()
+    steps: tuple[SequenceStep, ...] = Field(min_length=1)
+    strategies: tuple[StrategyRun, ...] = ()
     tuned: Mapping[str, Mapping[str, Any]] = {}
     defaults: Mapping[str, Mapping[str, Any]] = {}
     epochs: int = Field(default=0, ge=0)
@@ -180,7 +180,7 @@ class BenchSequence(_Part):
             }
         )
 
-    def ordered(self, seed: int) -> tuple[Step, ...]:
+    def ordered(self, seed: int) -> tuple[SequenceStep, ...]:
         """Returns the steps in the order that a seed takes them; those of a fixed strategy keep their place."""
         order = self.orders[self.seeds.index(seed) % len(self.orders)]
         free = [step for step in self.steps if not step.strategy]
@@ -191,12 +191,12 @@ class BenchSequence(_Part):
         turn = iter(free)
         return tuple(self.filled(step if step.strategy else next(turn)) for step in self.steps)
 
-    def options_of(self, compared: Compared) -> dict[str, Any]:
+    def options_of(self, compared: StrategyRun) -> dict[str, Any]:
         """Returns the options that a strategy runs with: what was tuned, over it the sequence's, then its line's."""
         name = compared.name
         return {**self.tuned.get(name, {}), **self.defaults.get(name, {}), **compared.options}
 
-    def digest(self, compared: Compared) -> str:
+    def digest(self, compared: StrategyRun) -> str:
         """Returns the sha256 (hex) of what decides a strategy's run, other strategies and seeds left out."""
         said = self.model_dump(mode="json", exclude={"strategies", "seeds", "about", "tuned", "defaults"})
         said |= {"strategy": compared.name, "options": self.options_of(compared), "revision": REVISION}
@@ -216,7 +216,7 @@ def trains_on_all(name: str) -> bool:
 def step_name(choice: Choice) -> str:
     """Returns what a step is called: its name, else its languages and domains."""
     said = choice.name or " ".join([*choice.languages, *choice.domains]) or " ".join(choice.chunks)
-    part = choice.part if isinstance(choice, Step) else ""
+    part = choice.part if isinstance(choice, SequenceStep) else ""
     return said if choice.name or not part else f"{said} {part}"
 
 

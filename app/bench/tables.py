@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.bench.comparison import FEWEST_SEEDS, ZERO, Difference
+from app.bench.comparison import FEWEST_SEEDS, ZERO, PairedDifference
 from app.bench.figures import RESEGMENTED, Spread
-from app.bench.findings import Findings
+from app.bench.findings import SequenceFindings
 from app.bench.matrix import TOLD, VIEWS
 from model_updates.gate.report import points
 from model_updates.recalls import LABELS
@@ -74,13 +74,13 @@ class Table:
         return f"{'#' * level} {self.title}\n\n{note}{table}\n"
 
 
-def tables_of(findings: Findings) -> list[Table]:
+def tables_of(findings: SequenceFindings) -> list[Table]:
     """Returns every table that has a figure."""
     tables = [*(_kind(findings, kind) for kind in KINDS_SAID), _unseen(findings), _costs(findings)]
     return [table for table in [*tables, _differences(findings)] if len(table.header) > 1 and table.rows]
 
 
-def markdown_of(findings: Findings) -> str:
+def markdown_of(findings: SequenceFindings) -> str:
     """Returns the whole report as Markdown, for a page of docs."""
     head = [f"# Benchmark: {findings.sequence}\n"]
     if findings.about:
@@ -91,12 +91,12 @@ def markdown_of(findings: Findings) -> str:
     return "\n".join([*head, *notes_of(findings), *(table.markdown() for table in tables_of(findings))])
 
 
-def explained(findings: Findings) -> str:
+def explained(findings: SequenceFindings) -> str:
     """Returns what the figures mean."""
     return f"{EXPLAINED} {BASE[findings.has_base]}"
 
 
-def notes_of(findings: Findings) -> list[str]:
+def notes_of(findings: SequenceFindings) -> list[str]:
     """Returns sentences on what is missing, in Markdown paragraphs."""
     notes = []
     if findings.not_run:
@@ -116,7 +116,7 @@ def figure(spread: Spread | None, scale: float = 1.0, digits: int = 1) -> str:
     return text if not half else f"{text} ± {half / scale:.{digits}f}"
 
 
-def change(found: Difference | None, *, words: bool = True) -> str:
+def change(found: PairedDifference | None, *, words: bool = True) -> str:
     """Returns a difference with its interval, and whether it can be told from none."""
     if found is None:
         return NONE
@@ -126,7 +126,7 @@ def change(found: Difference | None, *, words: bool = True) -> str:
     return f"{points(found.mean)} [{points(found.low)}, {points(found.high)}]{said}"
 
 
-def _kind(findings: Findings, kind: str) -> Table:
+def _kind(findings: SequenceFindings, kind: str) -> Table:
     """Recall at the end and forgetting of one kind of captions."""
     columns = {
         f"{kind}/{view}/{name}": (word, view)
@@ -140,7 +140,7 @@ def _kind(findings: Findings, kind: str) -> Table:
     return _table(findings, title, note, columns)
 
 
-def _unseen(findings: Findings) -> Table:
+def _unseen(findings: SequenceFindings) -> Table:
     columns = {
         f"unseen/{view}/{name}{drop}": ("unseen", f"{word}{' drop' if drop else ''} {view}")
         for name, word in RECALLS.items()
@@ -154,7 +154,7 @@ def _unseen(findings: Findings) -> Table:
     return _table(findings, "Never taught", note, columns)
 
 
-def _costs(findings: Findings) -> Table:
+def _costs(findings: SequenceFindings) -> Table:
     rows = [
         (
             label,
@@ -173,7 +173,7 @@ def _costs(findings: Findings) -> Table:
     return Table("Cost", note, tuple(("", name) for name in ("strategy", "seeds", *COSTS)), tuple(rows))
 
 
-def _differences(findings: Findings) -> Table:
+def _differences(findings: SequenceFindings) -> Table:
     measures = list(dict.fromkeys(measure for row in findings.differences.values() for measure in row))
     shown = [measure for measure in measures if measure.figure != "r10"]
     rows = [
@@ -192,7 +192,9 @@ def _differences(findings: Findings) -> Table:
     return Table(f"Differences from {findings.reference}", note, header, tuple(rows))
 
 
-def _table(findings: Findings, title: str, note: str, columns: Mapping[str, tuple[str, str]]) -> Table:
+def _table(
+    findings: SequenceFindings, title: str, note: str, columns: Mapping[str, tuple[str, str]]
+) -> Table:
     """A row a strategy; columns that no strategy has a figure for are left out."""
     shown = {
         name: said

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.bench.caches import resized_once
-from app.bench.material import Lesson, Material, chunk_named
-from app.bench.sequence import LIVE, BenchSequence, Compared
+from app.bench.material import Material, StepLesson, chunk_named
+from app.bench.sequence import LIVE, BenchSequence, StrategyRun
 from app.home.workspace import Workspace
 from app.learning.domains import domains_known_to
 from app.learning.going_live import live_release
@@ -123,8 +123,8 @@ def start(workspace: Workspace, sequence: BenchSequence, seed: int) -> Line:
 def teach(
     workspace: Workspace,
     sequence: BenchSequence,
-    compared: Compared,
-    lesson: Lesson,
+    compared: StrategyRun,
+    lesson: StepLesson,
     line: Line,
     material: Material,
     cache: FeatureCache,
@@ -176,7 +176,7 @@ def teach(
     )
 
 
-def _prospect(lesson: Lesson, line: Line) -> Prospect:
+def _prospect(lesson: StepLesson, line: Line) -> Prospect:
     return Prospect(
         encoder=line.encoder,
         languages=frozenset(pair.language for pair in lesson.train),
@@ -198,7 +198,9 @@ def validation_pairs(strategy: Strategy, line: Line) -> tuple[TrainingPair, ...]
     return tuple(sampled_pairs(list(everything), max(len(newest), VALIDATED_PAIRS)))
 
 
-def _strategy(sequence: BenchSequence, compared: Compared, lesson: Lesson, line: Line) -> Strategy | None:
+def _strategy(
+    sequence: BenchSequence, compared: StrategyRun, lesson: StepLesson, line: Line
+) -> Strategy | None:
     """Returns the strategy of a step with what it carries; None for a reference that learns nothing."""
     name = lesson.step.strategy or compared.name
     if name in REFERENCES:

@@ -22,11 +22,3 @@ class Refused(AppError):
         super().__init__(sentence, exit_code_of(code, status))
         self.status = status
         self.code = code
-
-
-class JobFailed(AppError):
-    """A job did not end well; with the name and exit code that it had in its own process."""
-
-    def __init__(self, sentence: str, exit_code: int = 1, code: str = "job_failed") -> None:
-        super().__init__(sentence, exit_code)
-        self.code = code

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 
 from app.client.connection import Connection, address_part, document_in, typed
-from app.client.errors import JobFailed, ServerAway
+from app.client.errors import ServerAway
 from app.desk.chunks import Added
 from app.desk.desk import Desk
-from app.desk.errors import UsageProblem
+from app.desk.errors import JobFailed, UsageProblem
 from app.desk.health import Examination
 from app.desk.jobs import Stage
 from app.desk.operation import Operation, document_of, operations
@@ -150,8 +150,7 @@ class ServerDesk(Connection):
 
         done = self.follow(job.id, tell)
         if done.state != "succeeded":
-            code, exit_code = done.result.get("code", "job_failed"), done.result.get("exit_code", 1)
-            raise JobFailed(done.error or f"Job {done.id} is {done.state}.", int(exit_code), str(code))
+            raise JobFailed(done)
         return done
 
     def _events(self, job: str) -> Iterator[JobRecord]:

@@ -11,7 +11,7 @@ from app.commands.terminal import HomeOption, JsonOption, pairs_of, settings_for
 from app.desk.errors import AppError, UsageProblem
 
 if TYPE_CHECKING:
-    from app.bench.sequence import BenchSequence, Compared
+    from app.bench.sequence import BenchSequence, StrategyRun
     from app.home.settings import Settings
 
 _DEFAULT = ("evergreen", "c-clip", "finetune")
@@ -112,13 +112,13 @@ def _compared_with(
     return found.model_copy(update=changed)
 
 
-def _compared(said: str) -> Compared:
+def _compared(said: str) -> StrategyRun:
     """Reads ``NAME,option=value,option=value``."""
-    from app.bench.sequence import Compared
+    from app.bench.sequence import StrategyRun
     from model_updates.references import REFERENCES
     from model_updates.strategies import strategy_named
 
     name, *options = said.split(",")
     if name not in REFERENCES:
         strategy_named(name)
-    return Compared(name=name, options=pairs_of(options, "strategy", "teir,apply_to=update"))
+    return StrategyRun(name=name, options=pairs_of(options, "strategy", "teir,apply_to=update"))

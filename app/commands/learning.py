@@ -9,7 +9,7 @@ import typer
 from app.commands.option_records import UpdateOptions, with_options
 from app.commands.options import JudgedArgument
 from app.commands.terminal import HomeOption, JsonOption, desk_for, pairs_of, show, staged, watched
-from app.desk.errors import AppError, UsageProblem
+from app.desk.errors import JobFailed, UsageProblem
 
 if TYPE_CHECKING:
     from app.desk.desk import Desk
@@ -119,16 +119,6 @@ def show_end(done: JobRecord, *, is_json: bool) -> None:
         raise JobFailed(done)
     show(is_json, _document(done), *messages.outcome(done))
     raise typer.Exit(EXIT_CODES[done.state])
-
-
-class JobFailed(AppError):
-    """What went wrong in a worker's process, with the name and exit code that it had there."""
-
-    def __init__(self, job: JobRecord) -> None:
-        resumed = f"`python -m app update --resume {job.id}` goes on with it."
-        sentence = job.error or f"Job {job.id} is {job.state}. {resumed}"
-        super().__init__(sentence, int(job.result.get("exit_code", 1)))
-        self.code = str(job.result.get("code", "job_failed"))
 
 
 def _document(job: JobRecord) -> dict[str, Any]:

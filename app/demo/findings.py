@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app.demo.player import HEADLINE, THINGS, Asked
+from app.demo.player import HEADLINE, THINGS, AnswerSeen
 from ingest.samples.scenes import partial_caption
 
 THINGS_ASKED = partial_caption(HEADLINE, "en", THINGS)
@@ -80,7 +80,7 @@ class Notebook:
         """Notes a claim and whether it holds."""
         self.checks.append(Check(claim, bool(holds)))
 
-    def show(self, asked: Asked) -> str:
+    def show(self, asked: AnswerSeen) -> str:
         """Notes a question with its pictures; returns what was found, in words."""
         answer = asked.answer
         right = "is not among" if asked.rank is None else f"is number {asked.rank} of"

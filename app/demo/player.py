@@ -69,7 +69,7 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnswerSeen:
     """One question's answer.
 
     Attributes:
@@ -148,12 +148,12 @@ class Player:
         """Loads what is live, or another release, as a server does."""
         return Snapshot.load(self.workspace, release)
 
-    def ask(self, snapshot: Snapshot, wanted: Scene, language: str, k: int = FIRST_RESULTS) -> Asked:
+    def ask(self, snapshot: Snapshot, wanted: Scene, language: str, k: int = FIRST_RESULTS) -> AnswerSeen:
         """Asks for a scene in a language that search has to detect."""
         answer = search_text(snapshot, caption(wanted, language), language=AUTO, k=k)
         return self.judge(answer, wanted)
 
-    def judge(self, answer: Answer, wanted: Scene) -> Asked:
+    def judge(self, answer: Answer, wanted: Scene) -> AnswerSeen:
         """Says how well an answer fits what was wanted."""
         scenes = [self._scene(hit.image_id) for hit in answer.hits]
         rank = scenes.index(wanted) + 1 if wanted in scenes else None
@@ -161,7 +161,7 @@ class Player:
             scene is not None and all(getattr(scene, name) == getattr(wanted, name) for name in THINGS)
             for scene in scenes
         )
-        return Asked(answer, rank, alike)
+        return AnswerSeen(answer, rank, alike)
 
     def share_found(self, snapshot: Snapshot, language: str) -> float:
         """Asks for every held-out scene in the whole gallery.

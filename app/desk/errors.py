@@ -18,13 +18,17 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── UpdateRunning          5: another process holds the updater lock
 ├── ParentMoved            5: another commit became current since this one was prepared
 ├── ChunkHeld              4: a chunk teaches nothing until a person accepts it
+├── JobFailed              a job did not end well; with the exit code that it had in its own process
 ├── TooBusy                5: more is asked than the server can do soon
 └── NotAllowed             the account may not do this
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from ingest.records import JobRecord
 
 
 class AppError(Exception):
@@ -129,6 +133,20 @@ class UnknownFeedback(UsageProblem):
 
 class UnknownCanary(UsageProblem):
     """No query is pinned in these words and this language."""
+
+
+class JobFailed(AppError):
+    """A job did not end well.
+
+    Attributes:
+        code: the name that the reason had in the job's own process.
+    """
+
+    def __init__(self, job: JobRecord) -> None:
+        resumed = f"`python -m app update --resume {job.id}` goes on with it."
+        sentence = job.error or f"Job {job.id} is {job.state}. {resumed}"
+        super().__init__(sentence, int(job.result.get("exit_code", 1)))
+        self.code = str(job.result.get("code", "job_failed"))
 
 
 class TooBusy(AppError):

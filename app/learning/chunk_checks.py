@@ -30,9 +30,9 @@ from model_updates.encoder import Encoder, unit
 from model_updates.features import image_features, text_features, trunk_features
 from model_updates.language_profiles import LanguageProfile
 from model_updates.trust.declared_language import better_profile, declared_language
-from model_updates.trust.evidence import PairSet
+from model_updates.trust.evidence import UploadedPairs
 from model_updates.trust.exchanged import exchanged
-from model_updates.trust.matching import FEWEST, Found, matching
+from model_updates.trust.matching import FEWEST, Impression, matching
 from model_updates.trust.repetition import repetition
 
 REFERENCE = 1_500  # trusted pairs of a domain that are heard beside a chunk's
@@ -131,9 +131,9 @@ def judge_match(one: ChunkSlice) -> list[Finding]:
     pairs = one.pairs
     answer = matching(pairs, one.parts, reference=one.reference)
     findings = say.match_findings(one, answer)
-    if answer.found is not Found.MOVED and pairs.text_vectors is not None and len(pairs) >= FEWEST:
+    if answer.found is not Impression.MOVED and pairs.text_vectors is not None and len(pairs) >= FEWEST:
         findings.append(say.exchange_finding(one, exchanged(*_scores(pairs))))
-    if answer.found is not Found.MOVED:
+    if answer.found is not Impression.MOVED:
         findings += _on_known_pictures(one)
     return findings
 
@@ -148,7 +148,7 @@ def _on_known_pictures(one: ChunkSlice) -> list[Finding]:
     return [f for f in say.match_findings(known, seen, say.KNOWN) if f.check == say.KNOWN]
 
 
-def _scores(pairs: PairSet) -> tuple[NDArray[np.float32], list[str]]:
+def _scores(pairs: UploadedPairs) -> tuple[NDArray[np.float32], list[str]]:
     assert pairs.picture_vectors is not None  # noqa: S101 - they come with the captions' vectors
     assert pairs.text_vectors is not None  # noqa: S101
     some = slice(0, LOOKED_AT)
@@ -196,7 +196,7 @@ class _Gathered:
             found.update({theirs[pair.image_id]: pair.text for pair in reversed(trusted)})
         return [found.get(groups[image_id], "") for image_id in ids]
 
-    def _reference(self, key: SliceKey) -> PairSet | None:
+    def _reference(self, key: SliceKey) -> UploadedPairs | None:
         """Returns trusted pairs of the domain in the same language, or in any when that is new."""
         chunks = trusted_chunks(self.workspace, self.release) - {self.chunk}
         learned = key.language in self.release.manifest.languages
@@ -213,7 +213,7 @@ class _Gathered:
         spoken = spoken[:: max(1, len(spoken) // REFERENCE)][:REFERENCE]
         return self._pair_set(spoken, key.language if learned else "", [""] * len(spoken))
 
-    def _pair_set(self, pairs: Sequence[Pair], language: str, beside: Sequence[str]) -> PairSet:
+    def _pair_set(self, pairs: Sequence[Pair], language: str, beside: Sequence[str]) -> UploadedPairs:
         """Returns pairs with features; with vectors of the encoder only when it has learned the language."""
         workspace, encoder = self.workspace, self.encoder
         ids = [pair.image_id for pair in pairs]
@@ -224,7 +224,7 @@ class _Gathered:
             routes = stated_routes(workspace, encoder, ids)
             pictures = image_features(encoder, ids, workspace.load_image, workspace.features, routes=routes)
             texts = text_features(encoder, [pair.text for pair in pairs], language, workspace.features)
-        return PairSet(
+        return UploadedPairs(
             texts=[pair.text for pair in pairs],
             images=ids,
             groups=[groups[image_id] for image_id in ids],

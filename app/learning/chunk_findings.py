@@ -12,9 +12,9 @@ from ingest.findings import Example, Figure, Finding, Outcome
 from ingest.pair import SliceKey, Split
 from ingest.sentence import joined, phrase, template
 from model_updates.trust.declared_language import DeclaredLanguage
-from model_updates.trust.evidence import ENCODER, WORDS, PairSet
+from model_updates.trust.evidence import ENCODER, WORDS, UploadedPairs
 from model_updates.trust.exchanged import Exchange
-from model_updates.trust.matching import FEWEST, REFERENCE, Found, Matching
+from model_updates.trust.matching import FEWEST, REFERENCE, Impression, Matching
 from model_updates.trust.repetition import Repetition
 from model_updates.trust.row_shift import WHOLE
 
@@ -51,9 +51,9 @@ class ChunkSlice:
     """
 
     key: SliceKey
-    pairs: PairSet
+    pairs: UploadedPairs
     splits: Sequence[Split]
-    reference: PairSet | None = field(default=None, repr=False)
+    reference: UploadedPairs | None = field(default=None, repr=False)
 
     @property
     def parts(self) -> dict[str, NDArray[np.intp]]:
@@ -68,7 +68,7 @@ class ChunkSlice:
 
 def match_findings(one: ChunkSlice, seen: Matching, check: str = MATCH) -> list[Finding]:
     """Returns what the agreement of captions and pictures means: a finding on rows, and one on single pairs."""
-    if seen.found is Found.FEW or seen.mismatch is None or seen.shift is None:
+    if seen.found is Impression.FEW or seen.mismatch is None or seen.shift is None:
         size = len(one.pairs)
         sentence = phrase(
             "{slice}: {pairs} pairs are too few to say whether the captions belong to their "
@@ -78,7 +78,7 @@ def match_findings(one: ChunkSlice, seen: Matching, check: str = MATCH) -> list[
             fewest=FEWEST,
         )
         return [Finding(check, Outcome.UNKNOWN, sentence, {"pairs": size})]
-    if seen.found is Found.MOVED:
+    if seen.found is Impression.MOVED:
         return [_moved(one, seen)]
     shift = seen.shift
     order = Finding(
@@ -152,7 +152,7 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
         high=f"{judged.high:.0%}",
     )
     told = _TOLD_BY[seen.why_told]
-    if seen.found is Found.UNRELATED:
+    if seen.found is Impression.UNRELATED:
         sentence = phrase(
             "{slice}: nothing ties the captions to their pictures: they fit no better than "
             "captions of other pictures do, judged {told}. They look shuffled, or belong "
@@ -161,7 +161,7 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
             told=told,
         )
         return Finding(check, Outcome.HOLD, sentence, figures, _doubtful(one, seen))
-    if seen.found is Found.UNTOLD:
+    if seen.found is Impression.UNTOLD:
         sentence = phrase(
             "{slice}: nobody can tell yet how many captions belong to other pictures: a caption "
             "outscores those of other pictures in {power} of all cases, judged {told}, which is "
@@ -172,7 +172,7 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
             told=told,
         )
         return Finding(check, Outcome.UNKNOWN, sentence, figures)
-    if seen.found is Found.MISMATCHED:
+    if seen.found is Impression.MISMATCHED:
         sentence = phrase(
             "{slice}: {about} of the captions do not fit their pictures{where}, judged {told}; clean chunks stay below "
             "{limit}. {count} pairs are doubtful, the worst are shown: correct them, or upload the chunk again with "

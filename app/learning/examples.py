@@ -15,7 +15,7 @@ MOST = 10  # lost ones, and won ones
 
 
 @dataclass(frozen=True)
-class Change:
+class CaptionMove:
     """One caption of a slice whose picture moved."""
 
     held_out: HeldOut
@@ -62,7 +62,7 @@ def with_examples(
     }
     moved = [change for one in slices for change in changes(one, live, candidate)]
 
-    def decides(change: Change) -> bool:
+    def decides(change: CaptionMove) -> bool:
         one = change.held_out
         return (str(one.key), str(one.view), "new" if one.is_new else "kept") in decided
 
@@ -81,18 +81,18 @@ def with_examples(
     )
 
 
-def changes(held_out: HeldOut, live: Results, candidate: Results) -> Iterable[Change]:
+def changes(held_out: HeldOut, live: Results, candidate: Results) -> Iterable[CaptionMove]:
     """Yields the captions of a slice whose picture stands elsewhere under a candidate than under live."""
     before, after = live.get(held_out.measured), candidate.get(held_out.measured)
     if before is None or after is None:
         return
     for number in (before.text_ranks != after.text_ranks).nonzero()[0].tolist():
-        yield Change(held_out, number, int(before.text_ranks[number]), int(after.text_ranks[number]))
+        yield CaptionMove(held_out, number, int(before.text_ranks[number]), int(after.text_ranks[number]))
 
 
-def first_each(changes: Iterable[Change]) -> list[Change]:
+def first_each(changes: Iterable[CaptionMove]) -> list[CaptionMove]:
     """Returns the first few, each caption of a picture once."""
-    chosen: dict[tuple[str, tuple[str, str]], Change] = {}
+    chosen: dict[tuple[str, tuple[str, str]], CaptionMove] = {}
     for change in changes:
         chosen.setdefault((change.held_out.key.language, change.caption), change)
         if len(chosen) == MOST:
@@ -100,7 +100,7 @@ def first_each(changes: Iterable[Change]) -> list[Change]:
     return list(chosen.values())
 
 
-def described(workspace: Workspace, changes: Sequence[Change], side: Side) -> tuple[MovedCaption, ...]:
+def described(workspace: Workspace, changes: Sequence[CaptionMove], side: Side) -> tuple[MovedCaption, ...]:
     """Returns changes as reports tell them, with the picture that a version puts first now."""
     firsts: dict[int, str] = {}
     for held_out in {id(change.held_out): change.held_out for change in changes}.values():

@@ -42,7 +42,7 @@ _TRAINED_COPIES = 5  # live, candidate, gradient, and two moments of AdamW
 
 
 @dataclass(frozen=True)
-class Work:
+class Workload:
     """How much there is to do.
 
     Attributes:
@@ -92,7 +92,7 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
     captions = Yardstick(workspace, record, chunk.id).slices(record.manifest.languages, taught)
     validation = chunk_pairs(workspace, chunk, Split.VALIDATION, set(chunk.languages))
     foreseen = strategy.foreseen(update_context(workspace, record, encoder, train, validation, domains))
-    work = Work(
+    work = Workload(
         features=len(train),
         train=len(train) * foreseen.epochs,
         measure=sum(len(one.captions) for one in captions),
@@ -182,11 +182,11 @@ def _rates(past: Sequence[JobRecord]) -> dict[str, float]:
     return {stage: statistics.median(values) for stage, values in found.items()}
 
 
-def _done(job: JobRecord) -> Work:
+def _done(job: JobRecord) -> Workload:
     training = job.result["training"]
     pairs = int(training.get("training_pairs") or 0)
     captions = sum(int(row["captions"]) for row in job.result.get("gate", {}).get("rows", ()))
-    return Work(
+    return Workload(
         pairs,
         pairs * len(training.get("history") or ()),
         captions,
@@ -231,7 +231,7 @@ def _peak(past: Sequence[JobRecord], encoder: Encoder) -> int:
     return _PROCESS_BYTES + _TRAINED_COPIES * weights
 
 
-def _disk(workspace: Workspace, record: ReleaseRecord, encoder: Encoder, work: Work) -> int:
+def _disk(workspace: Workspace, record: ReleaseRecord, encoder: Encoder, work: Workload) -> int:
     version = _bytes(workspace.home.versions / record.version)
     generation = _bytes(workspace.home.generations / record.generation) if work.embed else 0
     return version + generation + 4 * encoder.dim * work.features

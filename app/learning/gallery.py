@@ -42,7 +42,7 @@ Vectors = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 @dataclass(frozen=True)
-class Embedded:
+class PublishedGeneration:
     """A published generation and what making it cost.
 
     Attributes:
@@ -65,7 +65,7 @@ def embed_gallery(
     previous: Generation | None,
     tell: Tell = say_nothing,
     since: int | None = None,
-) -> Embedded:
+) -> PublishedGeneration:
     """Publishes the generation of today's gallery under an encoder, doing no work twice.
 
     Args:
@@ -83,7 +83,7 @@ def embed_gallery(
         route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
     }
     if previous is not None and _is_still(previous, ids, routes, used):
-        return Embedded(previous.id, "none", 0)
+        return PublishedGeneration(previous.id, "none", 0)
     raw = image_features(
         encoder,
         ids,
@@ -112,7 +112,9 @@ def embed_gallery(
         generation = workspace.releases.publish_generation(staged)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    return Embedded(generation, mode, embedded_images, previous is None or previous.fingerprints != used)
+    return PublishedGeneration(
+        generation, mode, embedded_images, previous is None or previous.fingerprints != used
+    )
 
 
 def _is_still(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.desk.errors import UsageProblem
 from app.desk.verdicts import SliceMoves
 from app.home.workspace import Workspace
-from app.learning.examples import Change, changes, described, first_each
+from app.learning.examples import CaptionMove, changes, described, first_each
 from app.learning.past import side_of
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
@@ -79,5 +79,5 @@ def _found(result: SliceResult) -> int:
     return int((result.text_ranks < _DEPTH).sum())
 
 
-def _furthest(change: Change) -> tuple[float, tuple[str, str]]:
+def _furthest(change: CaptionMove) -> tuple[float, tuple[str, str]]:
     return -abs(change.times), change.caption

@@ -15,7 +15,7 @@ from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery
-from app.learning.gallery import Embedded
+from app.learning.gallery import PublishedGeneration
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell, UpdateOutcome
 from app.learning.slices import summaries
@@ -112,7 +112,7 @@ def publish_base(
     )
 
 
-def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: Embedded) -> str:
+def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: PublishedGeneration) -> str:
     """Publishes a release of the same version with more pictures, and returns its id."""
     figures = _require_sound(workspace, embedded.generation, workspace.open_encoder(record.version))
     return workspace.releases.publish_release(
@@ -129,7 +129,7 @@ def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: Embe
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCandidate:
     """A candidate that was not rejected.
 
     Attributes:
@@ -150,7 +150,11 @@ class Judged:
 
 
 def publish_taught(
-    workspace: Workspace, judged: Judged, record: ReleaseRecord, embedded: Embedded, progress: Tell
+    workspace: Workspace,
+    judged: JudgedCandidate,
+    record: ReleaseRecord,
+    embedded: PublishedGeneration,
+    progress: Tell,
 ) -> UpdateOutcome:
     """Publishes a candidate's release with its report, once its index is sound; returns the outcome with its id.
 

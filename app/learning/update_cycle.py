@@ -27,7 +27,7 @@ from app.learning.judging import judge_candidate
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
 from app.learning.probes import write_probes
 from app.learning.publishing import (
-    Judged,
+    JudgedCandidate,
     bytes_needed,
     publish_base,
     publish_candidate,
@@ -313,7 +313,7 @@ def _judge_and_release(
     embedded = gallery.embed_gallery(
         workspace, candidate, previous=previous, tell=progress, since=taught.forwards
     )
-    judged = Judged(lesson, candidate, outcome, gate, results, against=live)
+    judged = JudgedCandidate(lesson, candidate, outcome, gate, results, against=live)
     return publish_taught(workspace, judged, record, embedded, progress)
 
 

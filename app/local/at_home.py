@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AtHome(Searching, Pictures, OpinionsKept, Learning, Releases, Upkeep):
-    """Every operation of `app.desk.desk.Desk`, on a home."""
+    """Every operation of `app.desk.desk.Desk`, on a home; what each does is said there."""
 
 
 if TYPE_CHECKING:

@@ -41,19 +41,15 @@ class Chunks(Opened):
     """What takes chunks in, and keeps what people say of them."""
 
     def chunks(self) -> list[ChunkRecord]:
-        """Lists all chunks, newest first, without their reports."""
         return [replace(one, report={}) for one in reversed(self.catalog.chunks())]
 
     def chunk(self, chunk: str) -> Chunk:
-        """Returns a chunk with its standing, what its checks found, and its intake report."""
         return _shown(self.catalog.chunk(chunk))
 
     def chunk_report(self, chunk: str) -> bytes:
-        """Returns the rows of a chunk's report that have something to say, as CSV."""
         return csv_of(self.catalog.chunk(chunk).report)
 
     def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
-        """Takes a folder, archive or table in, in this process."""
         if self.home.root.resolve().is_relative_to(source.resolve()):
             raise UsageProblem(
                 f"{source} holds the home {self.home.root} itself; name the folder of the pictures."
@@ -69,7 +65,6 @@ class Chunks(Opened):
         )
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
-        """Starts taking an archive or a table in, in a process of its own."""
         from app.desk.jobs import UpdateRequest
         from app.jobs import intake, worker
 
@@ -114,13 +109,11 @@ class Chunks(Opened):
         return job
 
     def accept(self, chunk: str, why: str, measure: bool = False) -> Chunk:
-        """Lets a chunk teach in spite of what its checks found; with `measure` its held-out pairs measure others."""
         from app.learning import standing
 
         return _shown(standing.accept(self.workspace, chunk, why=why, by=self.by, measure=measure))
 
     def withdraw(self, chunk: str, why: str) -> Withdrawn:
-        """Takes a chunk out of training, measuring and search; says which releases learned from it."""
         from app.jobs import requests
         from app.learning import standing
 
@@ -130,7 +123,6 @@ class Chunks(Opened):
         return replace(gone, job=job)
 
     def remove(self, chunk: str, why: str) -> JobRecord:
-        """Withdraws a chunk that what is live has learned from, and starts rebuilding that without it."""
         from app.jobs import requests
 
         job = requests.remove_chunk(self.workspace, chunk, why=why, by=self.by)
@@ -138,20 +130,17 @@ class Chunks(Opened):
         return self._expected(job)
 
     def held(self, limit: int = 100, offset: int = 0) -> Held:
-        """Returns what waits for a person's word: whole chunks by id, and rows that intake held."""
         from app.learning import inventory
 
         total, rows = inventory.held_rows(self.workspace, limit=limit, offset=offset)
         return Held(tuple(one.id for one in inventory.waiting(self.workspace)), total, tuple(rows))
 
     def put_aside(self, chunk: str) -> PutAside:
-        """Returns what may be decided of a chunk, what was decided, and what intake rejected of its upload."""
         from app.learning import inventory
 
         return inventory.put_aside(self.workspace, chunk)
 
     def aside_thumbnail(self, pair: int) -> bytes:
-        """Returns the small picture of a held or rejected pair, as WebP."""
         found = self.catalog.aside.named([pair])
         if not found:
             raise UnknownImage(f"No pair {pair} is kept.")
@@ -166,7 +155,6 @@ class Chunks(Opened):
         language: str | None = None,
         why: str = "",
     ) -> Decided:
-        """Accepts held pairs, leaves out others, takes out pairs of the chunk; until something was taught from it."""
         from app.jobs import requests
         from app.learning import held_pairs
 

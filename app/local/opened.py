@@ -10,13 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from app.desk.errors import AppError
 from app.home.folder import Home
 from app.home.store import ReleaseStore
-from index.errors import IndexingError
 from ingest.catalog import Catalog
-from ingest.errors import IngestError
-from model_updates.errors import ModelUpdateError
 
 if TYPE_CHECKING:
     from app.home.settings import Settings
@@ -25,9 +21,6 @@ if TYPE_CHECKING:
     from app.query.question import QueryAnswer, Question
     from app.query.snapshot import Snapshot
     from ingest.records import JobRecord
-
-OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
-"""The bases of everything that our packages raise on purpose."""
 
 
 class Opened:
@@ -47,7 +40,6 @@ class Opened:
 
     @property
     def where(self) -> str:
-        """The home's folder."""
         return str(self.installed.home)
 
     @cached_property

@@ -23,7 +23,6 @@ class OpinionsKept(Chunks):
     """What keeps what people say, and makes canaries and a chunk of it."""
 
     def give_feedback(self, said: Opinion) -> FeedbackRecord:
-        """Keeps a thumb or a vote; a person's newest word on the same thing takes the place of an earlier one."""
         from app.feedback import votes
 
         common = {"query": said.query, "language": said.language, "by": self.by}
@@ -34,20 +33,17 @@ class OpinionsKept(Chunks):
         return votes.vote(self.workspace, **common, **sides)
 
     def feedback(self, limit: int = 1000) -> Opinions:
-        """Lists feedback, newest first, and counts all votes by pair of releases."""
         from app.feedback.votes import votes
 
         every = self.catalog.feedback.all()
         return Opinions(tuple(every[:limit]), tuple(votes(every)))
 
     def votes(self, a: str, b: str) -> Votes:
-        """Counts the votes between two releases, the earlier one as `a`."""
         from app.feedback.votes import votes_between
 
         return votes_between(self.workspace, a, b)
 
     def pin_feedback(self, number: int, image: str = "", language: str = "") -> Pin:
-        """Makes what somebody said a canary; a language that nobody stated is the one that the live release reads."""
         from app.feedback import votes
         from app.feedback.asked import language_of
         from app.language.detection import UNDETERMINED
@@ -66,17 +62,14 @@ class OpinionsKept(Chunks):
         return votes.pin(self.workspace, number, image_id=image, language=language)
 
     def canaries(self) -> list[Pin]:
-        """Lists the queries whose first answer updates must keep."""
         return self.catalog.pins()
 
     def remove_canary(self, query: str, language: str = "") -> Pin:
-        """Takes a canary away: updates need not keep its picture any more."""
         from app.feedback.votes import remove_canary
 
         return remove_canary(self.workspace, query, language=language, by=self.by)
 
     def proposal(self) -> Proposal:
-        """Lists the pairs that could be taught of what people said, and counts what was left out and why."""
         from app.feedback.asked import language_of
         from app.feedback.proposal import propose
 
@@ -84,7 +77,6 @@ class OpinionsKept(Chunks):
         return propose(self.workspace, lambda text: language_of(text, snapshot))
 
     def proposal_file(self, pairs: Collection[str] | None = None) -> bytes:
-        """Returns the proposed chunk as a zip to look at; of these pairs, or of all."""
         file = self._written(self._chosen(pairs))
         try:
             return file.read_bytes()
@@ -92,7 +84,6 @@ class OpinionsKept(Chunks):
             file.unlink()
 
     def take_proposal(self, pairs: Collection[str] | None = None) -> JobRecord:
-        """Takes pairs of the proposal in as a chunk, which is held until an admin accepts it; returns the job."""
         from ingest.intake import IntakeOptions
 
         chosen = self._chosen(pairs)

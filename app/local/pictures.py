@@ -27,19 +27,16 @@ class Pictures(Chunks):
     """What shows single pictures, adds some, takes some out and puts them back."""
 
     def picture(self, image: str) -> bytes:
-        """Returns a picture to look at, as WebP."""
         from app.query.results import picture_to_look_at
 
         self.require_shown(image)
         return picture_to_look_at(self.workspace, image)
 
     def thumbnail(self, image: str) -> bytes:
-        """Returns a picture's thumbnail, as WebP."""
         self.require_shown(image)
         return self.workspace.blobs.thumbnail(image)
 
     def item_thumbnail(self, item: str) -> bytes:
-        """Returns the thumbnail of a picture, by its id or a beginning of it."""
         from app.learning.pictures import picture
 
         return self.thumbnail(picture(self.workspace, item).record.id)
@@ -57,7 +54,6 @@ class Pictures(Chunks):
             raise UnknownImage(f"Picture {image[:24]} was taken out.")
 
     def item(self, item: str) -> Item:
-        """Returns what is known of a picture, by its id or a beginning of it."""
         from app.learning.pictures import picture
 
         known = picture(self.workspace, item)
@@ -78,7 +74,6 @@ class Pictures(Chunks):
     def add_items(
         self, items: Sequence[NewItem], name: str = "items", domain: str = "", gallery: bool = True
     ) -> ItemResults:
-        """Starts taking pictures in as one chunk; each is judged by itself."""
         from app.jobs.intake import packed
         from ingest.intake import IntakeOptions
 
@@ -93,7 +88,6 @@ class Pictures(Chunks):
         return ItemResults(tuple(results), self.take_in(file, options, sent_as=name))
 
     def take_out(self, ids: Sequence[str], why: str) -> ItemResults:
-        """Takes pictures out: from now on nothing shows them, trains on them or measures by them."""
         from app.learning import pictures
 
         def change(names: Sequence[ImageId]) -> list[ImageId]:
@@ -102,7 +96,6 @@ class Pictures(Chunks):
         return self._changed(ids, pictures.takeable(self.workspace), change, "were taken out")
 
     def put_back(self, ids: Sequence[str]) -> ItemResults:
-        """Puts pictures back that somebody took out, with all they had."""
         from app.learning import pictures
 
         def change(names: Sequence[ImageId]) -> list[ImageId]:
@@ -111,11 +104,9 @@ class Pictures(Chunks):
         return self._changed(ids, pictures.returnable(self.workspace), change, "came back")
 
     def taken_out(self) -> list[TakenOut]:
-        """Lists the pictures that somebody took out, the latest first."""
         return [_taken_out(one) for one in self.catalog.withheld.all()]
 
     def copies(self, limit: int = 100, offset: int = 0) -> Things:
-        """Returns pictures of the gallery that show one thing, a list for each thing, the longest first."""
         from app.learning import inventory
 
         total, found = inventory.things(self.workspace, limit=limit, offset=offset)

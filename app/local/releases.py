@@ -43,12 +43,10 @@ class Releases(Opened):
         return commit.release if commit else None
 
     def releases(self) -> list[ListedRelease]:
-        """Lists all releases, newest first."""
         live = self.live_id()
         return [ListedRelease(**_facts(record, live)) for record in reversed(self.store.releases())]
 
     def release(self, release: str) -> ReleaseDetail:
-        """Returns a release with its verdict, and what its shadow has shown, if it was in one."""
         from app.learning.judged import judged_release
 
         record = self.store.release(release)
@@ -61,23 +59,19 @@ class Releases(Opened):
         )
 
     def lineage(self) -> list[Node]:
-        """Lists every release with its parent, and when it was live, by whom and why; newest first."""
         return lineage(self.store.releases(), self.store.history(), self.live_id())
 
     def difference(self, a: str, b: str) -> Difference:
-        """Says what a second release has that the first has not, and the other way round."""
         from app.learning.difference import difference_between
 
         return difference_between(self.workspace, a, b)
 
     def promote(self, release: str, why: str = "", force: bool = False) -> WentLive:
-        """Makes a release live."""
         from app.learning import going_live
 
         return self._went_live(going_live.promote(self.workspace, release, why=why, by=self.by, force=force))
 
     def roll_back(self, release: str | None = None, why: str = "") -> WentLive:
-        """Goes back to an earlier release; without a name, to the one that was live before."""
         from app.learning import going_live
 
         return self._went_live(going_live.rollback(self.workspace, release, why=why, by=self.by))
@@ -92,37 +86,31 @@ class Releases(Opened):
         return WentLive(commit.release, commit.number, *said, left_out, self._followed(job))
 
     def reject(self, release: str, why: str = "") -> ReleaseWord:
-        """Rejects a candidate with a note; promoting it then needs `force`."""
         from app.learning.release_words import judge_release
 
         return judge_release(self.workspace, release, "rejected", why=why, by=self.by)
 
     def keep(self, release: str, why: str = "") -> ReleaseWord:
-        """Keeps a candidate for later, with a note; takes a rejection back."""
         from app.learning.release_words import judge_release
 
         return judge_release(self.workspace, release, "kept", why=why, by=self.by)
 
     def pin(self, why: str = "") -> ReleaseWord:
-        """Pins what is live: what passes waits, and promoting another version asks to unpin first."""
         from app.learning import release_words
 
         return release_words.pin(self.workspace, why=why, by=self.by)
 
     def unpin(self, why: str = "") -> ReleaseWord:
-        """Takes the pin away."""
         from app.learning import release_words
 
         return release_words.unpin(self.workspace, why=why, by=self.by)
 
     def release_words(self) -> ReleaseWords:
-        """Lists what people said of releases, newest first, and the pin that holds what is live, if any."""
         from app.learning.release_words import pinned
 
         return ReleaseWords(pinned(self.workspace), tuple(self.catalog.release_words.all()))
 
     def export(self, release: str, to: Path) -> Exported:
-        """Writes a release into one file for another home."""
         from app.learning.transfer import export_release
 
         return export_release(self.workspace, release, to)
@@ -134,7 +122,6 @@ class Releases(Opened):
         return export_to_open_clip(self.workspace, release, to)
 
     def start_import(self, source: Path, sha256: str | None = None) -> JobRecord:
-        """Starts taking in a release of another home, in a process of its own."""
         from app.jobs import intake
 
         received = intake.receive(source, self.home.inbox)
@@ -143,7 +130,6 @@ class Releases(Opened):
         return job
 
     def import_release(self, source: Path, sha256: str | None, on_stage: OnStage) -> Imported:
-        """Takes a release of another home in; it is not live before somebody promotes it."""
         from app.learning.transfer import import_release
 
         return import_release(self.workspace, source, sha256=sha256, progress=on_stage)
@@ -151,7 +137,6 @@ class Releases(Opened):
     # How good they are
 
     def quality(self, metric: str = "t2i_r10", view: str = "own") -> Quality:
-        """Returns recall of each slice under each released version, its coverage, and what languages are asked for."""
         from app.feedback.asked import WINDOW_DAYS, advice, asked_languages
         from app.learning.quality import coverage, quality_table
 
@@ -162,19 +147,16 @@ class Releases(Opened):
         return Quality(table, tuple(coverage(self.workspace)), languages)
 
     def moves(self, language: str, domain: str, before: str, after: str, view: str = "own") -> SliceMoves:
-        """Looks a slice's captions up under two releases, today; returns those that lost and won most."""
         from app.learning.lost import slice_moves
 
         return slice_moves(self.workspace, language, domain, before, after, view=view)
 
     def drift(self, before: str, after: str, pairs: int = 500) -> ReleaseDrift:
-        """Says how far the vectors of two releases have turned, on held-out pairs."""
         from app.learning.drift import drift_between
 
         return drift_between(self.workspace, before, after, most=pairs)
 
     def evaluate(self, release: str | None = None) -> Evaluated:
-        """Measures a release, or the live one, on today's held-out pairs."""
         from app.learning import going_live
         from app.learning.slices import summaries
 
@@ -182,19 +164,16 @@ class Releases(Opened):
         return Evaluated(record.id, tuple(summaries(going_live.evaluate(self.workspace, record.id))))
 
     def shadow(self, release: str) -> ShadowReport:
-        """Says how far its answers to live queries lay from the live ones, by language."""
         from app.feedback import shadow
 
         return shadow.report(self.workspace, release)
 
     def start_shadow(self, release: str, share: float | None = None) -> ShadowReport:
-        """Puts a candidate into the shadow: it is asked a share of the live queries, and nobody sees its answers."""
         from app.feedback import shadow
 
         return self.shadow(shadow.start(self.workspace, release, share=share, by=self.by).release)
 
     def stop_shadow(self, release: str, why: str = "") -> ShadowReport:
-        """Ends the shadow of a release; what it has shown is kept."""
         from app.feedback import shadow
 
         shadow.stop(self.workspace, release, by=self.by, why=why)

@@ -25,8 +25,8 @@ from app.desk.hits import (
     SearchRequest,
     Timing,
 )
-from app.desk.troubles import INVALID, invalid_sentence, trouble_of
-from app.local.opened import OWN_ERRORS, Opened
+from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
+from app.local.opened import Opened
 from ingest.pair import BASE_LANGUAGE, Caption
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class Searching(Opened):
     """What finds pictures."""
 
     def search(self, asked: SearchRequest) -> SearchAnswer:
-        """Finds pictures by texts, pictures, both, or what is like some of the gallery's."""
         answer = self.find(self._question(asked), release=asked.release)
         parts = tuple(ReadPart(one.kind, one.value[:_VALUE], one.weight, one.at) for one in answer.terms)
         return self._told(
@@ -82,7 +81,6 @@ class Searching(Opened):
         return answer
 
     def searches(self, searches: Sequence[dict[str, Any]]) -> list[Searched]:
-        """Asks many searches, each judged by itself."""
         return [self._one(item) for item in searches]
 
     def _one(self, item: dict[str, Any]) -> Searched:
@@ -94,7 +92,6 @@ class Searching(Opened):
             return Searched(**trouble_of(error).answered())
 
     def results_table(self, asked: SearchRequest) -> bytes:
-        """Returns what a search finds as CSV."""
         from app.query import results
 
         answer = self.find(self._question(asked), release=asked.release)
@@ -102,7 +99,6 @@ class Searching(Opened):
         return results.table(self.workspace, found, first=answer.first)
 
     def results_archive(self, asked: SearchRequest) -> bytes:
-        """Returns the pictures that a search finds in a zip with their table."""
         from app.query import results
 
         answer = self.find(self._question(asked), release=asked.release)
@@ -119,7 +115,6 @@ class Searching(Opened):
         k: int | None = None,
         images: Mapping[str, str] = MappingProxyType({}),
     ) -> Compared:
-        """Asks two releases the same, in the query grammar."""
         asked = SearchRequest(text=text, language=language, k=k, images=dict(images))
         compared = self.compared(asked, self.snapshot(a), self.snapshot(b))
         return Compared(
@@ -148,7 +143,6 @@ class Searching(Opened):
         k: int | None = None,
         images: Mapping[str, str] = MappingProxyType({}),
     ) -> ManyCompared:
-        """Asks two releases many queries; each waits for a place by itself, so that searches come between."""
         from app.query.comparison import ask_all, mean_overlap
 
         first, second = self.snapshot(a), self.snapshot(b)
@@ -164,7 +158,6 @@ class Searching(Opened):
     def changed(
         self, a: str, b: str, language: str = "auto", k: int | None = None, most: int = 20
     ) -> ManyCompared:
-        """Asks two releases canaries and a sample of held-out captions; returns those whose answers changed most."""
         from app.query.comparison import most_changed
         from app.query.grammar import literal
         from app.query.known_queries import known_queries
@@ -177,7 +170,6 @@ class Searching(Opened):
         )
 
     def captions(self, text: str, limit: int = 50) -> list[Caption]:
-        """Finds captions that contain all words of a text, the last of them perhaps only begun."""
         return self.catalog.find_captions(text, limit=limit)
 
     def embed(
@@ -187,7 +179,6 @@ class Searching(Opened):
         language: str = "auto",
         release: str | None = None,
     ) -> Embeddings:
-        """Embeds texts, taken as they are, and pictures in base64; each is judged by itself."""
         if not 0 < len(texts) + len(images) <= MOST_AT_ONCE:
             raise BadQuery(f"Send between 1 and {MOST_AT_ONCE} texts and images.")
         snapshot = self.snapshot(release)

@@ -21,7 +21,6 @@ class Upkeep(Opened):
     """What says how a home is."""
 
     def status(self) -> Status:
-        """Says what is live, the chunks and the jobs, and how full the disk is."""
         from app.home import durable
         from app.jobs import worker
 
@@ -68,7 +67,6 @@ class Upkeep(Opened):
         )
 
     def verify(self) -> list[str]:
-        """Reads every byte of every release; returns a sentence for each that cannot be trusted."""
         damaged = []
         for record in self.store.releases():
             try:
@@ -78,7 +76,6 @@ class Upkeep(Opened):
         return damaged
 
     def start_examination(self, every_byte: bool = True) -> JobRecord:
-        """Starts looking for everything that can be wrong; an examination that is under way is returned instead."""
         from app.jobs import worker
 
         under_way = [one for one in self.catalog.jobs(limit=_LOOKED_AT) if one.kind == "doctor"]
@@ -90,19 +87,16 @@ class Upkeep(Opened):
         return job
 
     def examine(self, every_byte: bool, on_stage: OnStage) -> Examination:
-        """Looks for everything that can be wrong with the home; nothing is changed."""
         from app.doctor.examination import examine
 
         return examine(self.installed, every_byte=every_byte, progress=on_stage)
 
     def log(self, lines: int = 200) -> list[str]:
-        """Returns the last lines of the log, oldest first."""
         from app.home import logs
 
         return logs.last_lines(logs.log_file(self.installed.home), lines)
 
     def settings(self) -> list[Described]:
-        """Returns every setting: its value, its default and what it means."""
         from app.home.settings import described
 
         return described(self.installed)

@@ -10,7 +10,7 @@ from rich.text import Text
 from app.words.messages import grid, plain, table
 from ingest.sentence import joined, phrase
 from model_updates.families import Family
-from model_updates.references import Reference
+from model_updates.references import ReferenceLine
 from model_updates.strategy import Strategy
 from model_updates.strategy_pages import by_family, explained_options, facts, query_needs
 
@@ -27,7 +27,9 @@ def said(kind: type[Strategy]) -> list[tuple[str, str]]:
     ]
 
 
-def everything(strategies: Mapping[str, type[Strategy]], references: Mapping[str, Reference]) -> list[Any]:
+def everything(
+    strategies: Mapping[str, type[Strategy]], references: Mapping[str, ReferenceLine]
+) -> list[Any]:
     """Returns what a terminal shows of all strategies: two lines each, family by family."""
     shown: list[Any] = []
     for family, kinds in by_family(strategies):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ingest.samples.scene_grammar import Things, ja_counted, name, seen
+from ingest.samples.scene_grammar import NamedThings, ja_counted, name, seen
 from ingest.samples.scene_grid import ATTRIBUTES, Scene
 from ingest.samples.scene_words import WORDS
 
@@ -23,7 +23,7 @@ def caption(scene: Scene, language: str, *, variant: int = 0) -> str:
     _require_language(language)
     if not 0 <= variant < VARIANTS:
         raise ValueError(f"captions have variants 0 to {VARIANTS - 1}; {variant} was asked for")
-    words, things = WORDS[language], Things(scene.subject, scene.count, scene.colour)
+    words, things = WORDS[language], NamedThings(scene.subject, scene.count, scene.colour)
     parts = {
         "N": name(things, language),
         "P": words.places[scene.place],
@@ -56,7 +56,7 @@ def partial_caption(scene: Scene, language: str, keep: Collection[str]) -> str:
     words, named = WORDS[language], ""
     if "subject" in keep:
         colour = scene.colour if "colour" in keep else None
-        named = name(Things(scene.subject, scene.count, colour, "count" in keep), language)
+        named = name(NamedThings(scene.subject, scene.count, colour, "count" in keep), language)
     place = words.places[scene.place] if "place" in keep else ""
     time = words.times[scene.time] if "time" in keep else ""
     if language == "ja":
@@ -68,7 +68,7 @@ def partial_caption(scene: Scene, language: str, keep: Collection[str]) -> str:
     return " ".join(part for part in order if part)
 
 
-def _verb(things: Things, language: str) -> str:
+def _verb(things: NamedThings, language: str) -> str:
     if language == "en":
         return "are" if things.plural else "is"
     if language == "ja":

@@ -8,7 +8,7 @@ from ingest.samples.scene_words import WORDS
 
 
 @dataclass(frozen=True, slots=True)
-class Things:
+class NamedThings:
     """What is to be named: a subject, with or without its colour and its number."""
 
     subject: str  # one of `SUBJECTS`
@@ -26,7 +26,7 @@ def _spaced(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _en(things: Things) -> str:
+def _en(things: NamedThings) -> str:
     noun = WORDS["en"].nouns[things.subject][things.plural]
     named = _spaced(things.colour or "", noun)
     if things.plural:
@@ -34,7 +34,7 @@ def _en(things: Things) -> str:
     return f"{'an' if named[0] in 'aeiou' else 'a'} {named}"
 
 
-def _de(things: Things) -> str:
+def _de(things: NamedThings) -> str:
     gender, singular, plural = WORDS["de"].nouns[things.subject]
     form = 3 if things.plural else "mfn".index(gender)
     colour = WORDS["de"].colours[things.colour][form] if things.colour else ""
@@ -43,7 +43,7 @@ def _de(things: Things) -> str:
     return _spaced("eine" if gender == "f" else "ein", colour, singular)
 
 
-def _fr(things: Things) -> str:
+def _fr(things: NamedThings) -> str:
     gender, singular, plural = WORDS["fr"].nouns[things.subject]
     form = "mf".index(gender) + 2 * things.plural
     colour = WORDS["fr"].colours[things.colour][form] if things.colour else ""
@@ -52,7 +52,7 @@ def _fr(things: Things) -> str:
     return _spaced("une" if gender == "f" else "un", singular, colour)
 
 
-def _ru(things: Things) -> str:
+def _ru(things: NamedThings) -> str:
     gender, singular, genitive, plural = WORDS["ru"].nouns[things.subject]
     forms = WORDS["ru"].colours[things.colour] if things.colour else [""] * 5
     place = "mfn".index(gender)
@@ -64,7 +64,7 @@ def _ru(things: Things) -> str:
     return _spaced(number, forms[3] if gender == "f" else forms[4], genitive)
 
 
-def _hi(things: Things) -> str:
+def _hi(things: NamedThings) -> str:
     gender, singular, plural = WORDS["hi"].nouns[things.subject]
     form = 2 if gender == "f" else int(things.plural)
     colour = WORDS["hi"].colours[things.colour][form] if things.colour else ""
@@ -72,7 +72,7 @@ def _hi(things: Things) -> str:
     return _spaced(number, colour, plural if things.plural else singular)
 
 
-def _ar(things: Things) -> str:
+def _ar(things: NamedThings) -> str:
     gender, singular, dual, plural = WORDS["ar"].nouns[things.subject]
     feminine = gender == "f"
     forms = WORDS["ar"].colours[things.colour] if things.colour else [""] * 4
@@ -86,13 +86,13 @@ def _ar(things: Things) -> str:
     return _spaced(number, plural, forms[1])
 
 
-def _ja(things: Things) -> str:
+def _ja(things: NamedThings) -> str:
     noun, counter, _ = WORDS["ja"].nouns[things.subject]
     number = f"{'一二三'[things.count - 1]}{counter}の" if things.counted else ""
     return number + (WORDS["ja"].colours[things.colour][0] if things.colour else "") + noun
 
 
-def _zh(things: Things) -> str:
+def _zh(things: NamedThings) -> str:
     noun, measure = WORDS["zh"].nouns[things.subject]
     number = f"{'一两三'[things.count - 1]}{measure}" if things.counted else ""
     return number + (WORDS["zh"].colours[things.colour][0] if things.colour else "") + noun
@@ -101,19 +101,19 @@ def _zh(things: Things) -> str:
 _NAMERS = {"en": _en, "de": _de, "fr": _fr, "ru": _ru, "hi": _hi, "ja": _ja, "ar": _ar, "zh": _zh}
 
 
-def name(things: Things, language: str) -> str:
+def name(things: NamedThings, language: str) -> str:
     """The noun phrase, nominative: "two red boats", "два красных кота", "قاربان أحمران"."""
     return _NAMERS[language](things)
 
 
-def ja_counted(things: Things) -> str:
+def ja_counted(things: NamedThings) -> str:
     """Japanese with the counter behind, as in an existential sentence: 赤い船が三隻."""
     noun, counter, _ = WORDS["ja"].nouns[things.subject]
     colour = WORDS["ja"].colours[things.colour][0] if things.colour else ""
     return f"{colour}{noun}が{'一二三'[things.count - 1]}{counter}"
 
 
-def seen(things: Things, language: str) -> str:
+def seen(things: NamedThings, language: str) -> str:
     """The words for "can be seen", agreeing with the things, for German, Russian and Hindi sentences."""
     if language == "de":
         return "sind" if things.plural else "ist"

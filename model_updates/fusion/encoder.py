@@ -57,7 +57,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Pictures:
+class PictureFeatures:
     """What a fusion encoder reads of n pictures.
 
     Attributes:
@@ -68,9 +68,9 @@ class Pictures:
     patches: Tensor
     vectors: Tensor
 
-    def select(self, rows: Tensor) -> Pictures:
+    def select(self, rows: Tensor) -> PictureFeatures:
         """Returns some of them."""
-        return Pictures(self.patches[rows], self.vectors[rows])
+        return PictureFeatures(self.patches[rows], self.vectors[rows])
 
 
 class FusionLayer(nn.Module):
@@ -128,15 +128,15 @@ class FusionEncoder(Insert):
         """Makes a fusion encoder with random weights, from torch's generator, on the model's device."""
         return cls(owner, config).to(next(model.parameters()).device)
 
-    def pictures(self, read: Read) -> Pictures:
+    def pictures(self, read: Read) -> PictureFeatures:
         """Returns what the layers attend to of pictures as an image tower reads them."""
-        return Pictures(self.read_patches(read.tokens), normalize(read.features, dim=-1))
+        return PictureFeatures(self.read_patches(read.tokens), normalize(read.features, dim=-1))
 
     def texts(self, read: Read, real: Tensor) -> Texts:
         """Returns what the layers read of texts as a text tower reads them; `real` says which tokens are no padding."""
         return Texts(read.tokens, real.to(read.tokens.device), normalize(read.features, dim=-1))
 
-    def forward(self, texts: Texts, pictures: Pictures) -> tuple[Tensor, Tensor]:
+    def forward(self, texts: Texts, pictures: PictureFeatures) -> tuple[Tensor, Tensor]:
         """Fuses n texts with as many pictures.
 
         Returns:

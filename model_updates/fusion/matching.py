@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model_updates.encoder import IMAGE_BATCH, Encoder
 from model_updates.errors import NoFusion
-from model_updates.fusion.encoder import Pictures, fusion_of, usable
+from model_updates.fusion.encoder import PictureFeatures, fusion_of, usable
 from model_updates.fusion.tokens import read_images, read_texts, real_words
 from model_updates.inserts import BASE
 
@@ -53,6 +53,6 @@ class Matcher:
         with torch.inference_mode():
             tokens = encoder.tokenize([text], language)
             texts = self._fusion.texts(read_texts(encoder, tokens, [language]), real_words(encoder, tokens))
-            pictures = Pictures(*(torch.stack(parts) for parts in zip(*seen, strict=True)))
+            pictures = PictureFeatures(*(torch.stack(parts) for parts in zip(*seen, strict=True)))
             whole = self._fusion(texts.select(torch.zeros(len(seen), dtype=torch.int64)), pictures)[0]
             return self._fusion.log_odds(whole).float().cpu().numpy()

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from model_updates.encoder import Encoder
-from model_updates.fusion.encoder import FusionEncoder, Pictures, Texts, fusion_of, new_fusion
+from model_updates.fusion.encoder import FusionEncoder, PictureFeatures, Texts, fusion_of, new_fusion
 from model_updates.fusion.masking import Masked, hide_words
 from model_updates.fusion.tokens import Read, read_texts, real_words, words_to_hide
 from model_updates.losses import kl_rows
@@ -149,7 +149,7 @@ def masked_texts(encoder: Encoder, batch: Batch) -> Masked:
 
 
 def hidden_word_logits(
-    encoder: Encoder, fusion: FusionEncoder, batch: Batch, masked: Masked, pictures: Pictures
+    encoder: Encoder, fusion: FusionEncoder, batch: Batch, masked: Masked, pictures: PictureFeatures
 ) -> Tensor:
     """Returns (m, rows) what a model makes of the chosen places, reading text and picture together.
 
@@ -196,7 +196,7 @@ def hard_negatives(similarities: Tensor, image_index: Tensor, scale: Tensor | fl
 
 
 def matching(
-    fusion: FusionEncoder, texts: Texts, pictures: Pictures, negatives: tuple[Tensor, Tensor]
+    fusion: FusionEncoder, texts: Texts, pictures: PictureFeatures, negatives: tuple[Tensor, Tensor]
 ) -> Tensor:
     """Returns the cross-entropy of telling b pairs from hard negatives.
 

@@ -83,7 +83,7 @@ class OldSlice:
 
 
 @dataclass(frozen=True)
-class Judged:
+class SliceStatement:
     """One statement on one old slice.
 
     Attributes:
@@ -136,7 +136,7 @@ def at_worst(drop: float, bound: float, confidence: float) -> str:
     )
 
 
-def judge_each(old: Sequence[OldSlice], policy: Policy, tries: int) -> list[Judged]:
+def judge_each(old: Sequence[OldSlice], policy: Policy, tries: int) -> list[SliceStatement]:
     """Judges every old slice that changed, by both metrics, against live and against the high water."""
     changed = [one for one in old if not one.is_unchanged]
     if not changed:
@@ -165,7 +165,7 @@ def _judge_water(
     scale: float,
     policy: Policy,
     tries: int,
-) -> list[Judged]:
+) -> list[SliceStatement]:
     asked, names, drops, gaps = [], [], [], []
     for one, drop in zip(changed, against_live, strict=True):
         water = one.water(metric)
@@ -198,7 +198,7 @@ def _judge_family(  # noqa: PLR0913 - one parameter per fact of the family
     policy: Policy,
     tries: int,
     suspected: FloatArray | None = None,
-) -> list[Judged]:
+) -> list[SliceStatement]:
     together = share(*_columns(drops), suspected=suspected, scale=scale)
     allowed = doubt * (1.0 - policy.confidence) / tries
     broken, bounds = together.beyond(limit), together.bound(1.0 - allowed)
@@ -217,7 +217,7 @@ def _judge_family(  # noqa: PLR0913 - one parameter per fact of the family
         else:
             verdict, note = Verdict.PROMOTE, _KEPT
         judged.append(
-            Judged(
+            SliceStatement(
                 one, metric, name, suspected is not None, drop, float(bounds[n]), 1.0 - allowed, verdict, note
             )
         )

@@ -21,7 +21,7 @@ import numpy as np
 from ingest.sentence import phrase
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, slice_name
-from model_updates.gate.kept import FIRST, Judged, OldSlice, judge_each
+from model_updates.gate.kept import FIRST, OldSlice, SliceStatement, judge_each
 from model_updates.gate.learned import judge_learned
 from model_updates.gate.next_steps import next_steps
 from model_updates.gate.pool import judge_pool
@@ -144,7 +144,7 @@ def _check_inputs(
                 )
 
 
-def _worst_slice(old: Sequence[OldSlice], each: Sequence[Judged], policy: Policy) -> RuleResult:
+def _worst_slice(old: Sequence[OldSlice], each: Sequence[SliceStatement], policy: Policy) -> RuleResult:
     reasons = strictest_first(
         (judged.verdict, judged.sentence(policy)) for judged in each if judged.verdict is not Verdict.PROMOTE
     )
@@ -195,7 +195,7 @@ def _new_row(comparison: Comparison, verdict: Verdict, note: str, policy: Policy
     )
 
 
-def _old_row(one: OldSlice, judged: Sequence[Judged], policy: Policy) -> GateRow:
+def _old_row(one: OldSlice, judged: Sequence[SliceStatement], policy: Policy) -> GateRow:
     facts = _measured(one.candidate, one.live, policy)
     if not judged:
         return GateRow(

@@ -31,7 +31,7 @@ FOUND = 10  # a caption finds its picture when it is among so many
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldTexts:
     """Old pairs whose texts keep what they find.
 
     Attributes:
@@ -69,7 +69,7 @@ class Held:
         return (self.weights * cross_entropy(logits, kept, reduction="none")).sum()
 
 
-def all_held(old: Known, domains: Sequence[str], scale: Tensor | float, *, crowd: int) -> Held:
+def all_held(old: Known, domains: Sequence[str], scale: Tensor | float, *, crowd: int) -> HeldTexts:
     """Returns all old pairs, held to what their texts find.
 
     Args:
@@ -80,13 +80,13 @@ def all_held(old: Known, domains: Sequence[str], scale: Tensor | float, *, crowd
     """
     pictures = old.pictures[first_of_each(old.picture)]
     place = torch.logsumexp(scale * old.texts @ pictures.T, dim=1) if len(old) else old.texts.new_zeros(0)
-    return Held(old, place, even_weights(domains).to(place.device), crowd)
+    return HeldTexts(old, place, even_weights(domains).to(place.device), crowd)
 
 
-def found_held(old: Known, scale: Tensor | float) -> Held:
+def found_held(old: Known, scale: Tensor | float) -> HeldTexts:
     """Returns the pairs whose text finds its picture, held to that picture."""
     found = old.rows(still_found(old))
-    return Held(found, scale * (found.texts * found.pictures).sum(dim=1))
+    return HeldTexts(found, scale * (found.texts * found.pictures).sum(dim=1))
 
 
 def still_found(old: Known) -> Tensor:

@@ -61,7 +61,7 @@ def _of(pairs: Sequence[TrainingPair], count: int, origin: str) -> Reference:
     return Reference(tuple(first.values()), origin)
 
 
-class Taught:
+class TeacherOutputs:
     """What a frozen teacher makes of reference pictures and texts; they need not belong together.
 
     A text is the English caption where there is one: a teacher from before all updates knows no other language.

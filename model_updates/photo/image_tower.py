@@ -22,7 +22,7 @@ PIXELS = 260
 MEAN, DEVIATION = 0.498, 0.502  # of every channel, after division by 255
 
 
-class ImageTower(nn.Module):
+class PhotoTower(nn.Module):
     """Prepared pixels (n, 3, 260, 260) in, pooled features (n, 1280) out.
 
     Batch normalisation is folded into the convolutions before it, which then have a bias: less than half the time on a

@@ -20,7 +20,7 @@ from model_updates.photo.image_tower import (
     FEATURES,
     MEAN,
     PIXELS,
-    ImageTower,
+    PhotoTower,
     tower_and_classifier,
 )
 from model_updates.photo.text_tower import WIDTH, SentenceTower, token_rows, tower_state
@@ -63,7 +63,7 @@ class PhotoModel(nn.Module):
 
     def __init__(self, rows: int = ROWS) -> None:
         super().__init__()
-        self.visual = ImageTower()
+        self.visual = PhotoTower()
         self.image_head = ConSE()
         # Given its weight, an embedding draws none: these are 65 million numbers.
         self.token_embedding = nn.Embedding(rows, WIDTH, _weight=torch.zeros(rows, WIDTH))

@@ -56,7 +56,7 @@ from model_updates.towers import is_small
 
 
 @dataclass(frozen=True)
-class Defaults:
+class AdapterDefaults:
     """What suits an adapter of some kind; `scale` is the inverse temperature, None the model's own.
 
     A delta in the tower has room to step aside (docs/log.md: weight 5 costs the old style ten first places, 20 none); a
@@ -78,7 +78,7 @@ class Defaults:
 
 
 # Deltas measured on the emoji style `line` (docs/log.md), heads on the photographs of flickr8k.
-SMALL_TOWER = Defaults(
+SMALL_TOWER = AdapterDefaults(
     epochs=22,
     batch_size=128,
     learning_rate=3e-3,
@@ -87,7 +87,7 @@ SMALL_TOWER = Defaults(
     tolerance=Tolerance(errors=2, pictures=2),
 )
 TOWER = replace(SMALL_TOWER, epochs=15, learning_rate=1e-3)
-HEAD = Defaults(
+HEAD = AdapterDefaults(
     epochs=8, batch_size=1024, learning_rate=5e-4, weight_decay=0.05, displacement=5.0, scale=16.0
 )
 # A tower's forwards are what an update costs: beyond 2,700 pairs there are fewer epochs (not measured beyond 2,000).
@@ -301,7 +301,7 @@ class DomainAdapters(Strategy):
         return self._encoder.forward_images(images, domains)
 
 
-def defaults_for(encoder: Encoder, pairs: int = 0) -> Defaults:
+def defaults_for(encoder: Encoder, pairs: int = 0) -> AdapterDefaults:
     """Returns what suits the adapters of an encoder, for a chunk of so many pairs (0: a large one)."""
     if maps_features(encoder):
         batch = min(HEAD.batch_size, max(HEAD_SMALLEST_BATCH, pairs // 16)) if pairs else HEAD.batch_size

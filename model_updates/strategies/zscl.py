@@ -41,7 +41,7 @@ from model_updates.losses import kl_rows
 from model_updates.pairs import Batch, UpdateData
 from model_updates.parts.contrasting import contrastive, inverse_temperature
 from model_updates.parts.importance import quadratic_penalty
-from model_updates.parts.reference_data import Taught, chosen_reference
+from model_updates.parts.reference_data import TeacherOutputs, chosen_reference
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers, groups_of
 from model_updates.parts.weight_average import WeightAverage
 from model_updates.strategy import Epochs, ParameterGroup, UpdateContext
@@ -108,7 +108,7 @@ class Zscl(TwoTowers):
     def __init__(self, options: ZsclOptions | None = None) -> None:
         super().__init__(options)
         self._average: WeightAverage | None = None
-        self._taught: Taught | None = None
+        self._taught: TeacherOutputs | None = None
 
     def before_update(self, context: UpdateContext) -> None:
         """Lets every parameter but the temperature train, and chooses the reference."""
@@ -127,7 +127,7 @@ class Zscl(TwoTowers):
         every = self.options.average_every or math.ceil(steps / TERMS_AN_UPDATE)
         self._average = WeightAverage(self._encoder.model, every, steps)
         if self.options.distillation:
-            self._taught = Taught(self._reference, self._anchor(), data.load_image)
+            self._taught = TeacherOutputs(self._reference, self._anchor(), data.load_image)
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns every parameter but the temperature."""
@@ -146,7 +146,7 @@ class Zscl(TwoTowers):
         moved = quadratic_penalty(self._now, self._start, self._ones)
         return terms | {"stay": self.options.stay * moved}
 
-    def _distilled(self, taught: Taught) -> Tensor:
+    def _distilled(self, taught: TeacherOutputs) -> Tensor:
         step = 0 if self._average is None else self._average.steps
         rows = taught.draw(self.options.reference_batch, self._seed * 1_000_003 + step)
         pictures, domains = taught.pictures(rows)

@@ -34,7 +34,7 @@ LEAST_BELIEF = 0.05
 
 
 @dataclass(frozen=True)
-class PairSet:
+class UploadedPairs:
     """Pairs of one language and one domain, in the order they were uploaded.
 
     Attributes:
@@ -58,13 +58,13 @@ class PairSet:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def part(self, at: NDArray[np.intp]) -> PairSet:
+    def part(self, at: NDArray[np.intp]) -> UploadedPairs:
         """Returns the pairs at some positions."""
 
         def rows(values: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
             return None if values is None else values[at]
 
-        return PairSet(
+        return UploadedPairs(
             [self.texts[i] for i in at],
             [self.images[i] for i in at],
             [self.groups[i] for i in at],
@@ -78,7 +78,7 @@ class PairSet:
 class Evidence:
     """The witnesses of one set of pairs, prepared once; captions may then be heard in any order."""
 
-    def __init__(self, pairs: PairSet, *, only: Sequence[str] | None = None, seed: int = 0) -> None:
+    def __init__(self, pairs: UploadedPairs, *, only: Sequence[str] | None = None, seed: int = 0) -> None:
         """Prepares what every hearing shares.
 
         Args:
@@ -171,7 +171,7 @@ class Evidence:
         return found
 
 
-def in_parts(pairs: PairSet, most: int, seed: int = 0) -> list[NDArray[np.intp]]:
+def in_parts(pairs: UploadedPairs, most: int, seed: int = 0) -> list[NDArray[np.intp]]:
     """Returns positions that part a large set into sets of at most about `most`, groups kept together."""
     if len(pairs) <= most:
         return [np.arange(len(pairs))]
@@ -181,7 +181,7 @@ def in_parts(pairs: PairSet, most: int, seed: int = 0) -> list[NDArray[np.intp]]
     return [np.flatnonzero(of == number) for number in range(count)]
 
 
-def _has_words(pairs: PairSet) -> bool:
+def _has_words(pairs: UploadedPairs) -> bool:
     return bool(pairs.beside) and sum(map(bool, pairs.beside)) >= ENOUGH_BESIDE * len(pairs)
 
 

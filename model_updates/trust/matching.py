@@ -15,7 +15,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.trust.evidence import ENCODER, WORDS, Evidence, PairSet, in_parts, unit_rows
+from model_updates.trust.evidence import ENCODER, WORDS, Evidence, UploadedPairs, in_parts, unit_rows
 from model_updates.trust.mismatch import Mismatch, mismatch, share_of, with_rivals
 from model_updates.trust.row_shift import RowShift, row_shift
 
@@ -48,7 +48,7 @@ READ_IN_PART, WHATEVER_IS_READ = 0.97, 0.6
 REFERENCE = "reference"
 
 
-class Found(StrEnum):
+class Impression(StrEnum):
     """What the captions look like."""
 
     MATCHED = "matched"
@@ -77,7 +77,7 @@ class Matching:
         unread: parts that look mismatched and do not count, since the encoder knows another part by heart.
     """
 
-    found: Found
+    found: Impression
     told: bool = False
     why_told: str = ""
     too_many: float = NEVER
@@ -91,7 +91,11 @@ class Matching:
 
 
 def matching(
-    pairs: PairSet, parts: Mapping[str, NDArray[np.intp]], *, reference: PairSet | None = None, seed: int = 0
+    pairs: UploadedPairs,
+    parts: Mapping[str, NDArray[np.intp]],
+    *,
+    reference: UploadedPairs | None = None,
+    seed: int = 0,
 ) -> Matching:
     """Judges the pairs of one language and domain.
 
@@ -103,7 +107,7 @@ def matching(
         seed: of blocks and resampling.
     """
     if len(pairs) < FEWEST:
-        return Matching(Found.FEW)
+        return Matching(Impression.FEW)
     whole = Evidence(pairs, seed=seed) if len(pairs) <= SHIFT_ROWS else None
     shift = _shift(pairs, parts, whole, seed)
     judged, power, weights, scores, groups, p_values = _heard(pairs, seed, whole)
@@ -120,9 +124,9 @@ def matching(
     counted = {name: bounds for name, bounds in by_part.items() if name not in unread}
     low = max([judged.low, *(counted[name][1] for name in counted if len(parts[name]) >= FEWEST)])
     found = _verdict(len(pairs), shift, why, low, limit)
-    if found in {Found.MATCHED, Found.UNTOLD} and _differ(counted):
-        found = Found.MISMATCHED
-    told = found is not Found.UNTOLD
+    if found in {Impression.MATCHED, Impression.UNTOLD} and _differ(counted):
+        found = Impression.MISMATCHED
+    told = found is not Impression.UNTOLD
     return Matching(found, told, why, limit, judged, by_part, shift, power, weights, scores, unread)
 
 
@@ -144,14 +148,14 @@ def _unread(
     )
 
 
-def _verdict(size: int, shift: RowShift, why: str, low: float, limit: float) -> Found:
+def _verdict(size: int, shift: RowShift, why: str, low: float, limit: float) -> Impression:
     if shift.found:
-        return Found.MOVED
+        return Impression.MOVED
     if shift.uploaded < TIED * shift.spread:
-        return Found.UNRELATED if why or size >= MANY else Found.UNTOLD
+        return Impression.UNRELATED if why or size >= MANY else Impression.UNTOLD
     if low > limit:
-        return Found.MISMATCHED
-    return Found.MATCHED if why and limit < NEVER else Found.UNTOLD
+        return Impression.MISMATCHED
+    return Impression.MATCHED if why and limit < NEVER else Impression.UNTOLD
 
 
 def _differ(by_part: Mapping[str, tuple[float, float, float]]) -> bool:
@@ -160,7 +164,7 @@ def _differ(by_part: Mapping[str, tuple[float, float, float]]) -> bool:
     return len(by_part) > 1 and max(lows) - min(highs) > APART
 
 
-def rivals(pairs: PairSet, p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def rivals(pairs: UploadedPairs, p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Returns (n,) whether another picture fits a caption as well as matched pairs do, by the encoder alone.
 
     A caption that was exchanged has its own picture somewhere else in the chunk; one that the encoder reads badly has
@@ -181,7 +185,7 @@ def rivals(pairs: PairSet, p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _shift(
-    pairs: PairSet, parts: Mapping[str, NDArray[np.intp]], whole: Evidence | None, seed: int
+    pairs: UploadedPairs, parts: Mapping[str, NDArray[np.intp]], whole: Evidence | None, seed: int
 ) -> RowShift:
     rows = min(SHIFT_ROWS, len(pairs))
     evidence = whole or Evidence(pairs.part(np.arange(rows)), seed=seed)
@@ -189,7 +193,7 @@ def _shift(
 
 
 def _heard(
-    pairs: PairSet, seed: int, whole: Evidence | None = None
+    pairs: UploadedPairs, seed: int, whole: Evidence | None = None
 ) -> tuple[Mismatch, float, dict[str, float], NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
     """Hears all pairs twice: the second time, those that seemed mismatched teach little.
 
@@ -218,7 +222,11 @@ def _outscored(p_values: NDArray[np.float64], share: float) -> float:
 
 
 def _told_by(
-    pairs: PairSet, weights: Mapping[str, float], reference: PairSet | None, clear: float, seed: int
+    pairs: UploadedPairs,
+    weights: Mapping[str, float],
+    reference: UploadedPairs | None,
+    clear: float,
+    seed: int,
 ) -> tuple[str, float]:
     """Returns what tells matched pairs from mismatched ones, or "", and from which bound on there are too many.
 

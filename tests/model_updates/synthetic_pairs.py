@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.trust.evidence import PairSet
+from model_updates.trust.evidence import UploadedPairs
 
 ENGLISH = (
     "red blue green white black brown",
@@ -30,7 +30,7 @@ def pair_set(
     knows: bool = False,
     sees: float = 1.0,
     foreign: bool = True,
-) -> PairSet:
+) -> UploadedPairs:
     """Captions of made-up things.
 
     Args:
@@ -53,7 +53,7 @@ def pair_set(
 
     said = [say(other if foreign else english, thing) for thing in things]
     names = [f"picture {n}" for n in range(size)]
-    return PairSet(
+    return UploadedPairs(
         texts=said,
         images=names,
         groups=names,
@@ -64,13 +64,13 @@ def pair_set(
     )
 
 
-def with_captions(pairs: PairSet, order: NDArray[np.intp]) -> PairSet:
+def with_captions(pairs: UploadedPairs, order: NDArray[np.intp]) -> UploadedPairs:
     """The same pictures, each with the caption (and its vector) that `order` names."""
     vectors = None if pairs.text_vectors is None else pairs.text_vectors[order]
     return replace(pairs, texts=[pairs.texts[int(at)] for at in order], text_vectors=vectors)
 
 
-def shuffled(pairs: PairSet, share: float, seed: int = 1) -> tuple[PairSet, NDArray[np.bool_]]:
+def shuffled(pairs: UploadedPairs, share: float, seed: int = 1) -> tuple[UploadedPairs, NDArray[np.bool_]]:
     """Exchanges the captions of a share of the pairs among themselves; says which pairs are wrong now."""
     size = len(pairs)
     chosen = np.random.default_rng(seed).permutation(size)[: round(share * size)]

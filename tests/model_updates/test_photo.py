@@ -17,7 +17,7 @@ from model_updates.parts.language_teaching import FOREIGN_EPOCHS
 from model_updates.parts.table_rows import TeachingOptions
 from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
-from model_updates.photo.image_tower import ImageTower
+from model_updates.photo.image_tower import PhotoTower
 from model_updates.photo.text_tower import WIDTH
 from model_updates.photo.tokenizer import ROWS
 from model_updates.segmenters import open_segmenter
@@ -90,7 +90,7 @@ def test_the_image_tower_gives_what_the_package_s_layers_give() -> None:
 
 
 def test_the_image_tower_runs_alike_in_training() -> None:
-    tower = ImageTower()
+    tower = PhotoTower()
     pixels = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
 
     assert not [name for name, _ in tower.named_buffers()]

@@ -15,7 +15,7 @@ from model_updates.pretrain import Recipe, context_length, make_vocabulary, save
 from model_updates.pretrain_data import (
     EMOJI_STYLES,
     STORED,
-    Pictures,
+    TrainingPictures,
     augment,
     load_emoji,
     read_emoji,
@@ -98,7 +98,7 @@ def test_what_lies_outside_a_crop_is_white() -> None:
 
 
 def test_a_sample_draws_each_picture_once_with_a_text_of_its_concept() -> None:
-    pictures = Pictures(
+    pictures = TrainingPictures(
         np.arange(12, dtype=np.uint8).reshape(6, 2, 1, 1), np.arange(6) // 2, [["a"], ["b"], ["c"]]
     )
     pixels, texts, concepts = pictures.sample(6, np.random.default_rng(0))

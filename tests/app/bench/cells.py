@@ -9,7 +9,7 @@ import numpy as np
 
 from app.bench.matrix import VIEWS
 from app.bench.results import Cell, SliceRun
-from app.bench.sequence import BenchSequence, Compared
+from app.bench.sequence import BenchSequence, StrategyRun
 
 MADE = {"date": "2026-11-21", "machine": "x86_64", "cores": 2, "threads": 1, "python": "3.11", "torch": "2"}
 
@@ -71,7 +71,7 @@ def cell(
     return Cell(sequence, strategy, seed, taken, tuple(slices), 5_000_000, digest, {}, tuple(probe), MADE)
 
 
-def cell_for(sequence: BenchSequence, compared: Compared, seed: int, slices: Sequence[SliceRun]) -> Cell:
+def cell_for(sequence: BenchSequence, compared: StrategyRun, seed: int, slices: Sequence[SliceRun]) -> Cell:
     """A cell that a sequence takes for its own."""
     steps = [step(f"step {number}") for number, _ in enumerate(sequence.steps)]
     return cell(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.bench.comparison import Measure, NotComparable, _seed_weights, difference, seed_difference
+from app.bench.comparison import Criterion, NotComparable, _seed_weights, difference, seed_difference
 from app.bench.results import Cell
 from tests.app.bench.cells import cell, slice_run
 
-FIRST = Measure("trained", "told", "r1")
+FIRST = Criterion("trained", "told", "r1")
 THINGS = 80
 
 
@@ -120,7 +120,7 @@ def test_backward_transfer_pairs_what_each_query_lost() -> None:
     kept = slice_run([100, 75], since=2, learned=[1, 1, 1, 1], last=[1, 1, 1, 0])
     lost = slice_run([100, 25], since=2, learned=[1, 1, 1, 1], last=[1, 0, 0, 0])
     newest = slice_run([100], language="ja", since=3, learned=[1, 1, 1, 1], last=[1, 1, 1, 1])
-    found = difference([cell([kept, newest])], [cell([lost, newest])], Measure("trained", "told", "bwt"))
+    found = difference([cell([kept, newest])], [cell([lost, newest])], Criterion("trained", "told", "bwt"))
     assert found is not None
     assert found.mean == pytest.approx(50)
 
@@ -149,7 +149,7 @@ def test_other_captions_are_refused() -> None:
 def test_no_common_seed_or_no_slice_of_the_kind_is_no_difference() -> None:
     ours, theirs = cell([slice_run([50], since=3)]), cell([slice_run([50], since=3)], seed=1)
     assert difference([ours], [theirs], FIRST) is None
-    assert difference([ours], [ours], Measure("held-out", "told", "r1")) is None
+    assert difference([ours], [ours], Criterion("held-out", "told", "r1")) is None
 
 
 def test_figures_of_seeds_take_three_to_say_anything() -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from app.bench.report import write_report
 from app.bench.results import write_cell
-from app.bench.sequence import BenchSequence, Compared
+from app.bench.sequence import BenchSequence, StrategyRun
 from app.words import messages
 from tests.app.bench.cells import cell_for, slice_run, step
 
@@ -32,7 +32,7 @@ def sequence() -> BenchSequence:
 
 
 def _write(
-    folder: Path, sequence: BenchSequence, compared: Compared, seed: int, right: int, other: str = ""
+    folder: Path, sequence: BenchSequence, compared: StrategyRun, seed: int, right: int, other: str = ""
 ) -> None:
     bits = [1] * right + [0] * (8 - right)
     learned = slice_run([90, right * 12.5], language=EVIL, learned=[1] * 8, last=bits)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bench.sequence import BenchSequence, Compared, read_sequence
+from app.bench.sequence import BenchSequence, StrategyRun, read_sequence
 from app.desk.errors import UsageProblem
 
 STEPS = '[[steps]]\nlanguages = ["de"]\n[[steps]]\nlanguages = ["fr"]\n[[steps]]\nlanguages = ["ja"]\n'
@@ -33,7 +33,7 @@ def test_orders_go_round_with_the_seeds_and_a_fixed_step_keeps_its_place(tmp_pat
 def test_a_run_is_another_one_when_its_own_options_or_the_steps_change(tmp_path: Path) -> None:
     text = f'name = "x"\nepochs = 3\n{STEPS}'
     found, changed = _read(tmp_path, text), _read(tmp_path, text.replace("epochs = 3", "epochs = 4"))
-    teir, er = Compared(name="teir"), Compared(name="er")
+    teir, er = StrategyRun(name="teir"), StrategyRun(name="er")
     assert found.digest(teir) != changed.digest(teir)
     tuned = found.model_copy(
         update={"tuned": {"er": {"learning_rate": 0.1}}, "seeds": (5,), "about": "Other words."}
@@ -70,6 +70,6 @@ def test_a_line_says_more_than_the_sequence_and_that_more_than_what_was_tuned(tm
     (tmp_path / "tuned.toml").write_text("[er]\nalpha = 0.1\nepochs = 2\nbatch_size = 8\n", encoding="utf-8")
     text = f'name = "x"\ntuned = "tuned.toml"\n[defaults.er]\nalpha = 0.5\nepochs = 4\n{STEPS}'
     found = _read(tmp_path, text)
-    said = found.options_of(Compared(name="er", options={"epochs": 7}))
+    said = found.options_of(StrategyRun(name="er", options={"epochs": 7}))
     assert said == {"alpha": 0.5, "epochs": 7, "batch_size": 8}
-    assert found.options_of(Compared(name="der")) == {}
+    assert found.options_of(StrategyRun(name="der")) == {}

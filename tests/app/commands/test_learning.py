@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import typer
 
-from app.commands import (
-    learning,
-)
+from app.commands import learning
+from app.desk.errors import JobFailed
 from ingest.records import JobRecord
 from tests.app.commands.running import document, run
 
@@ -70,9 +69,9 @@ def test_the_exit_code_tells_the_verdict(state: str, result: dict[str, Any], exi
     ended = replace(JOB, state=state, error="It went wrong." if state == "failed" else None)
     outcome = {"sentence": "s", "seconds": 1.0, "images_embedded": 0, "release": "r3-1", "version": "v2-1"}
     ended = replace(ended, result=result or outcome)
-    with pytest.raises((typer.Exit, learning.JobFailed)) as left:
+    with pytest.raises((typer.Exit, JobFailed)) as left:
         learning.show_end(ended, is_json=True)
-    assert isinstance(left.value, (typer.Exit, learning.JobFailed))
+    assert isinstance(left.value, (typer.Exit, JobFailed))
     assert left.value.exit_code == exit_code
-    if isinstance(left.value, learning.JobFailed):
+    if isinstance(left.value, JobFailed):
         assert left.value.code == result.get("code", "job_failed")

@@ -12,7 +12,7 @@ from torch import Tensor
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.errors import NoFusion
-from model_updates.fusion.encoder import FusionEncoder, Pictures, Texts, new_fusion, usable
+from model_updates.fusion.encoder import FusionEncoder, PictureFeatures, Texts, new_fusion, usable
 from model_updates.fusion.masking import Masked
 from model_updates.fusion.matching import Matcher
 from model_updates.fusion.teaching import SlowFusion, hard_negatives, matching, word_terms
@@ -56,10 +56,10 @@ def fused(encoder: Encoder, fusion: FusionEncoder, texts: list[str]) -> Tensor:
         return whole
 
 
-def three_pairs() -> tuple[Texts, Pictures]:
+def three_pairs() -> tuple[Texts, PictureFeatures]:
     """Texts and pictures of random numbers, as the tiny fusion encoder reads them."""
     real = torch.ones(3, 4, dtype=torch.bool)
-    return Texts(torch.randn(3, 4, 32), real, torch.randn(3, 24)), Pictures(
+    return Texts(torch.randn(3, 4, 32), real, torch.randn(3, 24)), PictureFeatures(
         torch.randn(3, 5, 32), torch.randn(3, 24)
     )
 

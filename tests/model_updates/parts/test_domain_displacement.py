@@ -7,7 +7,13 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from model_updates.parts.domain_displacement import Held, all_held, first_of_each, found_held, still_found
+from model_updates.parts.domain_displacement import (
+    HeldTexts,
+    all_held,
+    first_of_each,
+    found_held,
+    still_found,
+)
 from model_updates.parts.domain_memory import even_weights
 from model_updates.parts.domain_terms import Known, joined
 from tests.model_updates.plane import NEW, OLD, OTHERS, SCALE, pairs, rows
@@ -29,9 +35,9 @@ def test_each_domain_counts_as_much_however_few_pairs_it_has() -> None:
     told = torch.tensor([0.1, 0.2, 0.3, 0.0, 0.4])
     place = torch.tensor(logit(5, 10, 5, 10, 5))
     each = torch.stack(
-        [Held(old.rows(n), place[n]).displacement(rows(0), one, SCALE) for n in torch.arange(5)[:, None]]
+        [HeldTexts(old.rows(n), place[n]).displacement(rows(0), one, SCALE) for n in torch.arange(5)[:, None]]
     )
-    weighed = Held(old, place, told).displacement(rows(0), one, SCALE)
+    weighed = HeldTexts(old, place, told).displacement(rows(0), one, SCALE)
     assert float(weighed) == pytest.approx(float((told * each).sum()))
 
 
@@ -70,7 +76,7 @@ def test_a_text_that_finds_nothing_of_its_own_forbids_little() -> None:
     lost = pairs(rows(0, 0), rows(0, 180), 0, 7, first_picture=10)
     new = rows(20)
     one = OTHERS.rows(torch.tensor([0]))
-    own = Held(lost, torch.tensor(logit(0, 180))).displacement(new, one, SCALE)
+    own = HeldTexts(lost, torch.tensor(logit(0, 180))).displacement(new, one, SCALE)
     among = all_held(lost, ["one", "one"], SCALE, crowd=1).displacement(new, one, SCALE)
     assert float(among) < 1 < float(own)
 

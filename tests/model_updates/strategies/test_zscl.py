@@ -15,7 +15,7 @@ from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
 from model_updates.parts.contrasting import even_cross_entropy, inverse_temperature, unit_features
-from model_updates.parts.reference_data import Taught, chosen_reference
+from model_updates.parts.reference_data import TeacherOutputs, chosen_reference
 from model_updates.parts.weight_average import WeightAverage
 from model_updates.strategies.zscl import Zscl
 from model_updates.strategy import UpdateContext
@@ -225,7 +225,7 @@ def test_a_reference_shows_each_picture_once_and_speaks_english() -> None:
     found = chosen_reference(context_for(tiny_encoder(), twice), "", 100)
     assert len({pair.image_id for pair in found.pairs}) == len(found.pairs) == 16
     teacher = tiny_encoder()
-    taught = Taught(found, teacher, draw)
+    taught = TeacherOutputs(found, teacher, draw)
     english = {pair.english for pair in twice if pair.english}
     expected = torch.from_numpy(teacher.encode_texts(sorted(english), "en"))
     assert taught.texts.shape == expected.shape

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from model_updates.trust.cross_fit import CrossFit, as_one, blocks_of
-from model_updates.trust.evidence import ENCODER, WORDS, Evidence, PairSet
-from model_updates.trust.matching import REFERENCE, Found, matching
+from model_updates.trust.evidence import ENCODER, WORDS, Evidence, UploadedPairs
+from model_updates.trust.matching import REFERENCE, Impression, matching
 from model_updates.trust.row_shift import moved, row_shift
 from model_updates.trust.word_agreement import likeness, sequences_of, words_of
 from tests.model_updates.synthetic_pairs import pair_set, shuffled, with_captions
@@ -76,7 +76,7 @@ def test_the_mismatched_share_is_estimated_in_a_language_nobody_knows(share: flo
     assert found.why_told == WORDS
     assert found.mismatch is not None
     assert found.mismatch.share == pytest.approx(wrong.mean(), abs=0.1)
-    assert found.found is (Found.MISMATCHED if share >= 0.3 else Found.MATCHED)
+    assert found.found is (Impression.MISMATCHED if share >= 0.3 else Impression.MATCHED)
     if 0 < share < 1:
         assert area(found.mismatch.doubt, wrong) > 0.9
 
@@ -91,35 +91,35 @@ def test_the_doubtful_pairs_are_mostly_wrong_ones() -> None:
 
 def test_the_encoder_tells_where_it_knows_the_language() -> None:
     clean = pair_set(SIZE, knows=True)
-    assert matching(clean, PARTS).found is Found.MATCHED
+    assert matching(clean, PARTS).found is Impression.MATCHED
     found = matching(shuffled(clean, 0.3)[0], PARTS)
-    assert (found.found, found.why_told) == (Found.MISMATCHED, ENCODER)
+    assert (found.found, found.why_told) == (Impression.MISMATCHED, ENCODER)
 
 
 def test_unrelated_captions_are_called_so() -> None:
     pairs = shuffled(pair_set(SIZE, beside=True), 1.0)[0]
-    assert matching(pairs, PARTS).found is Found.UNRELATED
+    assert matching(pairs, PARTS).found is Impression.UNRELATED
 
 
 def test_nobody_can_tell_where_pictures_show_little() -> None:
     dim = replace(pair_set(SIZE, sees=0.25), beside=())
     found = matching(dim, PARTS)
-    assert found.found is Found.UNTOLD
+    assert found.found is Impression.UNTOLD
     assert not found.told
-    assert matching(shuffled(dim, 0.3)[0], PARTS).found is Found.UNTOLD
+    assert matching(shuffled(dim, 0.3)[0], PARTS).found is Impression.UNTOLD
 
 
 def test_a_learned_language_does_not_make_a_strange_domain_readable() -> None:
     dim = pair_set(SIZE, sees=0.12, knows=True)
-    assert matching(dim, PARTS).found is Found.UNTOLD
+    assert matching(dim, PARTS).found is Impression.UNTOLD
 
 
 def test_trusted_pairs_of_the_domain_say_what_matched_ones_look_like() -> None:
     pairs = pair_set(SIZE, sees=1.0)
     reference = pair_set(SIZE, seed=5, sees=1.0, foreign=False)
     clean = matching(pairs, PARTS, reference=reference)
-    assert (clean.found, clean.why_told) == (Found.MATCHED, REFERENCE)
-    assert matching(shuffled(pairs, 0.4)[0], PARTS, reference=reference).found is Found.MISMATCHED
+    assert (clean.found, clean.why_told) == (Impression.MATCHED, REFERENCE)
+    assert matching(shuffled(pairs, 0.4)[0], PARTS, reference=reference).found is Impression.MISMATCHED
 
 
 def test_a_part_that_is_wrong_is_seen_although_the_whole_is_not() -> None:
@@ -128,7 +128,7 @@ def test_a_part_that_is_wrong_is_seen_although_the_whole_is_not() -> None:
     order = np.arange(600)
     order[part[:90]] = np.roll(part[:90], 1)  # 45 % of a third
     found = matching(with_captions(pairs, order), {"first": part, "rest": np.arange(200, 600)})
-    assert found.found is Found.MISMATCHED
+    assert found.found is Impression.MISMATCHED
     assert found.by_part is not None
     assert found.by_part["first"][0] > 0.3 > found.by_part["rest"][0]
 
@@ -137,13 +137,13 @@ def test_a_training_part_that_differs_from_the_held_out_one_is_not_let_pass() ->
     """Where the encoder reads the pictures only a little, no share is believed; that two parts differ still is."""
     pairs = pair_set(600, sees=0.5, knows=True)
     parts = {"training": np.arange(150, 600), "held out": np.arange(150)}
-    assert matching(pairs, parts).found is not Found.MISMATCHED
+    assert matching(pairs, parts).found is not Impression.MISMATCHED
     order = np.arange(600)
     order[150:] = np.random.default_rng(2).permutation(np.arange(150, 600))
-    assert matching(with_captions(pairs, order), parts).found in {Found.MISMATCHED, Found.UNRELATED}
+    assert matching(with_captions(pairs, order), parts).found in {Impression.MISMATCHED, Impression.UNRELATED}
 
 
-def known_by_heart(held_out: float) -> PairSet:
+def known_by_heart(held_out: float) -> UploadedPairs:
     """A training part that the encoder learned, and a held-out part of which it sees only so much."""
     pairs = pair_set(600, sees=held_out, knows=True)
     assert pairs.picture_vectors is not None
@@ -156,7 +156,7 @@ def known_by_heart(held_out: float) -> PairSet:
 def test_what_was_not_learned_beside_what_is_known_by_heart_does_not_look_wrong() -> None:
     parts = {"training": np.arange(150, 600), "held out": np.arange(150)}
     clean = matching(known_by_heart(0.35), parts)
-    assert (clean.found, clean.unread) == (Found.MATCHED, ("held out",))
+    assert (clean.found, clean.unread) == (Impression.MATCHED, ("held out",))
     assert clean.by_part is not None
     assert clean.by_part["held out"][1] > clean.too_many, "it would be held if it counted"
     readable = known_by_heart(3.0)
@@ -164,13 +164,13 @@ def test_what_was_not_learned_beside_what_is_known_by_heart_does_not_look_wrong(
     order = np.arange(600)
     order[:60] = np.roll(order[:60], 1)
     wrong = matching(with_captions(readable, order), parts)
-    assert (wrong.found, wrong.unread) == (Found.MISMATCHED, ())
+    assert (wrong.found, wrong.unread) == (Impression.MISMATCHED, ())
     order[:150] = np.roll(np.arange(150), 1)
-    assert matching(with_captions(known_by_heart(0.35), order), parts).found is not Found.MATCHED
+    assert matching(with_captions(known_by_heart(0.35), order), parts).found is not Impression.MATCHED
 
 
 def test_few_pairs_are_not_judged() -> None:
-    assert matching(pair_set(12, beside=True), {}).found is Found.FEW
+    assert matching(pair_set(12, beside=True), {}).found is Impression.FEW
 
 
 @pytest.mark.parametrize("rows", [1, 3, -2])
@@ -179,7 +179,7 @@ def test_a_slip_of_rows_is_found(rows: int, part: str) -> None:
     pairs = pair_set(SIZE, beside=True)
     at = np.arange(SIZE) if part == "whole" else TRAINING
     found = matching(with_captions(pairs, moved(SIZE, at, -rows)), PARTS)
-    assert found.found is Found.MOVED
+    assert found.found is Impression.MOVED
     assert found.shift is not None
     assert (found.shift.part, found.shift.rows) == (part, rows)
 
