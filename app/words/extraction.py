@@ -1,8 +1,9 @@
 """Brings the catalogues up to date with the sources: `python -m app.words.extraction`, which `make docs` runs.
 
-A message is what a source marks by `phrase`, `template`, `say` or `label`, what a component of Gradio shows, and what
-settings and strategies say of themselves. A text that a catalogue has already stays while it stands anywhere in the
-sources, so names of columns and states need no mark. What is gone is kept at the end of a catalogue.
+A message is what a source marks by `phrase`, `template`, `say` or `label`, what a component of Gradio shows, what a
+list named `...HEADERS` holds, and what settings and strategies say of themselves. A text that a catalogue has already
+stays while it stands anywhere in the sources, so names of states need no mark. What is gone is kept at the end of a
+catalogue.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from babel.messages.pofile import read_po, write_po
 
 from app.home.settings import Settings, described
 from app.words import strategies as strategy_words
-from app.words.catalogue import BASE, FOLDER, LANGUAGES
+from app.words.catalogue import BASE, FOLDER, HEADER, LANGUAGES
 from model_updates.strategies import STRATEGIES
 from model_updates.strategy_pages import by_family
 
@@ -42,6 +43,16 @@ def marked(tree: ast.Module) -> Iterator[str]:
             yield from _texts([one.value for one in node.keywords if one.arg in _SHOWN])
 
 
+def headers(tree: ast.Module) -> Iterator[str]:
+    """Returns what heads the columns of a source's tables: the words in what it assigns to `...HEADERS`."""
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Dict):
+            continue  # a dict holds headers of HTTP
+        if any(_name(name).endswith("HEADERS") for name in node.targets):
+            inner = [one for one in ast.walk(node.value) if isinstance(one, ast.expr)]
+            yield from filter(_WORD.search, _texts(inner))
+
+
 def _name(func: ast.expr) -> str:
     while isinstance(func, ast.Call):  # words_of(request)("Choose a file first.")
         func = func.func
@@ -58,14 +69,19 @@ def _texts(nodes: list[ast.expr]) -> Iterator[str]:
             yield node.value
 
 
+def trees(root: Path = _ROOT) -> Iterator[tuple[str, ast.Module]]:
+    """Returns every source by the name of its file."""
+    for path in sorted(path for package in SOURCES for path in (root / package).rglob("*.py")):
+        yield path.relative_to(root).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
 def sources(root: Path = _ROOT) -> tuple[dict[str, list[str]], set[str]]:
     """Returns the messages that are marked, each with its files, and all texts that stand in the sources."""
     messages: dict[str, list[str]] = {}
     standing: set[str] = set()
-    for path in sorted(path for package in SOURCES for path in (root / package).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for text in dict.fromkeys(marked(tree)):
-            messages.setdefault(text, []).append(path.relative_to(root).as_posix())
+    for name, tree in trees(root):
+        for text in dict.fromkeys([*marked(tree), *headers(tree)]):
+            messages.setdefault(text, []).append(name)
         for text in _texts([node for node in ast.walk(tree) if isinstance(node, ast.expr)]):
             standing |= {text, text.replace("_", " ")}  # codes of reasons and checks are shown as words
     for text, name in dict.fromkeys(described_texts()):
@@ -93,6 +109,8 @@ def update(language: str, messages: dict[str, list[str]], standing: set[str]) ->
         known = read_po(file, locale=language)
     wanted = Catalog(locale=language, creation_date=known.creation_date)
     for text, files in messages.items():
+        if known.get(text, HEADER) and not known.get(text):
+            continue  # it only heads a column
         wanted.add(text, locations=[(name, 0) for name in files])
     for message in [*known, *known.obsolete.values()]:
         text = str(message.id)
