@@ -29,10 +29,8 @@ def agreement(
     """Measures which share of an index's answers is as good as exact search's.
 
     `index` is built over `vectors`, in their order; both they, (n, dim), and `queries`, (q, dim), are float32 rows of
-    unit length. A score that is worse than the exact k-th one by no more than `tolerance` counts as a tie.
-
-    Returns:
-        Between 0 and 1; 1 for an empty gallery. A repeated or missing answer counts as wrong.
+    unit length. A score that is worse than the exact k-th one by no more than `tolerance` counts as a tie. The answer
+    is between 0 and 1, and 1 for an empty gallery. A repeated or missing answer counts as wrong.
 
     Raises:
         VectorError: Arrays do not fit the index, or there is no query.

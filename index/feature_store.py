@@ -27,7 +27,6 @@ class FeatureStore:
     """Caches encoder outputs, not normalised, across versions and releases."""
 
     def __init__(self, store: Store) -> None:
-        """Wraps an open store; the caller closes it."""
         self._store = store
 
     def get(
@@ -35,10 +34,8 @@ class FeatureStore:
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Looks up the cached features of some contents.
 
-        `kind` is `"image"` or `"text:<table>"`; the (n,) ids may repeat.
-
-        Returns:
-            The rows found, (m, dim) float32, raw, in the order asked; and a mask (n,), true where found.
+        `kind` is `"image"` or `"text:<table>"`; the (n,) ids may repeat. The rows found, (m, dim) float32, raw, come in
+        the order asked, with a mask (n,), true where found.
 
         Raises:
             DimensionMismatch: A cached row has another dimension than `dim`.

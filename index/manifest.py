@@ -24,11 +24,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def write_manifest(folder: Path, facts: Manifest, file_names: Iterable[str]) -> Manifest:
-    """Writes the manifest of a folder whose other files are complete.
-
-    Returns:
-        The facts with `files` (bytes and sha256 of each) and `checksum` (of the manifest itself).
-    """
+    """Writes the manifest of a folder whose other files are complete; returns the facts with `files` and `checksum`."""
     manifest = facts | {"files": {name: _describe(folder / name) for name in file_names}}
     manifest["checksum"] = _checksum(manifest)
     (folder / FILE_NAME).write_bytes(_encode(manifest))

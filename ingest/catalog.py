@@ -36,29 +36,21 @@ from ingest.withheld import WithheldTable
 class Catalog(ImageQueries, JobQueries):
     """An open catalog; get one with `Catalog.open`.
 
-    What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a
-    question takes `chunks`, ids of chunks, it is about what any of them has, each thing once; None means all
-    chunks that are not withdrawn, and an id that no chunk has matches nothing.
-
-    Attributes:
-        path: of the file.
-        feedback: what people said of answers.
-        asked: how often each language was asked for.
-        release_words: what people said of releases.
-        shadows: which candidates were asked live queries, too, and how far their answers lay from the live ones.
-        aside: pairs of uploads that were held or rejected.
-        withheld: pictures that a person took out by themselves.
+    What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a question
+    takes `chunks`, ids of chunks, it is about what any of them has, each thing once; None means all chunks that are not
+    withdrawn, and an id that no chunk has matches nothing.
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self.path = path
         super().__init__(engine)
-        self.feedback = FeedbackTable(engine)
-        self.asked = AskedTable(engine)
-        self.release_words = ReleaseWordTable(engine)
+        self.feedback = FeedbackTable(engine)  # what people said of answers
+        self.asked = AskedTable(engine)  # how often each language was asked for
+        self.release_words = ReleaseWordTable(engine)  # what people said of releases
+        # which candidates were asked live queries, too, and how far their answers lay from the live ones
         self.shadows = ShadowTable(engine)
-        self.aside = AsideTable(engine)
-        self.withheld = WithheldTable(engine)
+        self.aside = AsideTable(engine)  # pairs of uploads that were held or rejected
+        self.withheld = WithheldTable(engine)  # pictures that a person took out by themselves
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Catalog:

@@ -33,14 +33,11 @@ _SHOWN = 12  # characters of an id in a sentence
 
 @dataclass(frozen=True)
 class Copies:
-    """What was found.
+    """What was found."""
 
-    Attributes:
-        same: pairs of new pictures that are near-copies; enough of them to join all that belong together.
-        known: by new picture, the known ones that it is a near-copy of: one for each cluster.
-    """
-
+    # pairs of new pictures that are near-copies; enough of them to join all that belong together
     same: Sequence[tuple[ImageId, ImageId]] = ()
+    # by new picture, the known ones that it is a near-copy of: one for each cluster
     known: Mapping[ImageId, tuple[Anchor, ...]] = field(default_factory=dict)
 
 

@@ -68,10 +68,7 @@ def settle_splits(
     """Settles the split and the group of every picture.
 
     `known_groups` are the stated groups that the catalog has, by name; `same` are pairs of new pictures that are near-
-    copies of one another.
-
-    Returns:
-        One entry per picture. A picture that is known in another split than its group stays out of it.
+    copies of one another. A picture that is known in another split than its group stays out of it.
     """
     copied = {image_id for pair in same for image_id in pair}
     settled: dict[ImageId, Settled] = {}

@@ -60,10 +60,8 @@ def ingest_source(
 ) -> IntakeReport:
     """Takes a folder, archive or table in as one chunk.
 
-    `progress` is called with pictures done and pictures in all.
-
-    Returns:
-        What became of everything in it. Content that is known already makes a report of "0 new".
+    `progress` is called with pictures done and pictures in all. Content that is known already makes a report of "0
+    new".
 
     Raises:
         BadUpload: the upload is refused as a whole, and nothing is stored.

@@ -17,23 +17,14 @@ _TEMPLATE, _VALUES = "$template", "values"
 
 
 class Sentence(str):
-    """The English text of a template, filled.
-
-    Attributes:
-        template: English, with names of values in braces: `Chunk {chunk} is held.`
-        values: by name: numbers, texts, and sentences, which are translated themselves.
-    """
+    """The English text of a template, filled."""
 
     __slots__ = ("template", "values")
-    template: str
-    values: Mapping[str, Value]
+    template: str  # english, with names of values in braces: `Chunk {chunk} is held.`
+    values: Mapping[str, Value]  # by name: numbers, texts, and sentences, which are translated themselves
 
     def __new__(cls, template: str, /, **values: object) -> Sentence:
-        """Fills a template.
-
-        Args:
-            template: English; also the key under which translators find it.
-            **values: for its places; what is neither number nor text is turned into text.
+        """Fills a template, which is also the key for translators; neither number nor text is turned into text.
 
         Raises:
             KeyError: a place has no value.

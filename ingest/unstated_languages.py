@@ -90,9 +90,8 @@ def _posterior(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns (n, languages) posteriors and (languages,) shares of an upload.
 
-    Args:
-        seen: (n, languages) what lingua makes of each caption when all languages are as frequent.
-        counts: (n,) how often each caption stands in the upload.
+    `seen` (n, languages) is what lingua makes of each caption when all languages are as frequent; `counts` (n,) how
+    often each caption stands in the upload.
     """
     smallest = np.finfo(np.float64).tiny
     weights = counts * (seen.sum(axis=1) > 0)  # digits and emoji are in no language

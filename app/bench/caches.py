@@ -51,10 +51,7 @@ class Overlay:
 def resized_once(load: LoadImage, preprocessing: Preprocessing, *, most_bytes: int = MOST_BYTES) -> LoadImage:
     """Returns a way to load pictures at the size that a tower takes, which remembers them.
 
-    Args:
-        load: decodes a picture by id.
-        preprocessing: of the tower that looks at them.
-        most_bytes: of pixels kept; what comes later is decoded each time.
+    What comes after `most_bytes` of pixels is decoded each time.
     """
     resize = preprocessing.resized()
     kept: dict[str, Image.Image] = {}

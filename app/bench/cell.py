@@ -36,12 +36,7 @@ def run_cell(
 ) -> Cell:
     """Runs a strategy through a sequence, and returns what is kept of it.
 
-    Args:
-        workspace: opened for reading; nothing is written to it.
-        sequence: what is taught and measured.
-        compared: the strategy and its options.
-        seed: of orders, parts and every random choice.
-        threads: of torch.
+    Nothing is written to the workspace. The seed is that of orders, parts and every random choice.
 
     Raises:
         UsageProblem, BadStrategyOption, UnknownStrategy: it cannot be run at all.

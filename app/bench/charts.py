@@ -48,11 +48,8 @@ class _Plot:
 def heatmap(names: Sequence[str], rows: Sequence[Sequence[float | None]], highest: float, said: str) -> str:
     """Draws a matrix of recalls, slices down and steps across; numbers stand in it where there is room.
 
-    Args:
-        names: of the slices, in the order they were taught.
-        rows: for each slice, its recall after every step, percent; None before it was known.
-        highest: what the darkest shade stands for.
-        said: what the drawing shows, for those who cannot see it.
+    `rows` has for each slice its recall after every step, percent, None before it was known; `highest` is what the
+    darkest shade stands for, and `said` what the drawing shows, for those who cannot see it.
     """
     steps = len(rows[0])
     names = [_short(name, 17) for name in names]
@@ -149,10 +146,7 @@ def _across(step: int, steps: int) -> float:
 def scatter(points: Mapping[str, tuple[float, float]], width: int, said: str) -> str:
     """Draws recall over the logarithm of training seconds; what costs nothing stands left of the axis.
 
-    Args:
-        points: by label, seconds and recall.
-        width: of the drawing, in pixels.
-        said: what the drawing shows, for those who cannot see it.
+    `points` are seconds and recall by label, `width` is in pixels.
     """
     height, none = 380 if width > WIDE else 420, 44
     recalls = [recall for _, recall in points.values()]

@@ -42,17 +42,11 @@ class NotComparable(AppError):
 
 @dataclass(frozen=True)
 class Criterion:
-    """What two strategies are compared by.
+    """What two strategies are compared by."""
 
-    Attributes:
-        kind: "trained", "held-out" or "unseen".
-        view: "told" or "searched".
-        figure: one of `FIGURES`.
-    """
-
-    kind: str
-    view: str
-    figure: str
+    kind: str  # "trained", "held-out" or "unseen"
+    view: str  # "told" or "searched"
+    figure: str  # one of `FIGURES`
 
     @property
     def name(self) -> str:
@@ -62,21 +56,13 @@ class Criterion:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """One strategy's figure less another's, in points.
+    """One strategy's figure less another's, in points."""
 
-    Attributes:
-        mean: over seeds.
-        low: of the 95 % interval.
-        high: of the 95 % interval.
-        seeds: that both were run with.
-        things: that were drawn; 0 where the interval is over seeds alone.
-    """
-
-    mean: float
-    low: float
-    high: float
-    seeds: tuple[int, ...]
-    things: int
+    mean: float  # over seeds
+    low: float  # of the 95 % interval
+    high: float  # of the 95 % interval
+    seeds: tuple[int, ...]  # that both were run with
+    things: int  # that were drawn; 0 where the interval is over seeds alone
 
     @property
     def is_clear(self) -> bool:
@@ -143,13 +129,8 @@ def seed_difference(
 ) -> PairedDifference | None:
     """Returns ours less theirs of a figure that is known per seed alone, with Student's interval over seeds.
 
-    Two seeds say next to nothing of their spread, and one nothing; the interval is the whole line then.
-
-    Args:
-        ours: one strategy's cells.
-        theirs: the other's, or the same.
-        figure: by its name in `figures_of`.
-        other: of theirs, where it is another figure.
+    Two seeds say next to nothing of their spread, and one nothing; the interval is the whole line then. `figure` is a
+    name in `figures_of`, and `other` the one of theirs where it differs.
     """
     mine = {cell.seed: figures_of(cell).get(figure) for cell in ours}
     counterpart = {cell.seed: figures_of(cell).get(other or figure) for cell in theirs}

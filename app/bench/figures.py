@@ -35,13 +35,9 @@ RESEGMENTED = "resegmented"
 
 @dataclass(frozen=True)
 class Spread:
-    """One figure over the seeds that have it.
+    """One figure over the seeds that have it."""
 
-    Attributes:
-        by_seed: its values, by seed.
-    """
-
-    by_seed: Mapping[int, float]
+    by_seed: Mapping[int, float]  # its values, by seed
 
     @property
     def mean(self) -> float:
@@ -63,17 +59,11 @@ class Spread:
 
 @dataclass(frozen=True)
 class Curves:
-    """How recall went on from step to step, text to image, R@1, percent; step 0 is before the first update.
+    """How recall went on from step to step, text to image, R@1, percent; step 0 is before the first update."""
 
-    Attributes:
-        average: of the slices known by then; None before there is one.
-        first: of those that were known first.
-        of: what those are.
-    """
-
-    average: tuple[float | None, ...]
-    first: tuple[float | None, ...]
-    of: str
+    average: tuple[float | None, ...]  # of the slices known by then; None before there is one
+    first: tuple[float | None, ...]  # of those that were known first
+    of: str  # what those are
 
 
 def figures_of(cell: Cell) -> dict[str, float]:

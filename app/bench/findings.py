@@ -21,30 +21,21 @@ COMPARED = ("r1", "r10", "bwt")
 
 @dataclass(frozen=True, eq=False)
 class SequenceFindings:
-    """What the cells of one sequence say.
+    """What the cells of one sequence say."""
 
-    Attributes:
-        sequence: its name.
-        about: one sentence, or "".
-        command: that runs it.
-        cells: by strategy, the best first, each strategy's by seed.
-        figures: by strategy and figure, over seeds.
-        reference: what the others are compared with; "" without a cell.
-        differences: of every other strategy from it, by strategy and measure.
-        left_out: strategies with cells of another version of the sequence, and their seeds.
-        not_run: strategies with cells that the sequence asks for and that are not there, the same way.
-        not_compared: sentences on strategies that were not asked the same captions as the reference.
-    """
-
-    sequence: str
-    about: str
-    command: str
-    cells: Mapping[str, Sequence[Cell]]
-    figures: Mapping[str, Mapping[str, Spread]]
-    reference: str
+    sequence: str  # its name
+    about: str  # one sentence, or ""
+    command: str  # that runs it
+    cells: Mapping[str, Sequence[Cell]]  # by strategy, the best first, each strategy's by seed
+    figures: Mapping[str, Mapping[str, Spread]]  # by strategy and figure, over seeds
+    reference: str  # what the others are compared with; "" without a cell
+    # of every other strategy from it, by strategy and measure
     differences: Mapping[str, Mapping[Criterion, PairedDifference]]
+    # strategies with cells of another version of the sequence, and their seeds
     left_out: tuple[str, ...] = ()
+    # strategies with cells that the sequence asks for and that are not there, the same way
     not_run: tuple[str, ...] = ()
+    # sentences on strategies that were not asked the same captions as the reference
     not_compared: tuple[str, ...] = ()
 
     @property
@@ -120,13 +111,7 @@ def findings_of(
 ) -> SequenceFindings:
     """Returns what cells of one sequence say.
 
-    Args:
-        name: of the sequence.
-        cells: finished, of any strategies and seeds.
-        about: one sentence on it.
-        command: that runs it.
-        left_out: what to say of cells that are not among them.
-        not_run: what to say is missing.
+    `about`, `command`, `left_out` and `not_run` are what to say beside the figures of the finished cells.
     """
     groups = by_strategy(cells)
     figures = {label: over_seeds(own) for label, own in groups.items()}

@@ -28,23 +28,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class CellTask:
-    """One cell to run.
+    """One cell to run."""
 
-    Attributes:
-        settings: of the home whose chunks are taught.
-        sequence: what is taught and measured.
-        compared: the strategy.
-        seed: of the run.
-        folder: where finished cells are kept.
-        threads: of torch.
-    """
-
-    settings: Settings
-    sequence: BenchSequence
-    compared: StrategyRun
-    seed: int
-    folder: Path
-    threads: int = 1
+    settings: Settings  # of the home whose chunks are taught
+    sequence: BenchSequence  # what is taught and measured
+    compared: StrategyRun  # the strategy
+    seed: int  # of the run
+    folder: Path  # where finished cells are kept
+    threads: int = 1  # of torch
 
     @property
     def name(self) -> str:
@@ -80,11 +71,8 @@ def missing(tasks: Sequence[CellTask]) -> list[CellTask]:
 def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say, fresh: bool = True) -> list[Failed]:
     """Runs cells, so many at once; returns those that failed.
 
-    Args:
-        tasks: what is not finished; see `missing`.
-        processes: at once.
-        say: is told each cell that ends.
-        fresh: each cell in a process of its own, so that its peak memory is its own; else processes are used again.
+    `tasks` are what is `missing`. With `fresh`, each cell has a process of its own, so that its peak memory is its own;
+    else processes are used again.
     """
     failed = []
     for done, (task, reason) in enumerate(_finished(tasks, processes, fresh), start=1):

@@ -25,42 +25,25 @@ KINDS = (TRAINED, HELD_OUT)
 
 @dataclass(frozen=True)
 class StepLesson:
-    """What one step teaches.
+    """What one step teaches."""
 
-    Attributes:
-        step: as the sequence says it.
-        name: of the step.
-        train: pairs to learn from.
-        validation: pairs that choose the epoch.
-    """
-
-    step: SequenceStep
-    name: str
-    train: tuple[TrainingPair, ...]
-    validation: tuple[TrainingPair, ...]
+    step: SequenceStep  # as the sequence says it
+    name: str  # of the step
+    train: tuple[TrainingPair, ...]  # pairs to learn from
+    validation: tuple[TrainingPair, ...]  # pairs that choose the epoch
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Captions that are looked up after every step from the one that taught them on.
+    """Captions that are looked up after every step from the one that taught them on."""
 
-    Attributes:
-        key: language and domain.
-        kind: `TRAINED` or `HELD_OUT`.
-        since: number of the step that taught it, from 1; 0 for what is known from the start.
-        captions: (image id, text).
-        english: an English caption beside each, "" where there is none.
-        groups: the group of each caption's picture.
-        unseen: whether no step teaches its domain.
-    """
-
-    key: SliceKey
-    kind: str
-    since: int
-    captions: tuple[tuple[str, str], ...]
-    english: tuple[str, ...]
-    groups: tuple[str, ...]
-    unseen: bool = False
+    key: SliceKey  # language and domain
+    kind: str  # `TRAINED` or `HELD_OUT`
+    since: int  # number of the step that taught it, from 1; 0 for what is known from the start
+    captions: tuple[tuple[str, str], ...]  # (image id, text)
+    english: tuple[str, ...]  # an English caption beside each, "" where there is none
+    groups: tuple[str, ...]  # the group of each caption's picture
+    unseen: bool = False  # whether no step teaches its domain
 
     @property
     def digest(self) -> str:
@@ -70,25 +53,17 @@ class Slice:
 
 @dataclass(frozen=True)
 class Material:
-    """All that a run of a sequence with one seed uses.
+    """All that a run of a sequence with one seed uses."""
 
-    Attributes:
-        lessons: in order.
-        known: training pairs of what the encoder knows before the first step, where the sequence says what that is.
-        slices: every slice of every step, each once, by the step that taught it.
-        galleries: by kind and step number (0 for the base), the pictures that it brings.
-        domains: of every picture.
-        groups: of every picture.
-        probe: pictures to classify, None where the sequence has none.
-    """
-
-    lessons: tuple[StepLesson, ...]
+    lessons: tuple[StepLesson, ...]  # in order
+    # training pairs of what the encoder knows before the first step, where the sequence says what that is
     known: tuple[TrainingPair, ...]
-    slices: tuple[Slice, ...]
+    slices: tuple[Slice, ...]  # every slice of every step, each once, by the step that taught it
+    # by kind and step number (0 for the base), the pictures that it brings
     galleries: dict[tuple[str, int], tuple[str, ...]]
-    domains: dict[str, str]
-    groups: dict[str, str]
-    probe: Probe | None = None
+    domains: dict[str, str]  # of every picture
+    groups: dict[str, str]  # of every picture
+    probe: Probe | None = None  # pictures to classify, None where the sequence has none
 
     def gallery(self, kind: str, until: int | None = None) -> tuple[str, ...]:
         """Returns the pictures of a kind that the steps up to one bring, all steps' when None; each once."""

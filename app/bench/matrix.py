@@ -32,17 +32,13 @@ DEPTHS = (1, 5, 10)
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """One slice looked up after one step.
+    """One slice looked up after one step."""
 
-    Attributes:
-        recalls: by view, R@1, 5 and 10 from text to image, percent; told, also from image to text and their mean.
-        first: by view, (n_captions,) bool: whether the right picture came first.
-        ten: by view, (n_captions,) bool: whether it was among the first ten.
-    """
-
+    # by view, R@1, 5 and 10 from text to image, percent; told, also from image to text and their mean
     recalls: Mapping[str, Mapping[str, float]]
+    # by view, (n_captions,) bool: whether the right picture came first
     first: Mapping[str, NDArray[np.bool_]]
-    ten: Mapping[str, NDArray[np.bool_]]
+    ten: Mapping[str, NDArray[np.bool_]]  # by view, (n_captions,) bool: whether it was among the first ten
 
 
 def look_up(
@@ -57,15 +53,7 @@ def look_up(
 ) -> dict[int, Looked]:
     """Ranks every slice that is known after a step; returns each by its number in the material.
 
-    Args:
-        load_image: decodes a picture by id.
-        encoder: as it is after the step.
-        languages: that it has learned, in order.
-        sequence: says whether galleries grow.
-        material: slices and galleries.
-        step: number of the step, 0 for the base.
-        cache: where features are kept.
-        strategy: what is compared; the reference `translate-test` reads the English caption for the foreign one.
+    Step 0 is the base. The reference strategy `translate-test` reads the English caption for the foreign one.
     """
     until = step if sequence.gallery == "growing" else None
     routes = {image_id: encoder.image_route(domain) for image_id, domain in material.domains.items()}

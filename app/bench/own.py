@@ -19,10 +19,8 @@ from app.learning.yardstick import trusted_chunks
 def own_sequence(workspace: Workspace, chunks: Sequence[str], encoder: str = LIVE) -> BenchSequence:
     """Returns the sequence that teaches chunks one after another.
 
-    Args:
-        workspace: of the home.
-        chunks: ids, or names that their uploads had.
-        encoder: what every run starts from, as `init --model` takes it; or "live".
+    `chunks` are ids, or names that their uploads had; every run starts from `encoder`, as `init --model` takes it, or
+    "live".
 
     Raises:
         UsageProblem: a chunk is not there, or taught the encoder that every run would start from.

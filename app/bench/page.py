@@ -30,12 +30,7 @@ STYLE = Path(__file__).with_name("page.css")
 
 
 def page_of(findings: SequenceFindings, facts: Sequence[tuple[str, str]]) -> str:
-    """Returns the whole page.
-
-    Args:
-        findings: what the cells say.
-        facts: of the head, name and text.
-    """
+    """Returns the whole page; `facts` are names and texts of its head."""
     parts = [_head(findings, facts), *(_table(table) for table in tables_of(findings))]
     parts += _drawn(findings)
     style = STYLE.read_text(encoding="utf-8")

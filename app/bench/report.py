@@ -20,17 +20,11 @@ from app.words import messages
 
 @dataclass(frozen=True)
 class Written:
-    """Where a report is, and its table.
+    """Where a report is, and its table."""
 
-    Attributes:
-        html: the page.
-        document: the same as plain values.
-        table: for a terminal.
-    """
-
-    html: Path
-    document: dict[str, Any]
-    table: Any
+    html: Path  # the page
+    document: dict[str, Any]  # the same as plain values
+    table: Any  # for a terminal
 
 
 def write_report(folder: Path, sequence: BenchSequence, cells: Path) -> Written:
@@ -57,12 +51,8 @@ def findings_in(
 ) -> SequenceFindings:
     """Returns what the cells that are there say of a sequence as it is now.
 
-    Args:
-        sequence: that was run.
-        folder: of its cells.
-        command: that runs it; the usual one when empty.
-        planned: which strategy with which seed counts as not run where it is missing; every one with every seed when
-            None.
+    `command` is the usual one when empty. `planned` says which strategy with which seed counts as not run where it is
+    missing; every one with every seed when None.
     """
     if planned is None:
         planned = [(one, seed) for one in sequence.strategies for seed in sequence.seeds]

@@ -34,62 +34,38 @@ PACKED = ("learned", "last", "last_ten")
 
 @dataclass(frozen=True, eq=False)
 class SliceRun:
-    """How one slice fared in one cell.
+    """How one slice fared in one cell."""
 
-    Attributes:
-        language: of its captions.
-        domain: of its pictures.
-        kind: "trained" or "held-out".
-        since: number of the step that taught it; 0 for the base.
-        unseen: whether no step teaches it.
-        digest: of its captions.
-        clusters: (n,) int64, equal where two queries ask for one thing, counted from 0.
-        recalls: by view, a recall for each step from `since` on: name to percent.
-        learned: by view, (n,) bool: first after the step that taught it (after the first for a slice of the base).
-        last: by view, (n,) bool: first after the last step.
-        last_ten: by view, (n,) bool: among the first ten after the last step.
-    """
-
-    language: str
-    domain: str
-    kind: str
-    since: int
-    unseen: bool
-    digest: str
-    clusters: NDArray[np.int64]
+    language: str  # of its captions
+    domain: str  # of its pictures
+    kind: str  # "trained" or "held-out"
+    since: int  # number of the step that taught it; 0 for the base
+    unseen: bool  # whether no step teaches it
+    digest: str  # of its captions
+    clusters: NDArray[np.int64]  # (n,) int64, equal where two queries ask for one thing, counted from 0
+    # by view, a recall for each step from `since` on: name to percent
     recalls: Mapping[str, Sequence[Mapping[str, float]]]
+    # by view, (n,) bool: first after the step that taught it (after the first for a slice of the base)
     learned: Mapping[str, Bits]
-    last: Mapping[str, Bits]
-    last_ten: Mapping[str, Bits]
+    last: Mapping[str, Bits]  # by view, (n,) bool: first after the last step
+    last_ten: Mapping[str, Bits]  # by view, (n,) bool: among the first ten after the last step
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One finished cell.
+    """One finished cell."""
 
-    Attributes:
-        sequence: its name.
-        strategy: label of the strategy, options included.
-        seed: of the run.
-        steps: what each cost; see `app.bench.teaching.StepRecord`.
-        slices: how each fared.
-        peak_bytes: most memory held.
-        digest: of the sequence and the options that it is of.
-        options: that were given, tuned ones included.
-        probe: accuracy on the probe before the first step and after each, percent; empty without one.
-        made: date, machine, torch, threads, and processor time with measuring.
-    """
-
-    sequence: str
-    strategy: str
-    seed: int
-    steps: tuple[Mapping[str, Any], ...]
-    slices: tuple[SliceRun, ...]
-    peak_bytes: int
-    digest: str
-    options: Mapping[str, Any]
+    sequence: str  # its name
+    strategy: str  # label of the strategy, options included
+    seed: int  # of the run
+    steps: tuple[Mapping[str, Any], ...]  # what each cost; see `app.bench.teaching.StepRecord`
+    slices: tuple[SliceRun, ...]  # how each fared
+    peak_bytes: int  # most memory held
+    digest: str  # of the sequence and the options that it is of
+    options: Mapping[str, Any]  # that were given, tuned ones included
+    # accuracy on the probe before the first step and after each, percent; empty without one
     probe: tuple[float, ...]
-    made: Mapping[str, Any]
+    made: Mapping[str, Any]  # date, machine, torch, threads, and processor time with measuring
 
 
 def results_path(folder: Path, sequence: str) -> Path:

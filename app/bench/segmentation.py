@@ -16,19 +16,14 @@ class Segmentation:
     """Remembers how the held-out captions of each step were cut when it was taught."""
 
     def __init__(self, material: Material) -> None:
-        """Prepares for what a cell measures."""
         self._slices = [one for one in material.slices if one.kind == HELD_OUT and not one.unseen]
         self._when_taught: dict[str, list[list[int]]] = {}
 
     def after(self, encoder: Encoder, step: int) -> float | None:
         """Returns the share of captions, percent, mean over earlier steps' slices, that are cut otherwise by now.
 
-        Args:
-            encoder: after the step.
-            step: its number; 0 is before the first one.
-
-        Returns:
-            None where the encoder has no vocabulary of ours, or nothing was known before the step.
+        Step 0 is before the first one. None where the encoder has no vocabulary of ours, or nothing was known before
+        the step.
         """
         vocabulary = encoder.vocabulary
         if vocabulary is None:

@@ -46,34 +46,23 @@ class _Part(BaseModel):
 
 
 class Choice(_Part):
-    """Which pairs of the home: those of some chunks, in some languages, of some domains.
+    """Which pairs of the home: those of some chunks, in some languages, of some domains."""
 
-    Attributes:
-        name: of the step; its languages and domains where nothing is said.
-        chunks: ids, or names that their uploads had.
-        languages: of the captions; empty for all.
-        domains: of the pictures; empty for all.
-    """
-
-    name: str = ""
-    chunks: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
+    name: str = ""  # of the step; its languages and domains where nothing is said
+    chunks: tuple[str, ...] = ()  # ids, or names that their uploads had
+    languages: tuple[str, ...] = ()  # of the captions; empty for all
+    domains: tuple[str, ...] = ()  # of the pictures; empty for all
 
 
 class SequenceStep(Choice):
-    """One update of the sequence.
+    """One update of the sequence."""
 
-    Attributes:
-        part: "2/5" for the second of five random parts of the training pictures.
-        strategy: taught by this one whatever is compared, as the first training from scratch is; such a step keeps
-            its place in every order.
-        options: of that strategy.
-    """
-
+    # "2/5" for the second of five random parts of the training pictures
     part: str = Field(default="", pattern=r"^(\d+/\d+)?$")
+    # taught by this one whatever is compared, as the first training from scratch is; such a step keeps its place in
+    # every order
     strategy: str = ""
-    options: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}  # of that strategy
 
     @property
     def share(self) -> tuple[int, int]:
@@ -106,53 +95,39 @@ class StrategyRun(_Part):
 
 
 class BenchSequence(_Part):
-    """What is run; see the module's example.
+    """What is run; see the module's example."""
 
-    Attributes:
-        name: of the sequence; names the folder of its results.
-        about: one sentence.
-        encoder: what every run starts from, as `init --model` takes it; or "live", the home's own.
-        scratch: whether its weights are drawn anew by the seed.
-        seeds: how many, or which.
-        orders: of the steps; the first seed takes the first order, and so on around.
-        chunks: of steps that name none.
-        languages: of steps that name none.
-        domains: of steps that name none.
-        base: what the encoder knows before the first step: measured from the start, never taught.
-        unseen: what no step teaches: measured from the start, too, but no part of any average.
-        probe: pictures to classify after every step, their captions being the names of the classes; never taught.
-        steps: the updates.
-        strategies: what is compared.
-        tuned: of strategies by name, options in place of their own defaults (see `read_sequence`).
-        defaults: of strategies by name, options that this sequence asks for, over those that were tuned.
-        epochs: of every strategy that counts epochs; 0 leaves each its own.
-        batch_size: of every strategy; 0 leaves each its own.
-        trained: captions that were trained on, a slice, that are looked up again.
-        gallery: "all" pictures of the sequence from the start, or "growing" with the steps.
-        watch_known: let a strategy that can forget choose its epoch by old captions, too, as an update of the product
-            does. The papers choose by the new chunk alone.
-    """
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
-    about: str = ""
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")  # of the sequence; names the folder of its results
+    about: str = ""  # one sentence
+    # what every run starts from, as `init --model` takes it; or "live", the home's own
     encoder: str = "perennial-tiny"
-    scratch: bool = False
-    seeds: tuple[int, ...] = (0, 1, 2)
+    scratch: bool = False  # whether its weights are drawn anew by the seed
+    seeds: tuple[int, ...] = (0, 1, 2)  # how many, or which
+    # of the steps; the first seed takes the first order, and so on around
     orders: tuple[Order, ...] = ("given",)
-    chunks: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()  # of steps that name none
+    languages: tuple[str, ...] = ()  # of steps that name none
+    domains: tuple[str, ...] = ()  # of steps that name none
+    # what the encoder knows before the first step: measured from the start, never taught
     base: Choice | None = None
+    # what no step teaches: measured from the start, too, but no part of any average
     unseen: Choice | None = None
+    # pictures to classify after every step, their captions being the names of the classes; never taught
     probe: Choice | None = None
-    steps: tuple[SequenceStep, ...] = Field(min_length=1)
-    strategies: tuple[StrategyRun, ...] = ()
+    steps: tuple[SequenceStep, ...] = Field(min_length=1)  # the updates
+    strategies: tuple[StrategyRun, ...] = ()  # what is compared
+    # of strategies by name, options in place of their own defaults (see `read_sequence`)
     tuned: Mapping[str, Mapping[str, Any]] = {}
+    # of strategies by name, options that this sequence asks for, over those that were tuned
     defaults: Mapping[str, Mapping[str, Any]] = {}
-    epochs: int = Field(default=0, ge=0)
-    batch_size: int = Field(default=0, ge=0)
+    epochs: int = Field(default=0, ge=0)  # of every strategy that counts epochs; 0 leaves each its own
+    batch_size: int = Field(default=0, ge=0)  # of every strategy; 0 leaves each its own
+    # captions that were trained on, a slice, that are looked up again
     trained: int = Field(default=300, ge=1)
+    # "all" pictures of the sequence from the start, or "growing" with the steps
     gallery: Literal["all", "growing"] = "all"
+    # let a strategy that can forget choose its epoch by old captions, too, as an update of the product does. The
+    # papers choose by the new chunk alone.
     watch_known: bool = True
 
     @field_validator("seeds", mode="before")

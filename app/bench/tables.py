@@ -49,19 +49,13 @@ KINDS_SAID = {
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a title.
+    """Rows of text under a title."""
 
-    Attributes:
-        title: of the table.
-        note: what its columns mean.
-        header: of each column, the group that it belongs to ("" for none) and its name.
-        rows: cells; the first is the strategy.
-    """
-
-    title: str
-    note: str
+    title: str  # of the table
+    note: str  # what its columns mean
+    # of each column, the group that it belongs to ("" for none) and its name
     header: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str, ...], ...]  # cells; the first is the strategy
 
     def markdown(self, level: int = 3) -> str:
         """Returns it as Markdown, title (a heading of that level) and note above."""

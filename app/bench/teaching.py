@@ -35,62 +35,41 @@ VALIDATED_PAIRS = 400
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What one step cost and said.
+    """What one step cost and said."""
 
-    Attributes:
-        name: of the step.
-        seconds: of the update, measuring left out.
-        cpu_seconds: processor time of the update over all its threads: what else the machine does is no part of it.
-        pairs: that were taught, of the chunk alone.
-        stored_bytes: what the strategy carries, and what the encoder grew by, since the base.
-        image_forwards: pictures that ran through the image tower while it trained.
-        re_embedded: pictures of the sequence whose vectors changed.
-        refused: why the strategy had nothing to do; "" when it ran.
-        validation: score of the kept epoch, percent; None without validation pairs.
-        notes: the strategy's own.
-        drift: mean angles in degrees between the encoders before and after, on held-out pairs known before (see
-            `model_updates.drift`); empty where there were none.
-        resegmented: share of the captions of earlier steps that are cut into other tokens than when they were taught,
-            percent; None where there are none.
-    """
-
-    name: str
-    seconds: float = 0.0
+    name: str  # of the step
+    seconds: float = 0.0  # of the update, measuring left out
+    # processor time of the update over all its threads: what else the machine does is no part of it
     cpu_seconds: float = 0.0
-    pairs: int = 0
-    stored_bytes: int = 0
-    image_forwards: int = 0
-    re_embedded: int = 0
-    refused: str = ""
-    validation: float | None = None
-    notes: tuple[str, ...] = ()
+    pairs: int = 0  # that were taught, of the chunk alone
+    stored_bytes: int = 0  # what the strategy carries, and what the encoder grew by, since the base
+    image_forwards: int = 0  # pictures that ran through the image tower while it trained
+    re_embedded: int = 0  # pictures of the sequence whose vectors changed
+    refused: str = ""  # why the strategy had nothing to do; "" when it ran
+    validation: float | None = None  # score of the kept epoch, percent; None without validation pairs
+    notes: tuple[str, ...] = ()  # the strategy's own
+    # mean angles in degrees between the encoders before and after, on held-out pairs known before (see
+    # `model_updates.drift`); empty where there were none
     drift: Mapping[str, float] = field(default_factory=dict)
+    # share of the captions of earlier steps that are cut into other tokens than when they were taught, percent; None
+    # where there are none
     resegmented: float | None = None
 
 
 @dataclass
 class Line:
-    """The encoder of a cell as it goes through its steps.
+    """The encoder of a cell as it goes through its steps."""
 
-    Attributes:
-        base: what it started from.
-        encoder: as it is now.
-        load: decodes a picture by id, at the size that its tower takes.
-        languages: learned so far, in order.
-        carried: what each strategy keeps, by its name.
-        taught: the pairs of every step so far, after those that the base knows.
-        validation: by step, the pairs that choose the epoch.
-        updates: so far.
-    """
-
-    base: Encoder
-    encoder: Encoder
-    load: LoadImage
-    languages: list[str]
-    carried: dict[str, State] = field(default_factory=dict)
+    base: Encoder  # what it started from
+    encoder: Encoder  # as it is now
+    load: LoadImage  # decodes a picture by id, at the size that its tower takes
+    languages: list[str]  # learned so far, in order
+    carried: dict[str, State] = field(default_factory=dict)  # what each strategy keeps, by its name
+    # the pairs of every step so far, after those that the base knows
     taught: list[tuple[TrainingPair, ...]] = field(default_factory=list)
+    # by step, the pairs that choose the epoch
     validation: list[tuple[TrainingPair, ...]] = field(default_factory=list)
-    updates: int = 0
+    updates: int = 0  # so far
 
 
 @dataclass(frozen=True)

@@ -30,19 +30,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a step found.
+    """What a step found."""
 
-    Attributes:
-        lines: its numbers, as sentences.
-        checks: its claims.
-        shown: questions and pictures.
-        seconds: what it took.
-    """
-
-    lines: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    shown: tuple[Shown, ...] = ()
-    seconds: float = 0.0
+    lines: tuple[str, ...] = ()  # its numbers, as sentences
+    checks: tuple[Check, ...] = ()  # its claims
+    shown: tuple[Shown, ...] = ()  # questions and pictures
+    seconds: float = 0.0  # what it took
 
     @property
     def passed(self) -> bool:

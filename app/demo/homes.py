@@ -19,9 +19,7 @@ GUIDED, SCRIPTED = "guided", "scripted"
 def fresh_home(home: Path) -> Path:
     """Returns a folder for the script in which nothing is yet.
 
-    Args:
-        home: A new or empty folder, or what an earlier script left, which is removed. Where a guided demo lives, the
-            script plays in a folder beside it.
+    What an earlier script left is removed. Where a guided demo lives, the script plays in a folder beside it.
 
     Raises:
         UsageProblem: It holds something else.

@@ -44,17 +44,11 @@ THINGS = ("subject", "colour", "count")
 
 @dataclass(frozen=True)
 class Cast:
-    """How much takes part in the story.
+    """How much takes part in the story."""
 
-    Attributes:
-        pictures: in the first gallery; 15 % of them are held out, and the gate wants 100 of those.
-        drawings: in the new style.
-        style: the new one.
-    """
-
-    pictures: int = 900
-    drawings: int = 750
-    style: str = "ink"
+    pictures: int = 900  # in the first gallery; 15 % of them are held out, and the gate wants 100 of those
+    drawings: int = 750  # in the new style
+    style: str = "ink"  # the new one
 
     def gallery(self) -> list[Drawing]:
         """The first pictures: painted two ways."""
@@ -70,26 +64,15 @@ class Cast:
 
 @dataclass(frozen=True)
 class AnswerSeen:
-    """One question's answer.
+    """One question's answer."""
 
-    Attributes:
-        answer: of search.
-        rank: of the first picture that shows exactly what was asked for; None when none was found.
-        alike: how many of the pictures show the same things in the same number and colour, wherever.
-    """
-
-    answer: Answer
-    rank: int | None
-    alike: int
+    answer: Answer  # of search
+    rank: int | None  # of the first picture that shows exactly what was asked for; None when none was found
+    alike: int  # how many of the pictures show the same things in the same number and colour, wherever
 
 
 class Player:
-    """Plays on one home.
-
-    Attributes:
-        workspace: opened for writing.
-        cast: how many pictures.
-    """
+    """Plays on one home, whose workspace is opened for writing."""
 
     def __init__(self, workspace: Workspace, learn: Learn, tell: Tell, cast: Cast | None = None) -> None:
         self.workspace = workspace
@@ -164,11 +147,7 @@ class Player:
         return AnswerSeen(answer, rank, alike)
 
     def share_found(self, snapshot: Snapshot, language: str) -> float:
-        """Asks for every held-out scene in the whole gallery.
-
-        Returns:
-            In how many percent of the answers the right picture is among the first five.
-        """
+        """Asks for every held-out scene; returns the percentage of answers with it among the first five."""
         wanted = [self._scene(image_id) for image_id in self.workspace.catalog.test_images(PAINTED_DOMAIN)]
         ranks = [self.ask(snapshot, scene, language).rank for scene in wanted if scene is not None]
         return 100.0 * fmean(rank is not None for rank in ranks)
@@ -176,8 +155,7 @@ class Player:
     def recall(self, language: str, domain: str = PAINTED_DOMAIN) -> dict[str, float]:
         """Measures what is live on captions of the held-out pictures, in any language, learned or not.
 
-        Returns:
-            Recall in percent by name, with "chance_r1": R@1 of guessing.
+        It is in percent by name, with "chance_r1": R@1 of guessing.
         """
         ids = tuple(self.workspace.catalog.test_images(domain))
         scenes = {image_id: self._scene(image_id) for image_id in ids}

@@ -21,11 +21,8 @@ from app.learning.outcomes import say_nothing
 def run_script(settings: Settings) -> int:
     """Plays the whole story on a fresh home and prints each step with its numbers.
 
-    Args:
-        settings: `home` is where it plays: a new or empty folder, or what an earlier run left, which is replaced.
-
-    Returns:
-        The exit code: 0 when every claim holds, 1 at the first step that fails.
+    `settings.home` is a new or empty folder, or what an earlier run left, which is replaced. The exit code is 0 when
+    every claim holds, 1 at the first step that fails.
 
     Raises:
         UsageProblem: the folder holds something else.

@@ -39,19 +39,12 @@ COMPARED = 20
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the story.
+    """One step of the story."""
 
-    Attributes:
-        name: short and stable.
-        title: what happens.
-        tells: a sentence or two for the visitor.
-        act: does it.
-    """
-
-    name: str
-    title: str
-    tells: str
-    act: Callable[[Player, Notebook], None]
+    name: str  # short and stable
+    title: str  # what happens
+    tells: str  # a sentence or two for the visitor
+    act: Callable[[Player, Notebook], None]  # does it
 
     def play(self, player: Player) -> Findings:
         """Acts and returns what was found."""

@@ -28,12 +28,7 @@ Look = Callable[[], Iterable[Diagnosis]]
 
 
 def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say_nothing) -> Examination:
-    """Looks at a whole home.
-
-    Args:
-        settings: of the installation.
-        every_byte: whether to read all files and pictures for their checksums; else their presence and size.
-        progress: is told each check.
+    """Looks at a whole home; with `every_byte` reads all files and pictures for their checksums, else their sizes.
 
     Raises:
         NoHome, NewerFormat: there is nothing to look at.

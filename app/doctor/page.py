@@ -19,13 +19,7 @@ td p { margin: 0 0 .25rem; }
 
 
 def html_page(home: str, found: Sequence[Diagnosis], when: str) -> str:
-    """Returns the page; everything from outside is escaped.
-
-    Args:
-        home: what was examined: a folder, or a server's address.
-        found: the diagnoses.
-        when: it was examined.
-    """
+    """Returns the page of what was examined, a folder or a server's address; everything from outside is escaped."""
     rows = "".join(
         f"<tr><th scope=row>{escape(one.check)}</th><td class={one.level}>{one.level}</td>"
         f"<td><p>{escape(one.sentence)}</p>{f'<p>{escape(one.advice)}</p>' if one.advice else ''}</td></tr>"

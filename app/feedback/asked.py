@@ -47,11 +47,7 @@ class LanguageCounter:
     """Counts the languages of answered queries."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Prepares; `start` begins to write.
-
-        Args:
-            catalog: opened for writing.
-        """
+        """Prepares, on a catalog that is opened for writing; `start` begins to write."""
         self._catalog = catalog
         self._waiting: deque[_Query] = deque(maxlen=_MOST_WAITING)
         self._stopping = threading.Event()
@@ -126,9 +122,7 @@ def language_of(text: str, snapshot: Snapshot) -> str:
 def advice(asked: Sequence[AskedLanguage], name: Callable[[str], str] = str) -> list[str]:
     """Returns a sentence for each language that is asked for and not learned, the most asked first.
 
-    Args:
-        asked: as `asked_languages` returns them.
-        name: what a language is called, by its tag.
+    `name` says what a language is called, by its tag.
     """
     return [
         phrase(

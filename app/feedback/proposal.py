@@ -33,12 +33,7 @@ Read = Callable[[str], str]
 
 
 def propose(workspace: Workspace, read: Read) -> Proposal:
-    """Returns the pairs that thumbs up and canaries make.
-
-    Args:
-        workspace: opened.
-        read: tells the language of queries that were asked without one.
-    """
+    """Returns the pairs that thumbs up and canaries make; `read` tells the language of queries asked without one."""
     found: dict[tuple[str, str, str], tuple[int, int]] = {}
     unusable = 0
     for image_id, query, language, ups, downs in _judged(workspace):

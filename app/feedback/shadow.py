@@ -20,11 +20,7 @@ from ingest.shadows import SUMS, ShadowCount, ShadowRecord
 def start(workspace: Workspace, release: str, *, share: float | None = None, by: str) -> ShadowRecord:
     """Puts a release into the shadow of what is live; servers of this home ask it from then on.
 
-    Args:
-        workspace: opened for writing.
-        release: its id or a unique beginning.
-        share: of the live queries, above 0 and up to 1; the setting `shadow_share` when not given.
-        by: who says so.
+    `share` of the live queries is above 0 and up to 1; the setting `shadow_share` when not given.
 
     Raises:
         UnknownRelease: there is none.
@@ -168,12 +164,7 @@ def line_of(language: str, counts: Sequence[ShadowCount]) -> ShadowLine | None:
 
 
 def how_far(live: Sequence[str], other: Sequence[str]) -> tuple[float, bool, float]:
-    """Returns how far two lists of hits lie apart: the share in common, whether the first is the same, places moved.
-
-    Args:
-        live: ids of the live release's hits, best first.
-        other: of another release's.
-    """
+    """Returns how far two lists of hits lie apart: the share in common, whether the first is the same, places moved."""
     places = {image_id: place for place, image_id in enumerate(live)}
     apart = [abs(place - places[image_id]) for place, image_id in enumerate(other) if image_id in places]
     if not live and not other:

@@ -92,13 +92,8 @@ def feedback_of(workspace: Workspace, number: int) -> FeedbackRecord:
 def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str = "") -> Pin:
     """Makes what somebody said a canary: once a release answers its query with this picture, updates must keep it so.
 
-    A thumb up names the picture. A thumb down and a vote name none that is right, so a person does.
-
-    Args:
-        workspace: opened for writing.
-        number: of the feedback.
-        image_id: the right picture, in place of the one that a thumb up names.
-        language: of the query, where the feedback does not say it.
+    A thumb up names the picture. A thumb down and a vote name none that is right, so a person does. `image_id` stands
+    in place of the one that a thumb up names, `language` is of a query whose feedback does not say it.
 
     Raises:
         UnknownFeedback: there is no such feedback.
@@ -139,11 +134,7 @@ def pin(workspace: Workspace, number: int, *, image_id: str = "", language: str 
 def remove_canary(workspace: Workspace, query: str, *, language: str = "", by: str) -> Pin:
     """Takes a canary away: from then on updates need not keep its picture as the first answer.
 
-    Args:
-        workspace: opened for writing.
-        query: as it was pinned.
-        language: of the query; may be left out where it is pinned in one alone.
-        by: who says so; it is in the log.
+    The language may be left out where the query is pinned in one alone; who says so is in the log.
 
     Raises:
         UnknownCanary: there is none.
@@ -178,11 +169,9 @@ def remove_canary(workspace: Workspace, query: str, *, language: str = "", by: s
 
 
 def wilson(successes: float, trials: int) -> tuple[float, float]:
-    """Returns the 95 % score interval of a share (Wilson, J. Am. Stat. Assoc. 22, 1927), as shares.
+    """Returns the 95 % score interval of a share of 1 trial or more (Wilson, J. Am. Stat. Assoc. 22, 1927), as shares.
 
-    Args:
-        successes: out of `trials`; a sum of shares will do, which vary less than yes and no.
-        trials: at least 1.
+    `successes` may be a sum of shares, which vary less than yes and no.
     """
     square = _NORMAL_95**2
     share = successes / trials

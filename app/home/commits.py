@@ -25,49 +25,29 @@ _NAME = re.compile(r"([0-9]{8})\.json")
 
 @dataclass(frozen=True, slots=True)
 class Debt:
-    """What a person accepted to lose on a slice by promoting in spite of a review.
+    """What a person accepted to lose on a slice by promoting in spite of a review."""
 
-    Attributes:
-        slice: Language and domain, `de/photo`.
-        view: In which it was measured (`model_updates.evaluation.View`).
-        points: Of the gate's metric.
-        who: Accepted it.
-        why: In that person's words.
-    """
-
-    slice: str
-    view: str
-    points: float
-    who: str
-    why: str
+    slice: str  # language and domain, `de/photo`
+    view: str  # in which it was measured (`model_updates.evaluation.View`)
+    points: float  # of the gate's metric
+    who: str  # accepted it
+    why: str  # in that person's words
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """One change of the live release.
+    """One change of the live release."""
 
-    Attributes:
-        number: Higher is newer.
-        release: The release that it made live.
-        release_sha256: Of that release's manifest.
-        parent: The commit that was current before; None for the first.
-        reason: One of `REASONS`.
-        why: A sentence for people.
-        by: Who did it.
-        time: UTC in ISO form.
-        debt: What was accepted to be lost with it; most commits have none.
-        skipped: Newer commits that cannot be trusted; filled by `ReleaseStore.current` only.
-    """
-
-    number: int
-    release: str
-    release_sha256: str
-    parent: int | None
-    reason: str
-    why: str
-    by: str
-    time: str
-    debt: tuple[Debt, ...] = ()
+    number: int  # higher is newer
+    release: str  # the release that it made live
+    release_sha256: str  # of that release's manifest
+    parent: int | None  # the commit that was current before; None for the first
+    reason: str  # one of `REASONS`
+    why: str  # a sentence for people
+    by: str  # who did it
+    time: str  # UTC in ISO form
+    debt: tuple[Debt, ...] = ()  # what was accepted to be lost with it; most commits have none
+    # newer commits that cannot be trusted; filled by `ReleaseStore.current` only
     skipped: tuple[SkippedCommit, ...] = field(default=(), compare=False)
 
 
@@ -75,12 +55,6 @@ class CommitLog:
     """The folder of commits."""
 
     def __init__(self, folder: Path, files: FileSystem) -> None:
-        """Opens the log.
-
-        Args:
-            folder: Where the commits are.
-            files: Where to write them.
-        """
         self._folder = folder
         self._files = files
 

@@ -15,11 +15,7 @@ SLEEP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 
 
 def environment(threads: int | None) -> dict[str, str]:
-    """Returns the environment for a process that computes; what is set there already stays.
-
-    Args:
-        threads: of torch and FAISS; None leaves it to them.
-    """
+    """Returns the environment for a process that computes; what is set there already stays, as do `threads` of None."""
     asked = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
     return {**SLEEP, **os.environ, **asked}
 

@@ -36,11 +36,7 @@ FAULT_POINTS: tuple[str, ...] = (
 
 
 def fault(point: str) -> None:
-    """Dies here, as if killed, when the environment names this point.
-
-    Args:
-        point: One of `FAULT_POINTS`, or a caller's own name.
-    """
+    """Dies here, as if killed, when the environment names this point: one of `FAULT_POINTS`, or a caller's own."""
     if os.environ.get(FAULT_VARIABLE) == point:
         os._exit(KILLED)
 
@@ -92,13 +88,7 @@ def temporary(path: Path) -> Path:
 
 
 def replace_file(path: Path, data: bytes, *, files: FileSystem | None = None) -> None:
-    """Writes or replaces a small file so that a power cut leaves the old or the new one, whole.
-
-    Args:
-        path: The file.
-        data: Its new bytes.
-        files: Where to do it; the real file system when None.
-    """
+    """Writes or replaces a small file so that a power cut leaves the old or the new one, whole."""
     files = files or FileSystem()
     fresh = temporary(path)
     files.write(fresh, data)
@@ -110,11 +100,7 @@ def replace_file(path: Path, data: bytes, *, files: FileSystem | None = None) ->
 def publish_folder(files: FileSystem, staged: Path, target: Path, label: str) -> None:
     """Moves a finished folder to its place so that it is there whole, or not at all.
 
-    Args:
-        files: Where to do it.
-        staged: The finished folder, on the same file system.
-        target: Its final path, not taken.
-        label: `version`, `generation` or `release`; names the fault points.
+    Both are on one file system, and the target is not taken. The label, such as `version`, names the fault points.
     """
     fault(f"{label}:fsync-files")
     inner = sorted(staged.rglob("*"))
@@ -134,11 +120,7 @@ def publish_folder(files: FileSystem, staged: Path, target: Path, label: str) ->
 
 @contextmanager
 def explaining_full_disk(path: Path, what: str) -> Iterator[None]:
-    """Turns a full disk into a sentence; every other operating system error passes.
-
-    Args:
-        path: A place on the disk in question.
-        what: What was being done, as in "publishing a version".
+    """Turns a full disk, met while doing `what`, into a sentence; every other operating system error passes.
 
     Raises:
         NoSpace: The disk or the quota is full.
@@ -160,11 +142,7 @@ def explaining_full_disk(path: Path, what: str) -> Iterator[None]:
 
 
 def require_space(path: Path, bytes_needed: int) -> None:
-    """Refuses to start work that would not fit.
-
-    Args:
-        path: Where it will be written; may not exist yet.
-        bytes_needed: How much it will write at most.
+    """Refuses to start work that would not fit at a path, which may not exist yet.
 
     Raises:
         NoSpace: Less is free.

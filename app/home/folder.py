@@ -13,23 +13,13 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths below one home folder.
+    """The paths below one home folder."""
 
-    Attributes:
-        root: The folder itself.
-    """
-
-    root: Path
+    root: Path  # the folder itself
 
     @classmethod
     def create(cls, root: Path) -> Home:
-        """Makes a home, or opens the one that is there; nothing existing is changed.
-
-        Args:
-            root: A folder that is missing, empty or already a home.
-
-        Returns:
-            The home.
+        """Makes a home in a missing or empty folder, or opens the one that is there; nothing existing is changed.
 
         Raises:
             UsageProblem: The folder holds other things.
@@ -58,12 +48,6 @@ class Home:
     @classmethod
     def open(cls, root: Path) -> Home:
         """Opens an existing home.
-
-        Args:
-            root: The folder.
-
-        Returns:
-            The home.
 
         Raises:
             NoHome: There is none here, or its FORMAT file is unreadable.

@@ -42,15 +42,10 @@ def resumable(jobs: Iterable[JobRecord]) -> frozenset[str]:
 
 
 def remove_leftovers(home: Home, *, keep: Collection[str] = (), grace_seconds: float) -> list[str]:
-    """Removes staging folders, uploads nobody took in, and half-written commits.
+    """Removes staging folders, uploads nobody took in, and half-written commits; returns their names.
 
-    Args:
-        home: Whose.
-        keep: Names of staging folders that a job will resume.
-        grace_seconds: What changed less long ago stays: taking pictures in needs no updater lock, and may be staging.
-
-    Returns:
-        The names removed.
+    What a job in `keep` will resume stays, and what changed less than so many seconds ago: taking pictures in needs no
+    updater lock, and may be staging.
     """
     staged = [path for path in sorted(home.staging.iterdir()) if path.name not in keep]
     half_written = sorted(home.commits.glob(f"{TEMPORARY_PREFIX}*"))
@@ -72,18 +67,9 @@ def remove_unreferenced(
     keep: Collection[str],
     grace_seconds: float,
 ) -> list[str]:
-    """Removes published versions and generations that no release names.
+    """Removes versions and generations that no release names; returns their ids, none while a release is unreadable.
 
-    Args:
-        home: Whose.
-        files: Where to do the renames.
-        releases: All releases.
-        shelves: Those to clear.
-        keep: Ids to keep whatever happens.
-        grace_seconds: Folders younger than this stay; a release may be about to name them.
-
-    Returns:
-        The ids removed; none while a release cannot be read.
+    What is younger than `grace_seconds` stays, since a release may be about to name it, and so do the ids in `keep`.
     """
     needed = set(keep)
     try:

@@ -14,13 +14,7 @@ from app.home.store import ReleaseRecord
 def lineage(
     releases: Sequence[ReleaseRecord], history: Sequence[CommitRecord], live: str | None
 ) -> list[Node]:
-    """Returns every release with its place, newest first.
-
-    Args:
-        releases: all of them.
-        history: every commit, oldest first.
-        live: id of what is live.
-    """
+    """Returns every release with its place, newest first; `live` is the id of what is live."""
     by_id = {record.id: record for record in releases}
     periods = periods_of(history)
     return [

@@ -30,28 +30,17 @@ _TIDYING_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who holds the updater lock.
+    """Who holds the updater lock."""
 
-    Attributes:
-        pid: Its process id; 0 when it has not said yet.
-        host: The machine it runs on.
-        since: UTC time in ISO form.
-        what: What it is doing, in words.
-    """
-
-    pid: int
-    host: str
-    since: str
-    what: str
+    pid: int  # its process id; 0 when it has not said yet
+    host: str  # the machine it runs on
+    since: str  # UTC time in ISO form
+    what: str  # what it is doing, in words
 
 
 @contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Holds the lock while the block runs.
-
-    Args:
-        path: The lock file; made when missing, never removed.
-        what: What the holder does, for others to read.
+    """Holds the lock while the block runs; the file is made when missing, and never removed.
 
     Raises:
         UpdateRunning: Another process, or another block of this one, holds it.
@@ -72,11 +61,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
 
 
 def holder(path: Path) -> LockHolder | None:
-    """Says who holds the lock, or None when it is free.
-
-    Args:
-        path: The lock file; may be missing.
-    """
+    """Says who holds the lock, or None when it is free; the file may be missing."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

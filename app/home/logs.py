@@ -31,11 +31,7 @@ def current_file() -> Path | None:
 def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool = False) -> None:
     """Sends log lines to the home's file, to standard error, or nowhere; calling it again replaces that.
 
-    Args:
-        level: The least important level written.
-        home: An existing home folder; without one nothing is written to a file.
-        to_stderr: Also write to standard error, as servers and workers do. Commands do not: what a person
-            needs to know they say themselves.
+    Commands do not write to standard error, as servers and workers do: what a person needs to know they say themselves.
     """
     root = logging.getLogger()
     for handler in list(root.handlers):
@@ -66,9 +62,7 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
 def last_lines(path: Path, count: int) -> list[str]:
     """Returns the last lines of a log, oldest first; none when there is no such file yet.
 
-    Args:
-        path: of the file.
-        count: how many lines at most; they are looked for in its last megabyte.
+    They are looked for in its last megabyte.
     """
     try:
         with path.open("rb") as file:

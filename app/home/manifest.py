@@ -16,48 +16,28 @@ from ingest.sentence import from_stored
 
 @dataclass(frozen=True)
 class ReleaseManifest:
-    """A version, a generation, and what is known about the two together.
+    """A version, a generation, and what is known about the two together."""
 
-    Attributes:
-        version: id of its version.
-        generation: id of its generation.
-        languages: learned, in the order of learning.
-        chunks: taught, in the order of teaching.
-        strategy: that trained the version; None for the base encoder.
-        options: of the strategy.
-        seed: of the update.
-        mode: none, delta or full: how the gallery got its vectors.
-        images_embedded: pictures that went through the image tower for it.
-        integrity: figures of the integrity gate.
-        parent: id of the release it was made from.
-        judged_against: number of the commit that was live when the gate judged it.
-        gate: the gate report as plain values; None when it passed through no gate.
-        training: the training report as plain values.
-        slices: what was measured.
-        created: ISO 8601, UTC.
-        version_sha256: of the version's manifest; written by publishing.
-        generation_sha256: of the generation's manifest; written by publishing.
-        files: size and sha256 of the files beside the manifest, by name; written by publishing.
-    """
-
-    version: str
-    generation: str
-    languages: tuple[str, ...] = ()
-    chunks: tuple[str, ...] = ()
-    strategy: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    seed: int | None = None
-    mode: str | None = None
-    images_embedded: int | None = None
-    integrity: Mapping[str, float] = field(default_factory=dict)
-    parent: str | None = None
-    judged_against: int | None = None
+    version: str  # id of its version
+    generation: str  # id of its generation
+    languages: tuple[str, ...] = ()  # learned, in the order of learning
+    chunks: tuple[str, ...] = ()  # taught, in the order of teaching
+    strategy: str | None = None  # that trained the version; None for the base encoder
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the strategy
+    seed: int | None = None  # of the update
+    mode: str | None = None  # none, delta or full: how the gallery got its vectors
+    images_embedded: int | None = None  # pictures that went through the image tower for it
+    integrity: Mapping[str, float] = field(default_factory=dict)  # figures of the integrity gate
+    parent: str | None = None  # id of the release it was made from
+    judged_against: int | None = None  # number of the commit that was live when the gate judged it
+    # the gate report as plain values; None when it passed through no gate
     gate: Mapping[str, Any] | None = None
-    training: Mapping[str, Any] | None = None
-    slices: tuple[SliceSummary, ...] = ()
-    created: str | None = None
-    version_sha256: str = ""
-    generation_sha256: str = ""
+    training: Mapping[str, Any] | None = None  # the training report as plain values
+    slices: tuple[SliceSummary, ...] = ()  # what was measured
+    created: str | None = None  # ISO 8601, UTC
+    version_sha256: str = ""  # of the version's manifest; written by publishing
+    generation_sha256: str = ""  # of the generation's manifest; written by publishing
+    # size and sha256 of the files beside the manifest, by name; written by publishing
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -66,12 +46,7 @@ class ReleaseManifest:
         return None if self.gate is None else str(self.gate.get("verdict"))
 
     def successor(self, parent: str, **changes: Any) -> ReleaseManifest:
-        """Returns the manifest of a release made from this one.
-
-        Args:
-            parent: this one's id.
-            **changes: what differs; everything else is kept, except what belongs to one publishing alone.
-        """
+        """Returns the manifest of a release made from this one; what belongs to one publishing alone is not kept."""
         kept = replace(
             self, parent=parent, judged_against=None, version_sha256="", generation_sha256="", files={}
         )

@@ -33,10 +33,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same release makes the same bytes
 def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, Any]) -> str:
     """Writes a package and returns the sha256 of its manifest, which is its checksum.
 
-    Args:
-        target: the file to make; a power cut leaves it whole or not at all.
-        files: by name in the package, `version/…` or `release/…`.
-        facts: what to say beside them.
+    A power cut leaves the target whole or not at all. `files` are by name in the package, `version/…` or `release/…`.
 
     Raises:
         NoSpace: the disk is full.
@@ -78,15 +75,9 @@ def checksum(package: Path) -> str:
 
 
 def read_package(source: Path, into: Path, *, sha256: str | None = None) -> dict[str, Any]:
-    """Copies the parts of a package out, each compared with what the manifest says of it.
+    """Copies the parts of a package into an empty folder, each compared with the manifest, and returns what that says.
 
-    Args:
-        source: the package.
-        into: an empty folder, which gets `version` and `release`.
-        sha256: of its manifest, as its sender told it; None trusts the package to be what it says.
-
-    Returns:
-        What the manifest says.
+    `sha256` is that of the manifest, as its sender told it; None trusts the package to be what it says.
 
     Raises:
         PackageDamaged: it is no package, or not the one that was sent; what lies in `into` is then worth nothing.

@@ -24,12 +24,7 @@ _ID = re.compile(r"([vgr])([0-9]+)-([0-9a-f]{8})")
 
 
 class Shelf:
-    """All published folders of one kind.
-
-    Attributes:
-        folder: Where they are.
-        label: `version`, `generation` or `release`; its first letter begins every id.
-    """
+    """All published folders of one kind; the first letter of its label, such as `version`, begins every id."""
 
     def __init__(self, folder: Path, label: str, files: FileSystem) -> None:
         self.folder = folder
@@ -42,13 +37,9 @@ class Shelf:
         return sorted(found, key=lambda name: (sequence(name), name))
 
     def publish(self, staged: Path) -> str:
-        """Moves a finished folder to the shelf.
+        """Moves a finished folder to the shelf and returns its id; of content that is there already, that one's.
 
-        Args:
-            staged: The folder, on the same file system, its manifest written last.
-
-        Returns:
-            Its id; the existing one when the same content is already there (then `staged` is removed).
+        The folder is on the same file system, its manifest written last.
 
         Raises:
             ReleaseDamaged: The folder has no readable manifest.
@@ -78,10 +69,7 @@ class Shelf:
         return target.name
 
     def read(self, published_id: str) -> tuple[JsonObject, str]:
-        """Reads a manifest that must be the one its id was made from.
-
-        Returns:
-            The manifest, and its sha256.
+        """Reads a manifest that must be the one its id was made from; returns it, and its sha256.
 
         Raises:
             ReleaseDamaged: Missing, unreadable or changed.
@@ -102,12 +90,7 @@ class Shelf:
         return _json_object(data, f"The manifest of {self.label} {published_id}"), digest
 
     def verify(self, published_id: str, sha256: str, *, every_byte: bool = False) -> None:
-        """Checks a folder against the manifest checksum that somebody noted.
-
-        Args:
-            published_id: Which one.
-            sha256: What its manifest had when it was noted.
-            every_byte: Whether to read the files, beyond their presence and size.
+        """Checks a folder against the manifest checksum that somebody noted; with `every_byte` reads the files, too.
 
         Raises:
             ReleaseDamaged: Something is missing or changed.

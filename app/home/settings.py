@@ -137,13 +137,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(**flags: Any) -> Settings:
-    """Reads the settings.
-
-    Args:
-        **flags: What was said on the command line; None means nothing was said.
-
-    Returns:
-        The settings.
+    """Reads the settings; of what the command line says, None means that nothing was said.
 
     Raises:
         UsageProblem: A name is unknown (the sentence names the nearest), a value cannot be used, or the file

@@ -40,21 +40,14 @@ STAGING_SECONDS = 86_400.0  # a large gallery may take hours to stage
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRecord:
-    """A version, a generation and what is known about the two together.
+    """A version, a generation and what is known about the two together."""
 
-    Attributes:
-        id: The folder's name, `r<seq>-<8 hex of the manifest's sha256>`.
-        seq: The number in the id.
-        manifest: Everything its maker wrote down: version, generation, gate report, metrics, chunks, when.
-        folder: Where it and its extra files are.
-        sha256: Of the manifest file.
-    """
-
-    id: str
-    seq: int
+    id: str  # the folder's name, `r<seq>-<8 hex of the manifest's sha256>`
+    seq: int  # the number in the id
+    # everything its maker wrote down: version, generation, gate report, metrics, chunks, when
     manifest: ReleaseManifest
-    folder: Path
-    sha256: str
+    folder: Path  # where it and its extra files are
+    sha256: str  # of the manifest file
 
     @property
     def version(self) -> str:
@@ -69,29 +62,17 @@ class ReleaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the commit log says now.
+    """What the commit log says now."""
 
-    Attributes:
-        commit: The highest commit that can be trusted, if any.
-        skipped: Higher ones that cannot, newest first.
-        highest: The highest number in use; 0 when there is none.
-    """
-
-    commit: CommitRecord | None
-    skipped: tuple[SkippedCommit, ...]
-    highest: int
+    commit: CommitRecord | None  # the highest commit that can be trusted, if any
+    skipped: tuple[SkippedCommit, ...]  # higher ones that cannot, newest first
+    highest: int  # the highest number in use; 0 when there is none
 
 
 class ReleaseStore:
     """Publishes versions, generations and releases, and makes releases live."""
 
     def __init__(self, home: Home, files: FileSystem | None = None) -> None:
-        """Opens the releases of a home.
-
-        Args:
-            home: An existing home.
-            files: Where to do durable operations; the real file system when None.
-        """
         self._home = home
         self._files = files or FileSystem()
         self._log = CommitLog(home.commits, self._files)
@@ -103,10 +84,7 @@ class ReleaseStore:
 
     @contextmanager
     def updater_lock(self, what: str = "updating") -> Iterator[None]:
-        """Keeps every other updater out while the block runs.
-
-        Args:
-            what: What is being done, for others to read.
+        """Keeps every other updater out while the block runs; `what` is being done, for others to read.
 
         Raises:
             UpdateRunning: Somebody else is at it; the sentence names who and since when.
@@ -123,13 +101,9 @@ class ReleaseStore:
         return lock.holder(self._home.lock)
 
     def publish_version(self, staged: Path) -> str:
-        """Makes a staged version immutable; the same content again gives the id it already has.
+        """Makes a staged version immutable and returns its id; the same content again gives the id it already has.
 
-        Args:
-            staged: A finished folder below the home, `manifest.json` written last; it is moved away.
-
-        Returns:
-            The version's id.
+        The folder lies below the home, `manifest.json` written last; it is moved away.
 
         Raises:
             ReleaseDamaged: The folder has no manifest.
@@ -144,14 +118,9 @@ class ReleaseStore:
     def publish_release(
         self, manifest: ReleaseManifest, extra_files: Mapping[str, bytes] | None = None
     ) -> str:
-        """Joins a published version and generation into a release; nothing becomes live yet.
+        """Joins a published version and generation into a release and returns its id; nothing becomes live yet.
 
-        Args:
-            manifest: Without NaN; `version` and `generation` name published folders. Checksums are filled in.
-            extra_files: Contents by file name, such as `report.html`.
-
-        Returns:
-            The release's id.
+        The manifest is without NaN, its checksums are filled in; `extra_files` are contents by file name.
 
         Raises:
             UnknownRelease: The version or generation is not published.
@@ -196,16 +165,8 @@ class ReleaseStore:
     ) -> CommitRecord:
         """Makes a release live, if nothing else became live since it was checked.
 
-        Args:
-            release_id: A published release.
-            parent: The number of the commit it was checked against; None when there was none.
-            reason: `init`, `promote`, `rollback` or `ingest`.
-            why: A sentence for people.
-            by: Who does it.
-            debt: What is accepted to be lost with it.
-
-        Returns:
-            The new commit; it is durable.
+        `parent` is the number of the commit it was checked against, None when there was none; `reason` is one of
+        `REASONS`. The new commit is durable.
 
         Raises:
             ParentMoved: Another commit is current, or was written at the same moment.
@@ -242,11 +203,7 @@ class ReleaseStore:
         return commit
 
     def current(self) -> CommitRecord | None:
-        """The commit that says what is live.
-
-        Returns:
-            The highest commit that can be trusted, with the ones above it in `skipped`; None in a home
-            where nothing was committed yet.
+        """The highest commit that can be trusted, with the ones above it in `skipped`; None before the first.
 
         Raises:
             NoRelease: There are commits, but not one can be trusted.
@@ -343,14 +300,7 @@ class ReleaseStore:
     def clean_staging(
         self, resumable: Collection[str] = (), *, grace_seconds: float = STAGING_SECONDS
     ) -> list[str]:
-        """Removes what earlier, dead processes left unfinished.
-
-        Args:
-            resumable: Names of staging folders that a job will resume.
-            grace_seconds: What changed less long ago stays.
-
-        Returns:
-            The names removed.
+        """Removes what dead processes left unfinished, and returns the names; see `garbage.remove_leftovers`.
 
         Raises:
             UpdateRunning: Somebody else is updating.
@@ -361,14 +311,7 @@ class ReleaseStore:
     def collect_garbage(
         self, *, keep: Collection[str] = (), grace_seconds: float = GRACE_SECONDS
     ) -> list[str]:
-        """Removes versions and generations that no release names; releases themselves all stay.
-
-        Args:
-            keep: Ids to keep whatever happens, such as a rejected version that a person will look at.
-            grace_seconds: Folders younger than this stay.
-
-        Returns:
-            The ids removed; none while a release cannot be read.
+        """Removes versions and generations that no release names; see `garbage.remove_unreferenced`.
 
         Raises:
             UpdateRunning: Somebody else is updating.

@@ -37,11 +37,7 @@ class Workspace:
 
     @classmethod
     def open(cls, settings: Settings, *, read_only: bool = False) -> Workspace:
-        """Opens an existing home.
-
-        Args:
-            settings: where it is.
-            read_only: open catalog and stores without the right to write, as a server's queries need.
+        """Opens an existing home; with `read_only` without the right to write, as a server's queries need.
 
         Raises:
             NoHome: there is none; the sentence says how to make one.

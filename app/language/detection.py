@@ -50,13 +50,8 @@ class Reading:
 def detect(text: str, learned: Sequence[str], profiles: Profiles | None = None) -> tuple[Guess, ...]:
     """Returns the learned languages with their posterior, likeliest first; they add up to 1.
 
-    Args:
-        text: the query. One without letters is in any language, and given to the first.
-        learned: BCP-47 tags of the learned languages.
-        profiles: what the encoder's languages look like; those without one are judged by lingua alone.
-
-    Returns:
-        `UNDETERMINED` with 1.0 alone when no learned language is written in these letters.
+    A text without letters is in any language, and given to the first. Languages without a profile are judged by lingua
+    alone. When no learned language is written in these letters the answer is `UNDETERMINED` with 1.0 alone.
     """
     return detect_all([text], learned, profiles)[0]
 
@@ -82,20 +77,13 @@ def detect_all(
 
 @dataclass(frozen=True)
 class _Heard:
-    """What is known of a text that several languages may have written.
+    """What is known of a text that several languages may have written."""
 
-    Attributes:
-        letters: of the text.
-        asked: languages that write them.
-        unprofiled: whether one of them has no profile.
-        shares: lingua's.
-        fits: log-likelihood by language, as far as profiles have read it.
-    """
-
-    letters: str
-    asked: list[str]
-    unprofiled: bool
-    shares: Mapping[str, float]
+    letters: str  # of the text
+    asked: list[str]  # languages that write them
+    unprofiled: bool  # whether one of them has no profile
+    shares: Mapping[str, float]  # lingua's
+    # log-likelihood by language, as far as profiles have read it
     fits: dict[str, float] = field(default_factory=dict)
 
 
@@ -149,11 +137,8 @@ def guessed_of_all(text: str) -> str:
 def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles) -> bool:
     """Says whether a text looks as if none of the learned languages wrote it, though they write its letters.
 
-    Args:
-        text: the query.
-        guesses: as `detect` returns them for it.
-        profiles: of the encoder. Where a language that may have written it has none, or one of before surprise was
-            measured, nobody knows what it looks like, and the answer is no.
+    `guesses` are what `detect` returns. Where a language that may have written it has no profile, or one of before
+    surprise was measured, nobody knows what it looks like, and the answer is no.
     """
     letters = letters_of(text)
     if not letters or guesses[0][0] == UNDETERMINED:
@@ -173,9 +158,8 @@ def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles) -> bool:
 def readings(guesses: Sequence[Guess], route: Callable[[str], str] = str) -> tuple[Reading, ...]:
     """Returns the fewest readings that have `ENOUGH` of the posterior together, likeliest first.
 
-    Args:
-        guesses: as `detect` returns them.
-        route: the name of what reads a language; languages that share it are one reading, named by the likeliest.
+    `guesses` are what `detect` returns. Languages that share a `route`, the name of what reads them, are one reading,
+    named by the likeliest.
     """
     by_route: dict[str, Reading] = {}
     for tag, share in guesses:

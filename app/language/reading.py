@@ -26,11 +26,6 @@ def read(
     """Returns which languages' tables read a text, and the guesses behind that.
 
     A text that is in no learned language is read as the first one, which also reads words it does not know.
-
-    Args:
-        text: a query or caption.
-        learned: the learned languages.
-        encoder: whose profiles and tables.
     """
     return read_all([text], learned, encoder)[0]
 
@@ -51,13 +46,6 @@ class Reader:
     """Reads texts as search with one version does, each text once."""
 
     def __init__(self, encoder: Encoder, learned: Sequence[str], cache: FeatureCache) -> None:
-        """Prepares a reader.
-
-        Args:
-            encoder: of the version.
-            learned: languages of the version, in the order of learning.
-            cache: keeps readings between runs.
-        """
         self._encoder, self._learned, self._cache = encoder, tuple(learned), cache
         self._known: dict[str, ReadAs] = {}
         self._digest = _digest(encoder, self._learned)

@@ -25,9 +25,8 @@ _ALIKE = ({"hr", "bs", "sr"}, {"id", "ms"}, {"nb", "nn"})
 def confidences(texts: Sequence[str], declared: str) -> dict[str, NDArray[np.float64]]:
     """Returns by language lingua's (n,) confidences in captions; languages that are alike to it count for the declared.
 
-    Args:
-        texts: captions; those without letters are left out before.
-        declared: the tag of the upload; among the keys only when lingua knows the language.
+    Captions without letters are left out before. `declared`, the tag of the upload, is a key only when lingua knows the
+    language.
     """
     own = _names_of(declared)
     found: dict[str, NDArray[np.float64]] = {}

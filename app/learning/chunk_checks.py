@@ -45,10 +45,7 @@ def check_chunk(
 ) -> tuple[Finding, ...]:
     """Returns what every check says of a chunk, one finding each.
 
-    Args:
-        workspace: opened for writing, since features are kept.
-        chunk_id: its id or a unique beginning of it.
-        release: whose encoder and trusted chunks are asked; the live one when None.
+    `release` is whose encoder and trusted chunks are asked; the live one when None.
 
     Raises:
         UnknownChunk, NoRelease: there is none.
@@ -83,10 +80,6 @@ def check_again(workspace: Workspace, chunk_id: str) -> tuple[Finding, ...]:
     """Judges a chunk whose pairs a person changed; one that only its checks held may teach when they find it clean now.
 
     What a person said of the chunk stays.
-
-    Args:
-        workspace: opened for writing.
-        chunk_id: its id or a unique beginning of it.
 
     Raises:
         UnknownChunk, NoRelease: there is none.

@@ -41,18 +41,12 @@ _MOVED_UP = template(
 
 @dataclass(frozen=True)
 class ChunkSlice:
-    """One language and domain of a chunk, with what is known of it.
+    """One language and domain of a chunk, with what is known of it."""
 
-    Attributes:
-        key: language and domain.
-        pairs: in the order of the upload.
-        splits: (n,) of the pictures.
-        reference: trusted pairs of the same domain; None when there are none.
-    """
-
-    key: SliceKey
-    pairs: UploadedPairs
-    splits: Sequence[Split]
+    key: SliceKey  # language and domain
+    pairs: UploadedPairs  # in the order of the upload
+    splits: Sequence[Split]  # (n,) of the pictures
+    # trusted pairs of the same domain; None when there are none
     reference: UploadedPairs | None = field(default=None, repr=False)
 
     @property
@@ -331,9 +325,8 @@ def repetition_findings(one: ChunkSlice, seen: Repetition) -> list[Finding]:
 def overlap_finding(copies: Mapping[str, int], conflicts: int) -> Finding | None:
     """Returns what intake found of pictures that are known already; None when there are none.
 
-    Args:
-        copies: counts of near-copies, as the intake report has them.
-        conflicts: rows that were held because they state another split than their picture has.
+    `copies` are counts of near-copies, as the intake report has them; `conflicts` rows that were held because they
+    state another split than their picture has.
     """
     held_out, known = copies.get("of_held_out", 0), copies.get("of_known", 0)
     if not held_out and not known and not conflicts:

@@ -25,13 +25,7 @@ _LEAST = 0.02  # share below which what something looks like is chance
 
 
 def novelty_findings(workspace: Workspace, chunk: ChunkRecord, encoder: Encoder) -> list[Finding]:
-    """Returns what is new in a chunk: a finding each for words, languages, domains and pictures.
-
-    Args:
-        workspace: opened for writing, since features are kept.
-        chunk: as the catalog has it.
-        encoder: the live one.
-    """
+    """Returns what is new in a chunk: a finding each for words, languages, domains and pictures."""
     pairs: list[Pair] = workspace.catalog.pairs(chunk=chunk.id)
     texts: dict[str, list[str]] = {}
     for pair in pairs:

@@ -9,13 +9,7 @@ from model_updates.gate.report import GateReport, Verdict, owed
 
 
 def debt_of(release: ReleaseRecord, *, who: str, why: str) -> tuple[Debt, ...]:
-    """Returns what making a release live accepts to lose: nothing unless its gate asked for a review.
-
-    Args:
-        release: with its gate report.
-        who: accepts it.
-        why: the reason.
-    """
+    """Returns what making a release live accepts to lose: nothing unless its gate asked for a review."""
     if release.manifest.verdict != Verdict.REVIEW or not release.manifest.gate:
         return ()
     report = GateReport.from_json(release.manifest.gate)

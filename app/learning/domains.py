@@ -29,13 +29,7 @@ KNOWN_FROM = 0.9  # of the sample's captions
 def known_domains(
     workspace: Workspace, release: ReleaseRecord, pairs: Sequence[TrainingPair]
 ) -> frozenset[str]:
-    """Returns the domains of some pairs that a release's encoder knows; see `domains_known_to`.
-
-    Args:
-        workspace: opened for writing, since features are cached.
-        release: what is live.
-        pairs: training pairs of a chunk.
-    """
+    """Returns the domains of some training pairs that a release's encoder knows; see `domains_known_to`."""
     encoder = workspace.open_encoder(release.version)
     return domains_known_to(workspace, encoder, release.manifest.languages, pairs, workspace.features)
 
@@ -50,15 +44,8 @@ def domains_known_to(
     """Returns the domains of some pairs that an encoder knows.
 
     One that has an adapter is known. Of any other, up to 300 pictures are looked up among themselves by every caption
-    they have in a learned language, of this chunk or in English of any; the domain is known when 90 % of them are
-    among the best 1 % for one of theirs. A domain without such captions is not known.
-
-    Args:
-        workspace: decodes pictures, and knows English captions from other chunks.
-        encoder: asked.
-        languages: that it has learned.
-        pairs: training pairs of a chunk.
-        cache: where features are kept.
+    they have in a learned language, of this chunk or in English of any; the domain is known when 90 % of them are among
+    the best 1 % for one of theirs. A domain without such captions is not known.
     """
     learned = set(languages)
     by_domain: dict[str, dict[str, set[Caption]]] = {}
@@ -78,11 +65,7 @@ def found_share(
 ) -> float:
     """Returns the share of pictures that one of their captions finds among the best of a sample, on the base route.
 
-    Args:
-        workspace: decodes pictures, and knows English captions from other chunks.
-        encoder: asked.
-        captions: of each picture, by its id.
-        cache: where features are kept.
+    `captions` are of each picture, by its id.
     """
     ids = sorted(captions)[:: max(1, len(captions) // SAMPLE)][:SAMPLE]
     english = workspace.catalog.captions_in(BASE_LANGUAGE, set(ids), chunks=usable_chunks(workspace))

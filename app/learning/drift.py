@@ -15,11 +15,8 @@ from model_updates.pairs import TrainingPair
 def drift_between(workspace: Workspace, before: str, after: str, *, most: int) -> ReleaseDrift:
     """Compares two releases' encoders on held-out pairs in the languages that both know.
 
-    Args:
-        workspace: opened for writing: features are kept.
-        before: a release; its retrieval decides which pairs count as retrieved.
-        after: another one.
-        most: pairs to compare; of more a sample that stays the same.
+    The retrieval of `before` decides which pairs count as retrieved. Of more than `most` pairs, a sample that stays the
+    same is compared.
 
     Raises:
         UnknownRelease: there is no such release.

@@ -46,14 +46,6 @@ def with_examples(
 
     Lost ones of slices that decided the verdict come first, won ones of what was taught; within these, those whose
     picture moved by the largest factor.
-
-    Args:
-        workspace: opened for writing: pictures that stand first are looked up.
-        report: of the gate.
-        slices: what was measured.
-        live: the live version's results.
-        candidate: the candidate's results.
-        side: the candidate as a searcher meets it.
     """
     decided = {
         (row.slice, row.view, row.role)

@@ -37,14 +37,7 @@ def require_fit(workspace: Workspace, request: UpdateRequest) -> None:
 def misfit(
     workspace: Workspace, chunk: ChunkRecord, strategy: Strategy, release: ReleaseRecord | None = None
 ) -> str | None:
-    """Returns why a strategy does not fit a chunk, or None.
-
-    Args:
-        workspace: its live encoder is looked at.
-        chunk: what would be taught.
-        strategy: with its options.
-        release: what would be taught it; the live one when None.
-    """
+    """Returns why a strategy does not fit a chunk that a release (live when None) would be taught, or None."""
     record = release or going_live.live_release(workspace)[1]
     encoder = workspace.open_encoder(record.version)
     return strategy.fits(

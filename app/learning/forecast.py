@@ -43,34 +43,21 @@ _TRAINED_COPIES = 5  # live, candidate, gradient, and two moments of AdamW
 
 @dataclass(frozen=True)
 class Workload:
-    """How much there is to do.
+    """How much there is to do."""
 
-    Attributes:
-        features: pairs whose features are read.
-        train: pairs times epochs.
-        measure: held-out captions, in every view.
-        embed: pictures of the gallery that may get new vectors.
-    """
-
-    features: int
-    train: int
-    measure: int
-    embed: int
+    features: int  # pairs whose features are read
+    train: int  # pairs times epochs
+    measure: int  # held-out captions, in every view
+    embed: int  # pictures of the gallery that may get new vectors
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What an update took.
+    """What an update took."""
 
-    Attributes:
-        seconds: of all stages.
-        peak_bytes: of memory; 0 where nobody looked.
-        disk_bytes: written and kept.
-    """
-
-    seconds: float
-    peak_bytes: int
-    disk_bytes: int
+    seconds: float  # of all stages
+    peak_bytes: int  # of memory; 0 where nobody looked
+    disk_bytes: int  # written and kept
 
 
 def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:

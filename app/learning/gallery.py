@@ -43,19 +43,12 @@ Vectors = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class PublishedGeneration:
-    """A published generation and what making it cost.
+    """A published generation and what making it cost."""
 
-    Attributes:
-        generation: its id.
-        mode: how it got its vectors (`index.generation.MODES`).
-        images_embedded: pictures that went through the image tower for it.
-        moved: whether some route has another fingerprint than in the generation before, or is new.
-    """
-
-    generation: str
-    mode: str
-    images_embedded: int
-    moved: bool = False
+    generation: str  # its id
+    mode: str  # how it got its vectors (`index.generation.MODES`)
+    images_embedded: int  # pictures that went through the image tower for it
+    moved: bool = False  # whether some route has another fingerprint than in the generation before, or is new
 
 
 def embed_gallery(
@@ -68,13 +61,8 @@ def embed_gallery(
 ) -> PublishedGeneration:
     """Publishes the generation of today's gallery under an encoder, doing no work twice.
 
-    Args:
-        workspace: opened for writing.
-        encoder: what embeds it.
-        previous: the generation before.
-        tell: is told how far it is.
-        since: the encoder's `image_forwards` before it was measured, which embeds pictures of the gallery too; now
-            when None.
+    `since` is the encoder's `image_forwards` before it was measured, which embeds pictures of the gallery too; now when
+    None.
     """
     ids = workspace.catalog.gallery_ids()
     forwards = encoder.image_forwards if since is None else since

@@ -78,13 +78,7 @@ def left_out(workspace: Workspace, release: str) -> int:
 def evaluate(
     workspace: Workspace, release: str | None = None, *, views: Collection[View] = ALL_VIEWS
 ) -> Results:
-    """Measures a release's version on today's trusted pairs of the languages it has learned.
-
-    Args:
-        workspace: opened for writing: features are kept.
-        release: which; what is live when None.
-        views: in which to measure.
-    """
+    """Measures a release's version (live when None) on today's trusted pairs of the languages it has learned."""
     live = live_release(workspace)[1]
     record = live if release is None else workspace.releases.release(release)
     slices = Yardstick(workspace, live).old(record.manifest.languages, views=views)

@@ -33,15 +33,8 @@ def decide(
 ) -> Decided:
     """Accepts some held pairs of a chunk, leaves out others, and takes out pairs that the chunk has.
 
-    Args:
-        workspace: opened for writing.
-        chunk: its id or a unique beginning of it.
-        by: who decides.
-        accept: numbers of pairs that join the chunk.
-        leave_out: numbers of pairs that stay out.
-        take_out: numbers of captions of the chunk, as its checks' examples have them; they may be accepted again.
-        language: of accepted captions that state none.
-        why: a note, kept with the decision.
+    `accept` and `leave_out` are numbers of held pairs. `take_out` are numbers of captions of the chunk, as its checks'
+    examples have them; they may be accepted again. `language` is of accepted captions that state none.
 
     Raises:
         UnknownChunk: none or several match.

@@ -24,21 +24,13 @@ from model_updates.measurement import HeldOut, Results, measure_views
 
 @dataclass(frozen=True)
 class Taught:
-    """What a candidate was taught.
+    """What a candidate was taught."""
 
-    Attributes:
-        chunk: id of the chunk.
-        slices: those it is meant to be better at.
-        pairs: training pairs by language.
-        languages: learned once it is live, in the order of learning.
-        version: its id, "" when it has none yet.
-    """
-
-    chunk: str
-    slices: Collection[SliceKey]
-    pairs: Mapping[str, int]
-    languages: tuple[str, ...]
-    version: str = ""
+    chunk: str  # id of the chunk
+    slices: Collection[SliceKey]  # those it is meant to be better at
+    pairs: Mapping[str, int]  # training pairs by language
+    languages: tuple[str, ...]  # learned once it is live, in the order of learning
+    version: str = ""  # its id, "" when it has none yet
 
 
 def judge_candidate(
@@ -66,19 +58,7 @@ def judge_taught(
     policy: Policy,
     progress: Tell = say_nothing,
 ) -> tuple[GateReport, Results]:
-    """Judges a candidate against a release.
-
-    Args:
-        workspace: opened for writing.
-        taught: what the candidate learned.
-        candidate: its encoder.
-        record: the release it is held against.
-        policy: what must be shown.
-        progress: is told the stages.
-
-    Returns:
-        The report, and the candidate's result on everything that was measured.
-    """
+    """Judges a candidate against a release; returns the report, and the candidate's result on all that was measured."""
     slices = Yardstick(workspace, record, taught.chunk).slices(record.manifest.languages, taught.slices)
     progress(Stage("measure", _measuring(slices)))
     generation = workspace.open_generation(record.generation)
@@ -105,12 +85,7 @@ def judge_taught(
 
 
 def attempts(workspace: Workspace, live: str) -> int:
-    """Returns how many candidates, one more than those that ended, were held against a live version.
-
-    Args:
-        workspace: whose jobs are counted.
-        live: a version.
-    """
+    """Returns how many candidates, one more than those that ended, were held against a live version."""
     ended = [job.result for job in workspace.catalog.jobs() if job.kind == "update" and job.result]
     held = [one for one in ended if one.get("judged_against") == live and one.get("commit") is None]
     return 1 + len(held)

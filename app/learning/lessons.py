@@ -25,35 +25,21 @@ from model_updates.strategy import Strategy
 
 @dataclass(frozen=True)
 class Lesson:
-    """One chunk made ready for one strategy.
+    """One chunk made ready for one strategy."""
 
-    Attributes:
-        chunk: its id.
-        strategy: with its memory of earlier updates loaded.
-        options: the strategy's options in effect.
-        seed: of the update.
-        train: pairs to learn from.
-        validation: pairs that choose the epoch.
-        taught: the slices this update is meant to improve.
-        taught_languages: training pairs by language.
-        languages_after: learned languages once it is live.
-        parent: the release it starts from.
-        known_domains: domains of the chunk that the parent's encoder knows (see `domains.known_domains`).
-        number: of the update in its line, from 1.
-    """
-
-    chunk: str
-    strategy: Strategy
-    options: dict[str, Any]
-    seed: int
-    train: tuple[TrainingPair, ...]
-    validation: tuple[TrainingPair, ...]
-    taught: frozenset[SliceKey]
-    taught_languages: dict[str, int]
-    languages_after: list[str]
-    parent: ReleaseRecord
+    chunk: str  # its id
+    strategy: Strategy  # with its memory of earlier updates loaded
+    options: dict[str, Any]  # the strategy's options in effect
+    seed: int  # of the update
+    train: tuple[TrainingPair, ...]  # pairs to learn from
+    validation: tuple[TrainingPair, ...]  # pairs that choose the epoch
+    taught: frozenset[SliceKey]  # the slices this update is meant to improve
+    taught_languages: dict[str, int]  # training pairs by language
+    languages_after: list[str]  # learned languages once it is live
+    parent: ReleaseRecord  # the release it starts from
+    # domains of the chunk that the parent's encoder knows (see `domains.known_domains`)
     known_domains: frozenset[str] = frozenset()
-    number: int = 1
+    number: int = 1  # of the update in its line, from 1
 
 
 def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:

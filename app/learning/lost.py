@@ -19,15 +19,7 @@ _DEPTH = 10
 def slice_moves(
     workspace: Workspace, language: str, domain: str, before: str, after: str, *, view: str = "own"
 ) -> SliceMoves:
-    """Looks a slice's captions up under two releases' versions.
-
-    Args:
-        workspace: opened for writing: features are kept.
-        language: of the captions.
-        domain: of the pictures.
-        before: a release.
-        after: another one.
-        view: own, mixed or memory.
+    """Looks a slice's captions up under two releases' versions, in one view: own, mixed or memory.
 
     Raises:
         UnknownRelease: there is no such release.

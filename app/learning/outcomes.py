@@ -20,35 +20,20 @@ def say_nothing(_stage: Stage) -> None:
 
 @dataclass(frozen=True)
 class UpdateOutcome:
-    """How an update ended.
+    """How an update ended."""
 
-    Attributes:
-        version: the trained version; it is kept whatever the verdict.
-        strategy: that trained it.
-        training: losses, chosen epoch, seconds, image forwards, share of English captions.
-        verdict: promote, reject or review.
-        release: the published release; None when rejected.
-        commit: its commit when it went live.
-        mode: none, delta or full: how the gallery got its vectors.
-        images_embedded: pictures that went through the image tower for the gallery.
-        gate: the gate report as plain values.
-        seconds: of the whole update.
-        sentence: for people.
-        judged_against: the version that was live when the gate judged.
-    """
-
-    version: str
-    strategy: str
-    training: Mapping[str, Any]
-    verdict: str = ""
-    release: str | None = None
-    commit: int | None = None
-    mode: str = "none"
-    images_embedded: int = 0
-    gate: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-    sentence: str = ""
-    judged_against: str = ""
+    version: str  # the trained version; it is kept whatever the verdict
+    strategy: str  # that trained it
+    training: Mapping[str, Any]  # losses, chosen epoch, seconds, image forwards, share of English captions
+    verdict: str = ""  # promote, reject or review
+    release: str | None = None  # the published release; None when rejected
+    commit: int | None = None  # its commit when it went live
+    mode: str = "none"  # none, delta or full: how the gallery got its vectors
+    images_embedded: int = 0  # pictures that went through the image tower for the gallery
+    gate: Mapping[str, Any] = field(default_factory=dict)  # the gate report as plain values
+    seconds: float = 0.0  # of the whole update
+    sentence: str = ""  # for people
+    judged_against: str = ""  # the version that was live when the gate judged
 
     def to_json(self) -> dict[str, Any]:
         """Returns the outcome as plain values."""

@@ -16,14 +16,7 @@ from model_updates.pairs import TrainingPair
 def chunk_pairs(
     workspace: Workspace, chunk: ChunkRecord, split: Split, languages: set[str]
 ) -> tuple[TrainingPair, ...]:
-    """Returns a chunk's pairs of one split in some languages, each with an English caption beside it if there is one.
-
-    Args:
-        workspace: opened for reading.
-        chunk: whose pairs.
-        split: of the pictures.
-        languages: of the captions.
-    """
+    """Returns a chunk's pairs of one split in some languages, each beside an English caption if there is one."""
     found: list[Pair] = workspace.catalog.pairs(chunk=chunk.id, split=split)
     chunks = usable_chunks(workspace) | {chunk.id}
     return beside_english(workspace, [pair for pair in found if pair.language in languages], chunks)
@@ -34,10 +27,7 @@ def beside_english(
 ) -> tuple[TrainingPair, ...]:
     """Returns pairs as strategies want them, with an English caption of the same picture where some chunks have one.
 
-    Args:
-        workspace: opened for reading.
-        pairs: in any language; an English caption stands beside itself.
-        chunks: whose English captions may be taken.
+    An English caption stands beside itself.
     """
     ids = {pair.image_id for pair in pairs}
     english = workspace.catalog.captions_in(BASE_LANGUAGE, ids, chunks=chunks)

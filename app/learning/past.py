@@ -34,12 +34,7 @@ def side_of(
 ) -> Side:
     """Returns a version as a searcher meets it.
 
-    Args:
-        workspace: opened for writing: features and readings are kept.
-        encoder: of the version.
-        languages: that it has learned, in the order of learning.
-        slices: what will be measured.
-        generation: of the live release: pictures whose domain nobody stated keep the route they have there.
+    Pictures whose domain nobody stated keep the route they have in `generation`, the live one.
     """
     ids = sorted({image_id for one in slices for image_id in one.gallery})
     routes = picture_routes(workspace, encoder, ids, generation)
@@ -64,16 +59,8 @@ def past_results(
     A version says nothing of a language that it had not learned. What it reads and sees with the same parameters as
     live it ranks alike, and is not measured.
 
-    Args:
-        workspace: opened for writing.
-        slices: what is measured; those that are taught are left out.
-        release: what is live.
-        live: the live version and its results on the slices.
-        but: a version to leave out.
-
-    Returns:
-        For old slices that some version ranks otherwise than live: those versions and their results; and what was
-        accepted to be lost.
+    Of old slices that some version ranks otherwise than live, the answer has those versions with their results, and
+    what was accepted to be lost. The version `but` is left out.
     """
     generation = workspace.open_generation(release.generation)
     found: dict[Measured, list[tuple[str, SliceResult]]] = {}

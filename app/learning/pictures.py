@@ -28,11 +28,7 @@ class KnownPicture:
 
 
 def picture(workspace: Workspace, name: str) -> KnownPicture:
-    """Returns what is known of a picture.
-
-    Args:
-        workspace: opened.
-        name: its id, or a beginning of it that no other picture's id has.
+    """Returns what is known of a picture, by its id or a beginning of it that no other picture's id has.
 
     Raises:
         UnknownImage: none or several match, or it left the home with its chunk.
@@ -84,16 +80,7 @@ def take_out(workspace: Workspace, names: Sequence[str], *, by: str, why: str) -
     """Takes pictures out of everything: nothing shows them, trains on them or measures by them.
 
     What encoders learned from them stays learned, and an update that runs goes on with what it has read. Search leaves
-    them out at once, the index when it is made anew.
-
-    Args:
-        workspace: opened for writing.
-        names: their ids, or beginnings of them.
-        by: who says so.
-        why: the reason, which is kept.
-
-    Returns:
-        The ids of those that were not out before.
+    them out at once, the index when it is made anew. Returns the ids of those that were not out before.
 
     Raises:
         UnknownImage: there is none of a name; nothing changed.

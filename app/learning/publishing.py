@@ -57,12 +57,8 @@ def publish_version(
 ) -> str:
     """Writes an encoder, with what its strategies carry, as a version, and returns its id.
 
-    Args:
-        workspace: opened for writing.
-        encoder: of the version.
-        facts: `version_facts`, and what else its manifest says.
-        states: by strategy.
-        parent: a version whose files are taken where they are the same.
+    `facts` are `version_facts` and what else its manifest says, `states` are by strategy. Of `parent`, a version, those
+    files are taken that are the same.
     """
     staged = workspace.home.staging / f"version-{time.time_ns()}"
     before = None if parent is None else workspace.home.versions / parent
@@ -130,23 +126,14 @@ def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: Publ
 
 @dataclass(frozen=True)
 class JudgedCandidate:
-    """A candidate that was not rejected.
+    """A candidate that was not rejected."""
 
-    Attributes:
-        lesson: what it was taught.
-        candidate: its encoder.
-        outcome: so far, with version and verdict.
-        gate: the report.
-        results: what it reaches on each slice.
-        against: the commit that was live when it was judged.
-    """
-
-    lesson: Lesson
-    candidate: Encoder
-    outcome: UpdateOutcome
-    gate: GateReport
-    results: Results
-    against: CommitRecord
+    lesson: Lesson  # what it was taught
+    candidate: Encoder  # its encoder
+    outcome: UpdateOutcome  # so far, with version and verdict
+    gate: GateReport  # the report
+    results: Results  # what it reaches on each slice
+    against: CommitRecord  # the commit that was live when it was judged
 
 
 def publish_taught(
@@ -156,15 +143,7 @@ def publish_taught(
     embedded: PublishedGeneration,
     progress: Tell,
 ) -> UpdateOutcome:
-    """Publishes a candidate's release with its report, once its index is sound; returns the outcome with its id.
-
-    Args:
-        workspace: opened for writing.
-        judged: the candidate.
-        record: the release that it was taught from.
-        embedded: the gallery under its encoder.
-        progress: is told each stage.
-    """
+    """Publishes a candidate's release with its report, once its index is sound; returns the outcome with its id."""
     lesson, outcome, gate = judged.lesson, judged.outcome, judged.gate
     progress(Stage("index", phrase("checking generation {generation}", generation=embedded.generation)))
     figures = _require_sound(workspace, embedded.generation, judged.candidate)

@@ -16,12 +16,7 @@ from ingest.sentence import joined, phrase
 def judge_release(workspace: Workspace, release: str, said: str, *, why: str, by: str) -> ReleaseWord:
     """Keeps or rejects a candidate; the newest word counts. One that is rejected leaves the shadow, too.
 
-    Args:
-        workspace: opened for writing.
-        release: its id or a unique beginning.
-        said: `kept` or `rejected`.
-        why: a note; a rejection needs one.
-        by: who says so.
+    `said` is `kept` or `rejected`; a rejection needs a note.
 
     Raises:
         UsageProblem: it is live.

@@ -24,27 +24,16 @@ from ingest.standing import WITHDRAWN
 
 @dataclass(frozen=True)
 class Removal:
-    """How a removal ended.
+    """How a removal ended."""
 
-    Attributes:
-        chunk: that was removed.
-        begun_at: the last release that had not learned from it.
-        taught: chunks that were taught again.
-        verdict: promote, review or reject; the worst of all steps.
-        release: what came out; None when a step was rejected.
-        commit: its commit when it is live.
-        images_embedded: pictures that were embedded again.
-        sentence: for people.
-    """
-
-    chunk: str
-    begun_at: str
-    taught: tuple[str, ...]
-    verdict: str
-    release: str | None
-    commit: int | None
-    images_embedded: int
-    sentence: str
+    chunk: str  # that was removed
+    begun_at: str  # the last release that had not learned from it
+    taught: tuple[str, ...]  # chunks that were taught again
+    verdict: str  # promote, review or reject; the worst of all steps
+    release: str | None  # what came out; None when a step was rejected
+    commit: int | None  # its commit when it is live
+    images_embedded: int  # pictures that were embedded again
+    sentence: str  # for people
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -98,14 +87,6 @@ def rebuild_without(
     workspace: Workspace, chunk: str, *, why: str, by: str, scratch: Path, progress: Tell
 ) -> Removal:
     """Rebuilds what is live without a withdrawn chunk, and makes it live when every step passed the gate.
-
-    Args:
-        workspace: opened for writing.
-        chunk: its id or a unique beginning.
-        why: for the history.
-        by: who asks.
-        scratch: folder for checkpoints.
-        progress: is told each stage.
 
     Raises:
         UsageProblem: as `plan`; or the chunk is not withdrawn.

@@ -22,11 +22,7 @@ def picture_routes(
 ) -> dict[str, str]:
     """Returns the route of each picture that does not take the base route.
 
-    Args:
-        workspace: opened for writing: trunk features of new pictures are kept.
-        encoder: whose routes.
-        ids: pictures of the catalog.
-        previous: the generation before, whose pictures keep the route that was guessed for them.
+    Pictures of `previous`, the generation before, keep the route that was guessed for them.
     """
     if not encoder.image_routes:
         return {}

@@ -16,14 +16,8 @@ from ingest.standing import WITHDRAWN
 def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdrawn:
     """Takes a chunk's pairs and pictures out of training, yardstick and gallery.
 
-    The live index still holds its pictures until somebody makes the gallery whole (`update_cycle.extend_gallery`).
-    What encoders learned from it stays learned; the answer says which, and how to go back.
-
-    Args:
-        workspace: opened for writing.
-        chunk: its id or a unique beginning of it.
-        why: the reason, kept with the chunk.
-        by: who says so.
+    The live index still holds its pictures until somebody makes the gallery whole (`update_cycle.extend_gallery`). What
+    encoders learned from it stays learned; the answer says which, and how to go back.
 
     Raises:
         UnknownChunk: none or several match.
@@ -54,17 +48,7 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
 
 
 def accept(workspace: Workspace, chunk: str, *, why: str, by: str, measure: bool = False) -> ChunkRecord:
-    """Lets a chunk teach in spite of what its checks found, and with `measure` lets its held-out pairs measure others.
-
-    Args:
-        workspace: opened for writing.
-        chunk: its id or a unique beginning of it.
-        why: the reason, kept with the chunk.
-        by: who says so.
-        measure: whether its held-out pairs become part of the yardstick at once.
-
-    Returns:
-        The chunk as it stands now.
+    """Lets a chunk teach in spite of what its checks found; with `measure` its held-out pairs measure others at once.
 
     Raises:
         UnknownChunk: none or several match.

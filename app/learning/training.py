@@ -74,15 +74,8 @@ def update_context(
 ) -> UpdateContext:
     """Returns what a strategy may look at besides its batches.
 
-    Args:
-        workspace: opened for writing.
-        parent: the release whose version is taught.
-        encoder: the candidate, a copy that may change; or the version itself, for a strategy that only foresees.
-        train: the chunk's pairs to learn from.
-        validation: those that choose the epoch.
-        domains: of the chunk, that the encoder knows.
-        seed: of every random choice.
-        number: of the update in its line, from 1.
+    `encoder` is the candidate, a copy that may change, or the version itself for a strategy that only foresees.
+    `domains` are those of the chunk that it knows; `number` is that of the update in its line, from 1.
     """
     root = workspace.root_of(parent.version)
     return UpdateContext(

@@ -41,10 +41,7 @@ REPORT, ORIGIN = "report.md", "origin.json"
 def export_release(workspace: Workspace, release: str, target: Path) -> Exported:
     """Writes a release into one file, after every byte of it was compared with its manifests.
 
-    Args:
-        workspace: opened for reading.
-        release: its id or a unique beginning.
-        target: the file, or a folder that it goes into under its id.
+    `target` is the file, or a folder that it goes into under its id.
 
     Raises:
         UnknownRelease, ReleaseDamaged, NoSpace: nothing was written.
@@ -68,10 +65,7 @@ def export_release(workspace: Workspace, release: str, target: Path) -> Exported
 def export_to_open_clip(workspace: Workspace, release: str, target: Path) -> Exported:
     """Writes a release's encoder into a folder that plain open_clip opens, without Perennial.
 
-    Args:
-        workspace: opened for reading.
-        release: its id or a unique beginning.
-        target: the folder; not there yet, or empty.
+    The folder is not there yet, or empty.
 
     Raises:
         UnknownRelease, ReleaseDamaged, NotPlain, NoSpace: nothing was written.
@@ -100,11 +94,7 @@ def import_release(
 ) -> Imported:
     """Takes a release in: checks every byte, embeds the gallery with its encoder, and publishes it; it is not live.
 
-    Args:
-        workspace: opened for writing.
-        source: what `export_release` wrote.
-        sha256: that its export named; None trusts the package to be what it says.
-        progress: is told each stage.
+    `sha256` is what its export named; None trusts the package to be what it says.
 
     Raises:
         PackageDamaged, NewerFormat: the file is not what an export wrote.

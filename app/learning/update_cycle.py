@@ -62,12 +62,7 @@ def initialise(
 ) -> CommitRecord:
     """Makes a home: the base encoder as its first version, drawn probe slices, an empty gallery, the first release.
 
-    Args:
-        settings: of the new home.
-        model: as `open_encoder` takes it, and so are the next three.
-        pretrained: a tag or a local file.
-        texts: a folder with a text model.
-        languages: that a folder's text model knows.
+    `model`, `pretrained`, `texts` and `languages` are as `open_encoder` takes them.
 
     Raises:
         UsageProblem: the home already has a release.
@@ -100,14 +95,8 @@ def add_chunk(
 ) -> AddOutcome:
     """Takes a chunk in, makes its pictures searchable under the live encoder, and judges its pairs.
 
-    A chunk that its checks hold is searchable all the same; its pairs teach nothing until somebody accepts it.
-
-    Args:
-        workspace: opened for writing.
-        source: the folder or file.
-        options: how to take it in.
-        by: who asks.
-        progress: is told each stage; those after `ingest` carry the chunk, because by then it is kept.
+    A chunk that its checks hold is searchable all the same; its pairs teach nothing until somebody accepts it. Stages
+    after `ingest` carry the chunk, because by then it is kept.
 
     Raises:
         IngestError: the upload as a whole cannot be used; nothing changed.
@@ -143,8 +132,7 @@ def extend_gallery(
 ) -> tuple[CommitRecord | None, int]:
     """Makes pictures that search does not know yet searchable: a new generation, the same version.
 
-    Returns:
-        The commit, None when search knows all pictures already; and how many pictures were embedded.
+    The commit is None when search knows all pictures already; beside it, how many pictures were embedded.
 
     Raises:
         NoRelease: nothing is live.
@@ -173,11 +161,7 @@ def extend_gallery(
 def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progress: Tell) -> UpdateOutcome:
     """Runs one update from chunk to commit.
 
-    Args:
-        workspace: opened for writing.
-        request: chunk, strategy, options, seed.
-        scratch: folder for checkpoints; the same folder resumes an interrupted update.
-        progress: is told each stage.
+    The same `scratch` folder, which holds the checkpoints, resumes an interrupted update.
 
     Raises:
         UpdateRunning: another update holds the lock.
@@ -253,15 +237,8 @@ def teach_onto(
 ) -> UpdateOutcome:
     """Teaches a chunk to a release that need not be live, and publishes what passes; nothing goes live.
 
-    The caller holds the updater lock.
-
-    Args:
-        workspace: opened for writing.
-        request: what to learn, and how.
-        record: what is taught, and judged against.
-        live: the commit that was current when this began.
-        scratch: folder for checkpoints.
-        progress: is told each stage.
+    The caller holds the updater lock. `record` is what is taught, and judged against; `live` the commit that was
+    current when this began.
     """
     taught = _teach(workspace, request, record, scratch, progress)
     outcome = _judge_and_release(workspace, taught, live, record, progress)

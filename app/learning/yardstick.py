@@ -48,11 +48,7 @@ def held_out(
 ) -> list[HeldOut]:
     """Returns the slices of some chunks in some languages, each among its domain's held-out pictures of them.
 
-    Args:
-        workspace: opened for reading.
-        languages: of the captions.
-        chunks: ids; of trusted ones or of one that is taught.
-        is_new: whether they are measured as what is taught.
+    `chunks` are ids of trusted ones, or of the one that is taught, whose slices are then new.
     """
     galleries: dict[str, tuple[str, ...]] = {}
     slices = []
@@ -72,25 +68,14 @@ def held_out(
 
 @dataclass(frozen=True)
 class Yardstick:
-    """What is measured while a release is live.
+    """What is measured while a release is live."""
 
-    Attributes:
-        workspace: opened for reading.
-        release: what is live.
-        taught: id of the chunk that is taught, if any.
-    """
-
-    workspace: Workspace
-    release: ReleaseRecord
-    taught: str | None = None
+    workspace: Workspace  # opened for reading
+    release: ReleaseRecord  # what is live
+    taught: str | None = None  # id of the chunk that is taught, if any
 
     def slices(self, languages: Collection[str], new: Collection[SliceKey]) -> list[HeldOut]:
-        """Returns everything an update is judged by.
-
-        Args:
-            languages: whose old slices are measured.
-            new: the slices that the chunk taught.
-        """
+        """Returns everything an update is judged by: old slices of some languages, and those that the chunk taught."""
         return self._finished(self._own(languages, ALL_VIEWS) + self._new(new))
 
     def old(self, languages: Collection[str], *, views: Collection[View] = ALL_VIEWS) -> list[HeldOut]:

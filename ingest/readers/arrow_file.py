@@ -120,10 +120,8 @@ class ArrowFile:
 class ArrowTables:
     """Parquet or Arrow files as one container: a file by itself, or a Hugging Face dataset saved to disk.
 
-    Args:
-        splits: by name of file, the split that its rows are in unless they state one.
-        folder: where pictures that rows name lie; None when there may be none.
-        is_upload: whether they are all that is read, and not a part of a folder.
+    By name of file, `splits` has the split of its rows that state none. `folder` is where pictures that rows name lie,
+    None when there may be none; `is_upload` says that they are all that is read, and not a part of a folder.
     """
 
     def __init__(

@@ -25,22 +25,15 @@ MEGABYTE = 1024**2
 
 
 class Listing:
-    """Sorts the files of a container, and keeps the budgets of an archive.
-
-    Attributes:
-        pictures: names in container order; a name may repeat.
-        texts: tables and caption files by name.
-        others: names of files that are neither; a table may still name one of them as its picture.
-        problems: what is skipped, and why.
-        notes: remarks for the report.
-    """
+    """Sorts the files of a container, and keeps the budgets of an archive."""
 
     def __init__(self, limits: Limits, formats: Formats, *, within: str | None = None) -> None:
-        self.pictures: list[str] = []
-        self.texts: dict[str, Text] = {}
+        self.pictures: list[str] = []  # names in container order; a name may repeat
+        self.texts: dict[str, Text] = {}  # tables and caption files by name
+        # names of files that are neither; a table may still name one of them as its picture
         self.others: list[str] = []
-        self.problems: list[Skipped] = []
-        self.notes: list[str] = []
+        self.problems: list[Skipped] = []  # what is skipped, and why
+        self.notes: list[str] = []  # remarks for the report
         self._limits = limits
         self._formats = formats
         self._within = within
