@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.desk.verdicts import MovedCaption
 from app.home.workspace import Workspace
-from model_updates.gate.report import GateReport, Verdict
+from model_updates.gate.report import GateReport, QueryChange, Verdict
 from model_updates.measurement import HeldOut, Results, Side, first_pictures
 
 MOST = 10  # lost ones, and won ones
@@ -92,7 +91,7 @@ def first_each(changes: Iterable[CaptionMove]) -> list[CaptionMove]:
     return list(chosen.values())
 
 
-def described(workspace: Workspace, changes: Sequence[CaptionMove], side: Side) -> tuple[MovedCaption, ...]:
+def described(workspace: Workspace, changes: Sequence[CaptionMove], side: Side) -> tuple[QueryChange, ...]:
     """Returns changes as reports tell them, with the picture that a version puts first now."""
     firsts: dict[int, str] = {}
     for held_out in {id(change.held_out): change.held_out for change in changes}.values():
@@ -101,7 +100,7 @@ def described(workspace: Workspace, changes: Sequence[CaptionMove], side: Side) 
         found = first_pictures(side, held_out, numbers, workspace.load_image, workspace.features)
         firsts |= dict(zip(mine, found, strict=True))
     return tuple(
-        MovedCaption(
+        QueryChange(
             slice=str(change.held_out.key),
             view=str(change.held_out.view),
             text=change.caption[1],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from app.desk.errors import UsageProblem
-from app.desk.verdicts import SliceMoves
+from app.desk.operation import grown
+from app.desk.verdicts import MovedCaption, SliceMoves
 from app.home.workspace import Workspace
 from app.learning.examples import CaptionMove, changes, described, first_each
 from app.learning.past import side_of
@@ -62,8 +63,8 @@ def slice_moves(
         captions=len(held_out.captions),
         found_before=_found(was[held_out.measured]),
         found_after=_found(now[held_out.measured]),
-        lost=described(workspace, first_each(lost), sides[1]),
-        won=described(workspace, first_each(won), sides[1]),
+        lost=tuple(grown(MovedCaption, one) for one in described(workspace, first_each(lost), sides[1])),
+        won=tuple(grown(MovedCaption, one) for one in described(workspace, first_each(won), sides[1])),
     )
 
 
