@@ -30,10 +30,7 @@ class Connection:
     ) -> None:
         """Prepares; nothing is asked yet.
 
-        Args:
-            url: Of the server, such as `https://search.example`; below a proxy's path, with it.
-            auth: Name and password of an account.
-            headers: Sent with every request.
+        `url`, `auth` and `headers` are as in `connect`.
 
         Raises:
             UsageProblem: it is no address.

@@ -200,10 +200,8 @@ def connect(
 ) -> Desk:
     """Returns the desk of a server.
 
-    Args:
-        url: of the server, such as `https://search.example`; below a proxy's path, with it.
-        auth: name and password of an account.
-        headers: sent with every request.
+    `url` is like `https://search.example`, below a proxy's path with it; `auth` is name and password of an account,
+    and `headers` are sent with every request.
 
     Raises:
         UsageProblem: it is no address.

@@ -30,9 +30,7 @@ PASSWORD = "PERENNIAL_SERVER_PASSWORD"
 def settings_for(home: Path | None, **flags: Any) -> Settings:
     """Reads the settings and sends the log to the home, if it exists.
 
-    Args:
-        home: as given on the command line, if it was.
-        **flags: other settings given there; None means not given.
+    Flags that are None were not given.
     """
     from app.home import cores, logs
     from app.home.settings import load_settings
@@ -116,10 +114,7 @@ def staged(*, is_json: bool) -> Iterator[Callable[[Stage], None]]:
 def show(is_json: bool, document: object, *parts: Any) -> None:
     """Shows an answer on standard output.
 
-    Args:
-        is_json: print the document and nothing else.
-        document: for machines: a record, a list of records, or plain values.
-        *parts: for people: lines, tables.
+    The document is for machines: a record, a list of records, or plain values. The parts are for people.
     """
     from app.words import messages
 

@@ -59,15 +59,8 @@ def take_in(
 ) -> JobRecord:
     """Queues taking a received upload in, after checking what can be checked at once.
 
-    Args:
-        settings: of the installation.
-        received: the file in the inbox; it is not the caller's any more.
-        options: how to take it in.
-        sent_as: what its sender called it.
-        by: who asks.
-        then: an update to start with the chunk.
-        is_held: the chunk teaches nothing until somebody accepts it.
-        held_why: why; without it, that who asked may not let a chunk teach.
+    The file is not the caller's any more. With `is_held` the chunk teaches nothing until somebody accepts it; without
+    `held_why` the reason is that who asked may not let a chunk teach.
 
     Raises:
         IngestError: it cannot be used; nothing changed.

@@ -49,11 +49,7 @@ _STOPPED = 130  # 128 + SIGINT, as shells count
 def main(arguments: list[str] | None = None) -> int:
     """Runs one job to its end.
 
-    Args:
-        arguments: Those of the command line when None.
-
-    Returns:
-        The process's exit code; what matters is in the job's row.
+    The process's exit code is returned; what matters is in the job's row.
     """
     parser = argparse.ArgumentParser(prog="python -m app.jobs.job_runner", description="Runs one queued job.")
     parser.add_argument("--home", type=Path, required=True)
@@ -71,12 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run_job(settings: Settings, job_id: str) -> int:
     """Takes a job and runs it to its end in this process.
 
-    Args:
-        settings: Of the installation.
-        job_id: Which job.
-
-    Returns:
-        0, or the exit code of what went wrong; 5 when the job has a worker already.
+    Returns 0, or the exit code of what went wrong; 5 when the job has a worker already.
     """
     home = Home.open(settings.home)
     path = worker.lock_file(home, job_id)

@@ -32,9 +32,7 @@ logger = logging.getLogger(__name__)
 def update_job(workspace: Workspace, request: UpdateRequest) -> JobRecord:
     """Queues an update together with what it is expected to take.
 
-    Args:
-        workspace: Opened for writing.
-        request: What to learn, and how; it was found to fit.
+    The request was found to fit.
 
     Raises:
         UpdateRunning: another update is queued or running.
@@ -60,17 +58,10 @@ def intake_job(
 ) -> JobRecord:
     """Queues taking an upload in.
 
-    Args:
-        settings: Of the installation.
-        received: The file, on the home's disk. It is the job's from now on, which removes it when it was taken in.
-        options: How to take it in; limits stay the worker's own defaults.
-        by: Who asked.
-        then: An update to start afterwards, whatever chunk it names.
-        is_held: The chunk teaches nothing until somebody accepts it.
-        held_why: Why; without it, that who asked may not let a chunk teach.
-
-    Returns:
-        The queued job.
+    The file lies on the home's disk and is the job's from now on, which removes it when it was taken in; limits stay
+    the worker's own defaults. `then` is an update to start afterwards, whatever chunk it names. With `is_held` the
+    chunk teaches nothing until somebody accepts it; without `held_why` the reason is that who asked may not let a
+    chunk teach.
     """
     arguments = intake_arguments(received.name, options, by=by, then=then) | {
         "held": is_held,
@@ -105,12 +96,8 @@ def intake_arguments(
 def import_job(settings: Settings, received: Path, *, name: str, sha256: str | None, by: str) -> JobRecord:
     """Queues taking in a release of another home.
 
-    Args:
-        settings: Of the installation.
-        received: The package, on the home's disk; the job's from now on, which removes it.
-        name: What its sender called it.
-        sha256: Its checksum, as its sender told it; None trusts it to be what it says.
-        by: Who asks.
+    The package is on the home's disk and the job's from now on, which removes it. Without `sha256`, its checksum as
+    its sender told it, it is trusted to be what it says.
     """
     arguments = {"source": received.name, "name": name, "sha256": sha256, "by": by}
     job = worker.submit(settings, "import", arguments)
@@ -123,12 +110,7 @@ def import_job(settings: Settings, received: Path, *, name: str, sha256: str | N
 def gallery_job(workspace: Workspace, commit: CommitRecord) -> tuple[int, JobRecord | None]:
     """Queues adding the pictures that were taken in after a release was made, if there are any.
 
-    Args:
-        workspace: Opened.
-        commit: That made the release live.
-
-    Returns:
-        How many pictures the release does not hold, and the queued job; 0 and None when it holds all.
+    Returns how many pictures the release does not hold, and the queued job; 0 and None when it holds all.
     """
     missing = going_live.left_out(workspace, commit.release)
     if not missing:
@@ -140,11 +122,7 @@ def gallery_job(workspace: Workspace, commit: CommitRecord) -> tuple[int, JobRec
 def remove_chunk(workspace: Workspace, chunk: str, *, why: str, by: str) -> JobRecord:
     """Withdraws a chunk, if it is not withdrawn already, and queues rebuilding what is live without it.
 
-    Args:
-        workspace: Opened for writing.
-        chunk: Its id or a unique beginning of it.
-        why: The reason, kept with the chunk and in the history.
-        by: Who asks.
+    The reason is kept with the chunk and in the history.
 
     Raises:
         UnknownChunk: None or several match.
@@ -164,11 +142,6 @@ def decision_job(workspace: Workspace, decided: Decided, *, by: str) -> JobRecor
     """Queues what follows from a decision: new pictures become searchable, and the chunk is checked again.
 
     None when no pair joined the chunk or left it.
-
-    Args:
-        workspace: Opened.
-        decided: What was decided.
-        by: Who asks.
     """
     if not decided.has_changed:
         return None
@@ -181,13 +154,7 @@ def decision_job(workspace: Workspace, decided: Decided, *, by: str) -> JobRecor
 
 
 def pictures_job(workspace: Workspace, *, why: str, by: str) -> JobRecord:
-    """Queues making the live gallery whole after single pictures left it or came back; one that waits sees them, too.
-
-    Args:
-        workspace: Opened.
-        why: The gallery is made anew.
-        by: Who asks.
-    """
+    """Queues making the live gallery whole after single pictures left it or came back; one that waits sees them too."""
     for waiting in workspace.catalog.jobs(state="queued"):
         if waiting.kind == "gallery":
             return waiting
@@ -195,13 +162,7 @@ def pictures_job(workspace: Workspace, *, why: str, by: str) -> JobRecord:
 
 
 def withdrawal_job(workspace: Workspace, gone: Withdrawn, *, by: str) -> JobRecord | None:
-    """Queues taking a withdrawn chunk's pictures out of search; None when every one of them stays.
-
-    Args:
-        workspace: Opened.
-        gone: What was withdrawn.
-        by: Who asks.
-    """
+    """Queues taking a withdrawn chunk's pictures out of search; None when every one of them stays."""
     if not gone.pictures:
         return None
     why = f"{gone.pictures} pictures of chunk {gone.chunk.id}, which was withdrawn, left"

@@ -47,13 +47,8 @@ OnProgress = Callable[[JobRecord], None]
 def submit(settings: Settings, kind: str, arguments: Mapping[str, Any]) -> JobRecord:
     """Queues a job; `spawn` starts it.
 
-    Args:
-        settings: Of the installation.
-        kind: `update` (arguments: `UpdateRequest.to_json()`), or what `app.jobs.requests` asks for.
-        arguments: JSON values.
-
-    Returns:
-        The queued job.
+    `kind` is `update` (arguments: `UpdateRequest.to_json()`), or what `app.jobs.requests` asks for; arguments are
+    JSON values.
 
     Raises:
         UpdateRunning: It would train while another job that trains is queued or running.
@@ -81,9 +76,7 @@ def refuse_second_update(settings: Settings) -> None:
 def spawn(settings: Settings, job_id: str) -> None:
     """Starts a worker for a queued or interrupted job and returns once it is at work.
 
-    Args:
-        settings: The worker uses the same.
-        job_id: Which job. If it has a worker already, nothing happens.
+    If the job has a worker already, nothing happens.
     """
     home = Home.open(settings.home)
     staging = home.staging / job_id
@@ -115,14 +108,9 @@ def follow(
 ) -> JobRecord:
     """Waits for a job to end and starts its worker again when it dies.
 
-    Args:
-        settings: Of the installation.
-        job_id: Which job; it is started if nobody has.
-        on_progress: Called with the job whenever its row has changed.
-        restarts: How often a dead worker is replaced.
-
-    Returns:
-        The job in a final state, or `interrupted` when its worker died once too often.
+    It is started if nobody has. `on_progress` is called with the job whenever its row has changed, and a dead worker
+    is replaced `restarts` times. Returns the job in a final state, or `interrupted` when its worker died once too
+    often.
     """
     seen: JobRecord | None = None
     starts_left = restarts
@@ -150,13 +138,7 @@ def follow(
 
 
 def wait(settings: Settings, job_id: str, stopping: threading.Event) -> JobRecord:
-    """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set.
-
-    Args:
-        settings: Of the installation.
-        job_id: Which job.
-        stopping: Ends the waiting.
-    """
+    """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set."""
     with _catalog(settings) as (_, catalog):
         while (job := catalog.job(job_id)).state not in FINAL_STATES:
             if stopping.wait(settings.poll_seconds):
@@ -167,12 +149,7 @@ def wait(settings: Settings, job_id: str, stopping: threading.Event) -> JobRecor
 def resume(settings: Settings, job_id: str) -> JobRecord:
     """Queues a job again that was interrupted, cancelled or failed; it goes on from its last checkpoint.
 
-    Args:
-        settings: Of the installation.
-        job_id: Which job.
-
-    Returns:
-        The job; one that is at work already is returned as it is.
+    One that is at work already is returned as it is.
 
     Raises:
         UsageProblem: It has ended well.
@@ -201,12 +178,7 @@ def resume(settings: Settings, job_id: str) -> JobRecord:
 def cancel(settings: Settings, job_id: str) -> JobRecord:
     """Ends a job's worker; what it has saved in staging stays, so that `resume` can go on.
 
-    Args:
-        settings: Of the installation.
-        job_id: Which job.
-
-    Returns:
-        The job: `cancelled`, unless it ended well at the last moment.
+    Returns the job: `cancelled`, unless it ended well at the last moment.
 
     Raises:
         UsageProblem: It has ended already.
@@ -235,10 +207,8 @@ def cancel(settings: Settings, job_id: str) -> JobRecord:
 def recover(settings: Settings) -> list[JobRecord]:
     """Marks jobs whose worker died as interrupted; for the start of a server and for `status`.
 
-    A queued upload or gallery has not died: it waits for its turn in a server, or for the next one to start.
-
-    Returns:
-        The jobs that were marked now.
+    A queued upload or gallery has not died: it waits for its turn in a server, or for the next one to start. Returns
+    the jobs that were marked now.
     """
     with _catalog(settings) as (home, catalog):
         dead = [job for job in catalog.jobs(state="running") if not is_alive(home, job.id)]

@@ -89,16 +89,7 @@ class Chunks(Opened):
         is_held: bool = False,
         held_why: str = "",
     ) -> JobRecord:
-        """Starts taking a file of the inbox in, in a process of its own; errors as `app.jobs.intake.take_in`.
-
-        Args:
-            received: the file; it is not the caller's any more.
-            options: how to take it in.
-            sent_as: what its sender called it.
-            then: an update to start with the chunk.
-            is_held: the chunk teaches nothing until somebody accepts it.
-            held_why: why; without it, that who asked may not let a chunk teach.
-        """
+        """Starts taking a file of the inbox in, in a process of its own; errors as `app.jobs.intake.take_in`."""
         from app.jobs.intake import take_in
 
         is_held = is_held or not self.may_see_all()

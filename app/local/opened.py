@@ -29,10 +29,7 @@ class Opened:
     def __init__(self, settings: Settings, *, by: str, workspace: Workspace | None = None) -> None:
         """Opens nothing yet.
 
-        Args:
-            settings: of the installation.
-            by: who asks, for the history.
-            workspace: the opened home, where somebody has it open; it stays theirs to close.
+        An opened `workspace` stays the caller's to close.
         """
         self.installed = settings
         self.by = by

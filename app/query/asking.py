@@ -21,10 +21,7 @@ _IMAGE = "image"
 def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Question:
     """Returns the question that a request asks.
 
-    Args:
-        body: of the request.
-        longest: characters a query may have.
-        default_k: hits a page where the request does not say.
+    A query may have `longest` characters.
 
     Raises:
         BadQuery: a part cannot be used, or there is none.

@@ -49,9 +49,7 @@ class _Index:
 class CaptionIndexes:
     """The caption generations of one home.
 
-    Args:
-        workspace: of the home.
-        patient: build whatever is needed while the caller waits, as a command line does; else only little.
+    A patient one builds whatever is needed while the caller waits, as a command line does; else only little.
     """
 
     def __init__(self, workspace: Workspace, *, patient: bool) -> None:

@@ -38,12 +38,7 @@ def change_of(compared: CompareAnswer) -> AnswerChange:
 
 
 def ask_all(ask: Ask, queries: Iterable[str]) -> list[Asked]:
-    """Asks every query once, in order; one that cannot be answered keeps none of the others from it.
-
-    Args:
-        ask: compares one query.
-        queries: empty ones are left out, and of equal ones all but the first.
-    """
+    """Asks every query once, in order; one that cannot be answered keeps none of the others from it."""
     return [_asked(ask, query) for query in distinct(queries)]
 
 

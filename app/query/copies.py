@@ -15,9 +15,7 @@ from app.query.snapshot import Hit
 def folded(hits: Sequence[Hit], groups: Mapping[str, str]) -> list[Hit]:
     """Returns the first hit of each group, with the ids of the later ones.
 
-    Args:
-        hits: best first.
-        groups: by picture the name of its group.
+    `hits` are best first; `groups` has by picture the name of its group.
     """
     first: dict[str, Hit] = {}
     copies: dict[str, list[str]] = {}

@@ -13,23 +13,14 @@ from ingest.sentence import phrase
 
 @dataclass(frozen=True)
 class Filters:
-    """What a picture must be to be found; an empty one asks nothing. All that are given must hold.
+    """What a picture must be to be found; an empty one asks nothing. All that are given must hold."""
 
-    Attributes:
-        languages: captioned in one of these.
-        domains: of one of these.
-        chunks: brought by one of these, by id or its beginning.
-        since: taken in on this day (UTC) or later.
-        until: taken in on this day (UTC) or earlier.
-        caption: one of its captions has all these words, the last perhaps only begun.
-    """
-
-    languages: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
-    chunks: tuple[str, ...] = ()
-    since: date | None = None
-    until: date | None = None
-    caption: str = ""
+    languages: tuple[str, ...] = ()  # captioned in one of these
+    domains: tuple[str, ...] = ()  # of one of these
+    chunks: tuple[str, ...] = ()  # brought by one of these, by id or its beginning
+    since: date | None = None  # taken in on this day (UTC) or later
+    until: date | None = None  # taken in on this day (UTC) or earlier
+    caption: str = ""  # one of its captions has all these words, the last perhaps only begun
 
     def __bool__(self) -> bool:
         return self != Filters()

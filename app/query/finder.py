@@ -32,9 +32,7 @@ _HELP = "Give an English translation with it, or upload pairs in this language a
 class Finder:
     """Answers questions.
 
-    Args:
-        workspace: of the home.
-        patient: whether who asks waits for captions to be embedded, however many they are.
+    A patient one waits for captions to be embedded, however many they are.
     """
 
     def __init__(self, workspace: Workspace, *, patient: bool = True) -> None:
@@ -50,9 +48,7 @@ class Finder:
     def find(self, snapshot: Snapshot, question: Question) -> QueryAnswer:
         """Returns a page of what a question finds.
 
-        Args:
-            snapshot: taken once for the whole request.
-            question: what is asked; `k` is clipped to 1 … 500.
+        The snapshot is taken once for the whole request; `k` is clipped to 1 … 500.
 
         Raises:
             BadQuery: a part, filter or cursor cannot be used, or the release cannot re-rank.

@@ -17,9 +17,7 @@ WORTH = 0.5  # of the best caption's BM25; below it, a caption shares only commo
 def caption_ranks(found: Sequence[tuple[str, float]], allowed: Collection[str]) -> list[str]:
     """Returns the pictures whose captions are about as near to the words as the best one's, best first.
 
-    Args:
-        found: pictures with their caption's BM25, best first.
-        allowed: those that may be found.
+    `found` has pictures with their caption's BM25, best first.
     """
     kept = [(image_id, weight) for image_id, weight in found if image_id in allowed]
     if not kept:
@@ -31,8 +29,7 @@ def caption_ranks(found: Sequence[tuple[str, float]], allowed: Collection[str]) 
 def fused(lists: Mapping[str, Sequence[str]]) -> list[tuple[str, float, tuple[str, ...]]]:
     """Returns (picture, fused score, names of the lists that have it), best first.
 
-    Args:
-        lists: by name, pictures in order, best first.
+    `lists` has by name pictures in order, best first.
     """
     scores: dict[str, float] = {}
     by: dict[str, list[str]] = {}

@@ -39,28 +39,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Term:
-    """One part of a query.
+    """One part of a query."""
 
-    Attributes:
-        kind: what it is.
-        value: the text, the picture's name, or the item's id or its beginning.
-        weight: how much it counts; below zero for what should not be in the picture.
-        at: where it begins in the query, from 0.
-        vector: of a `VECTOR`.
-    """
-
-    kind: Kind
-    value: str
-    weight: float = 1.0
-    at: int = 0
-    vector: tuple[float, ...] = ()
+    kind: Kind  # what it is
+    value: str  # the text, the picture's name, or the item's id or its beginning
+    weight: float = 1.0  # how much it counts; below zero for what should not be in the picture
+    at: int = 0  # where it begins in the query, from 0
+    vector: tuple[float, ...] = ()  # of a `VECTOR`
 
 
 def parse(query: str) -> tuple[Term, ...]:
     """Reads a query.
-
-    Args:
-        query: as typed.
 
     Raises:
         BadQuery: it cannot be read; the sentence and `at` say where.

@@ -59,10 +59,6 @@ def _reachable(offset: int) -> int:
 def snapshot_of(cursor: str, load: Callable[[str], Snapshot]) -> Snapshot:
     """Returns the snapshot that answers the page of a cursor.
 
-    Args:
-        cursor: of a page after the first.
-        load: gives the snapshot of a release by its id.
-
     Raises:
         BadQuery: the release is gone, or the cursor is none of ours.
     """

@@ -34,27 +34,17 @@ ReadPicture = Callable[[str], bytes]
 
 @dataclass(frozen=True)
 class Encoded:
-    """A query ready to be looked up.
+    """A query ready to be looked up."""
 
-    Attributes:
-        vectors: (r, dim) float32 unit rows, the whole query in each reading.
-        parts: (r, p, dim) float32 unit rows of its parts.
-        readings: in which languages its texts were read; one that says nothing where there is no text.
-        guesses: behind the readings.
-        note: about the language, for people.
-        text: all that should be in the picture, in words.
-        items: ids of the gallery's pictures that it names.
-        scale: what cosines with `vectors` are multiplied by to be scores.
-    """
-
-    vectors: Vectors
-    parts: Vectors
+    vectors: Vectors  # (r, dim) float32 unit rows, the whole query in each reading
+    parts: Vectors  # (r, p, dim) float32 unit rows of its parts
+    # in which languages its texts were read; one that says nothing where there is no text
     readings: tuple[Reading, ...]
-    guesses: tuple[Guess, ...]
-    note: str
-    text: str
-    items: tuple[str, ...]
-    scale: float = 1.0
+    guesses: tuple[Guess, ...]  # behind the readings
+    note: str  # about the language, for people
+    text: str  # all that should be in the picture, in words
+    items: tuple[str, ...]  # ids of the gallery's pictures that it names
+    scale: float = 1.0  # what cosines with `vectors` are multiplied by to be scores
 
 
 def query_terms(query: str, *, longest: int) -> tuple[Term, ...]:
@@ -101,10 +91,6 @@ def read_file(name: str) -> bytes:
 def read_pictures(terms: Sequence[Term], read: ReadPicture) -> dict[str, Image.Image]:
     """Returns the decoded pictures that a query names.
 
-    Args:
-        terms: of the query.
-        read: gives the bytes of a picture by the name that the query has for it.
-
     Raises:
         BadQuery: one cannot be decoded; what `read` raises passes through.
     """
@@ -115,12 +101,6 @@ def encode(
     snapshot: Snapshot, terms: Sequence[Term], pictures: Mapping[str, Image.Image], language: str
 ) -> Encoded:
     """Returns the vectors of a query under a snapshot's encoder.
-
-    Args:
-        snapshot: of the request.
-        terms: the parts.
-        pictures: those that parts name.
-        language: of the texts, or "auto".
 
     Raises:
         BadQuery: a part cannot be used, or the parts cancel out.

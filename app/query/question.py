@@ -17,41 +17,23 @@ from app.query.snapshot import AUTO, Answer
 
 @dataclass(frozen=True)
 class Question:
-    """One query with everything that belongs to it.
+    """One query with everything that belongs to it."""
 
-    Attributes:
-        terms: its parts.
-        pictures: those that parts name, decoded.
-        language: of its texts, or "auto".
-        translation: of a query that is one text, in English; empty where there is none.
-        filters: which pictures may be found.
-        k: hits a page.
-        cursor: of a page after the first, from the answer before.
-        offset: hits to pass over where there is no cursor, for pages by number.
-        mode: vectors, captions, or both fused.
-        fold: show of near-copies only the best, the others with it.
-        rerank: order the first 50 by the release's fusion encoder.
-        explain: say of each hit how near each part is.
-        least: leave out hits that are worth less than this; None leaves none out.
-        captions: how many captions to return beside the pictures.
-        caption_languages: of those captions; all learned ones when empty.
-    """
-
-    terms: tuple[Term, ...]
-    pictures: Mapping[str, Image.Image] = field(default_factory=dict)
-    language: str = AUTO
-    translation: str = ""
-    filters: Filters = field(default_factory=Filters)
-    k: int = 24
-    cursor: str = ""
-    offset: int = 0
-    mode: Mode = Mode.VECTORS
-    fold: bool = False
-    rerank: bool = False
-    explain: bool = False
-    least: Relevance | None = None
-    captions: int = 0
-    caption_languages: tuple[str, ...] = ()
+    terms: tuple[Term, ...]  # its parts
+    pictures: Mapping[str, Image.Image] = field(default_factory=dict)  # those that parts name, decoded
+    language: str = AUTO  # of its texts, or "auto"
+    translation: str = ""  # of a query that is one text, in English; empty where there is none
+    filters: Filters = field(default_factory=Filters)  # which pictures may be found
+    k: int = 24  # hits a page
+    cursor: str = ""  # of a page after the first, from the answer before
+    offset: int = 0  # hits to pass over where there is no cursor, for pages by number
+    mode: Mode = Mode.VECTORS  # vectors, captions, or both fused
+    fold: bool = False  # show of near-copies only the best, the others with it
+    rerank: bool = False  # order the first 50 by the release's fusion encoder
+    explain: bool = False  # say of each hit how near each part is
+    least: Relevance | None = None  # leave out hits that are worth less than this; None leaves none out
+    captions: int = 0  # how many captions to return beside the pictures
+    caption_languages: tuple[str, ...] = ()  # of those captions; all learned ones when empty
 
     @classmethod
     def typed(
@@ -59,12 +41,8 @@ class Question:
     ) -> Question:
         """Returns the question that a text in the query grammar asks, and nothing beside it.
 
-        Args:
-            text: as typed.
-            longest: characters that it may have.
-            k: hits that are wanted.
-            language: of its texts, or "auto".
-            read: gives the bytes of a picture that it names; by default none may be named.
+        It may have `longest` characters. `read` gives the bytes of a picture that it names; by default none may be
+        named.
 
         Raises:
             BadQuery: the grammar does not know it, or a picture cannot be read.
@@ -91,28 +69,16 @@ class Question:
 
 @dataclass(frozen=True)
 class QueryAnswer(Answer):
-    """An answer with what it was asked.
+    """An answer with what it was asked."""
 
-    Attributes:
-        terms: the parts of the query.
-        mode: what it was looked up in.
-        gallery: pictures of the release.
-        searched: those that could be found: all, or what the filters leave of them.
-        first: number of the page's first hit among all, from 0.
-        next: the cursor of the next page; empty when there is none.
-        relevance: of the best hit; empty where nobody can say, or there is none.
-        captions: nearest to the query.
-        eta: how much the translation counted, 0 … 1; None where there was none.
-        unlearned: the language of its words, where the release has not learned it and no translation was given.
-    """
-
-    terms: tuple[Term, ...] = ()
-    mode: Mode = Mode.VECTORS
-    gallery: int = 0
-    searched: int = 0
-    first: int = 0
-    next: str = ""
-    relevance: str = ""
-    captions: tuple[FoundCaption, ...] = ()
-    eta: float | None = None
+    terms: tuple[Term, ...] = ()  # the parts of the query
+    mode: Mode = Mode.VECTORS  # what it was looked up in
+    gallery: int = 0  # pictures of the release
+    searched: int = 0  # those that could be found: all, or what the filters leave of them
+    first: int = 0  # number of the page's first hit among all, from 0
+    next: str = ""  # the cursor of the next page; empty when there is none
+    relevance: str = ""  # of the best hit; empty where nobody can say, or there is none
+    captions: tuple[FoundCaption, ...] = ()  # nearest to the query
+    eta: float | None = None  # how much the translation counted, 0 … 1; None where there was none
+    # the language of its words, where the release has not learned it and no translation was given
     unlearned: str = ""

@@ -73,9 +73,7 @@ def levels_of(matches: NDArray[np.float32], background: NDArray[np.float32]) -> 
 class Calibration:
     """Measures the levels of releases and languages when they are first asked for, and keeps them.
 
-    Args:
-        catalog: has the held-out captions.
-        features: keeps their vectors, most of which a gate has computed already.
+    The catalog has the held-out captions; `features` keeps their vectors, most of which a gate has computed already.
     """
 
     def __init__(self, catalog: Catalog, features: FeatureStore) -> None:

@@ -29,10 +29,7 @@ MOST_BYTES = 256 << 20
 class Reranker:
     """A release's fusion encoder with what it has read of pictures so far.
 
-    Args:
-        encoder: of the release.
-        load_image: decodes a stored picture.
-        routes: of the pictures that do not take the base route.
+    `routes` are those of the pictures that do not take the base route.
     """
 
     def __init__(

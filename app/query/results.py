@@ -32,13 +32,7 @@ def picture_to_look_at(workspace: Workspace, image_id: ImageId) -> bytes:
 
 
 def table(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
-    """Returns the pictures as CSV, a row each; no cell is one that a spreadsheet would run as a formula.
-
-    Args:
-        workspace: has what is known of them.
-        found: the pictures.
-        first: how many came before them.
-    """
+    """Returns the pictures as CSV, a row each; no cell is one that a spreadsheet would run as a formula."""
     records = workspace.catalog.images([image_id for image_id, _ in found])
     text = io.StringIO(newline="")
     writer = csv.writer(text)

@@ -45,20 +45,15 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything one answer needs, of one release.
-
-    Attributes:
-        hidden: pictures of its index that were withdrawn since.
-        reranker: of a release that has a fusion encoder.
-    """
+    """Everything one answer needs, of one release."""
 
     release: ReleaseRecord
     commit: int
     encoder: Encoder
     generation: Generation
     languages: tuple[str, ...]
-    hidden: frozenset[str] = frozenset()
-    reranker: Reranker | None = None
+    hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
+    reranker: Reranker | None = None  # of a release that has a fusion encoder
 
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
@@ -92,24 +87,17 @@ class Hit:
     Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
     them (see `search_text`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
     and scores need not fall.
-
-    Attributes:
-        by: which halves of a search found it: vectors, captions.
-        fused: what it was ranked by where both were asked.
-        copies: near-copies of it that were found too and are folded under it.
-        parts: the cosine of each part of the query, where that was asked.
-        relevance: strong, weak or nothing; empty where nobody can say (see `app.query.relevance`).
     """
 
     image_id: str
     score: float
     rank: int
     match: float | None = None
-    by: tuple[str, ...] = ()
-    fused: float | None = None
-    copies: tuple[str, ...] = ()
-    parts: tuple[float, ...] = ()
-    relevance: str = ""
+    by: tuple[str, ...] = ()  # which halves of a search found it: vectors, captions
+    fused: float | None = None  # what it was ranked by where both were asked
+    copies: tuple[str, ...] = ()  # near-copies of it that were found too and are folded under it
+    parts: tuple[float, ...] = ()  # the cosine of each part of the query, where that was asked
+    relevance: str = ""  # strong, weak or nothing; empty where nobody can say (see `app.query.relevance`)
 
 
 @dataclass(frozen=True)

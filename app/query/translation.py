@@ -44,9 +44,7 @@ class Eta:
 class Etas:
     """Chooses eta when it is first needed, and keeps it.
 
-    Args:
-        catalog: has the validation pairs.
-        features: keeps their vectors.
+    The catalog has the validation pairs; `features` keeps their vectors.
     """
 
     def __init__(self, catalog: Catalog, features: FeatureStore) -> None:
@@ -111,11 +109,7 @@ def chosen_eta(foreign: NDArray[np.float32], english: NDArray[np.float32], right
 def fused(snapshot: Snapshot, encoded: Encoded, translation: str, eta: Eta) -> Encoded:
     """Returns a query of one text with its English translation.
 
-    Args:
-        snapshot: of the request.
-        encoded: the query; of its readings the likeliest counts.
-        translation: in English.
-        eta: how much that counts.
+    Of the query's readings the likeliest counts, and the translation as much as `eta` says.
 
     Raises:
         BadQuery: the release has not learned English, or there is no translation.

@@ -93,21 +93,15 @@ class SecurityHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a guard enforces.
+    """What a guard enforces."""
 
-    Attributes:
-        passwords: The accounts; None lets everybody in as admin.
-        origins: Web origins that may call, beside the server's own.
-        hosts: Names the server may be called by; None allows any. Without passwords this must be set, or a web page
-            whose name is pointed at this machine could call the server from its visitor's browser.
-        max_upload_bytes: The largest uploaded file.
-        proxy: That signs people in; with it alone, a request that did not come through it is refused.
-    """
-
-    passwords: Passwords | None
-    origins: Collection[str]
+    passwords: Passwords | None  # The accounts; None lets everybody in as admin
+    origins: Collection[str]  # Web origins that may call, beside the server's own
+    # Names the server may be called by; None allows any. Without passwords this must be set, or a web page
+    # whose name is pointed at this machine could call the server from its visitor's browser.
     hosts: Collection[str] | None
-    max_upload_bytes: int
+    max_upload_bytes: int  # The largest uploaded file
+    # That signs people in; with it alone, a request that did not come through it is refused
     proxy: ProxySignIn | None = None
 
 

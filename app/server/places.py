@@ -15,9 +15,7 @@ PATIENCE_SECONDS = 10.0
 class Places:
     """The places of one server for one kind of question.
 
-    Args:
-        at_once: questions that are answered together.
-        waiting: that may wait for a place.
+    `at_once` are answered together, and `waiting` may wait for a place.
     """
 
     def __init__(self, *, at_once: int, waiting: int) -> None:

@@ -112,21 +112,13 @@ def password_line(user: str, role: str, password: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProxySignIn:
-    """Signing in that a reverse proxy has done: it names who is asking in a header.
+    """Signing in that a reverse proxy has done: it names who is asking in a header."""
 
-    Attributes:
-        user_header: that holds the name; the proxy must set or remove it on every request.
-        groups_header: that holds groups, with commas between them.
-        addresses: of the proxy; a request from anywhere else is not believed.
-        admins: names or groups that are admins.
-        contributors: names or groups that are contributors; everybody else searches.
-    """
-
-    user_header: str
-    groups_header: str
-    addresses: frozenset[str]
-    admins: frozenset[str]
-    contributors: frozenset[str]
+    user_header: str  # that holds the name; the proxy must set or remove it on every request
+    groups_header: str  # that holds groups, with commas between them
+    addresses: frozenset[str]  # of the proxy; a request from anywhere else is not believed
+    admins: frozenset[str]  # names or groups that are admins
+    contributors: frozenset[str]  # names or groups that are contributors; everybody else searches
 
     @classmethod
     def of(cls, settings: Settings) -> ProxySignIn | None:

@@ -61,17 +61,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class WentLive:
-    """A change by hand of what is live.
+    """A change by hand of what is live."""
 
-    Attributes:
-        commit: that made it.
-        left_out: how many pictures of the gallery the release does not hold, because they came after it.
-        job: that adds them; None when there are none.
-    """
-
-    commit: CommitRecord
-    left_out: int
-    job: JobRecord | None
+    commit: CommitRecord  # that made it
+    left_out: int  # how many pictures of the gallery the release does not hold, because they came after it
+    job: JobRecord | None  # that adds them; None when there are none
 
 
 class Serving:

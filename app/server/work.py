@@ -89,14 +89,7 @@ class Work:
     ) -> JobRecord:
         """Starts taking a received upload in, in a process of its own, after checking what can be checked at once.
 
-        Args:
-            received: The file in the inbox; it is not the caller's any more.
-            options: How to take it in.
-            name: What its sender called it.
-            by: Who asks.
-            then: An update to start with the chunk.
-            is_held: The chunk teaches nothing until somebody accepts it.
-            held_why: Why; without it, that who asked may not let a chunk teach.
+        The arguments are those of `app.jobs.intake.take_in`.
 
         Raises:
             IngestError: it cannot be used; nothing changed.
@@ -115,14 +108,7 @@ class Work:
         return job
 
     def take_release(self, received: Path, *, name: str, sha256: str | None, by: str) -> JobRecord:
-        """Starts taking in a release of another home, in a process of its own.
-
-        Args:
-            received: The package in the inbox; it is not the caller's any more.
-            name: What its sender called it.
-            sha256: Its checksum, if its sender told it.
-            by: Who asks.
-        """
+        """Starts taking in a release of another home, in a process of its own."""
         shown = Path(name).name[:_LONGEST_NAME]
         try:
             job = requests.import_job(self._settings, received, name=shown, sha256=sha256, by=by)

@@ -47,9 +47,7 @@ def messages(language: str) -> Messages:
 class Words:
     """What is said in one language.
 
-    Args:
-        language: one of `LANGUAGES`.
-        known: what its catalogue has; the one in `catalogues/` where none is given.
+    `known` is what its catalogue has; the one in `catalogues/` where none is given.
     """
 
     def __init__(self, language: str = BASE, known: Messages | None = None) -> None:

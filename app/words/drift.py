@@ -11,11 +11,7 @@ from model_updates.prospect import listed
 
 
 def drift_lines(found: Mapping[str, Any]) -> list[Any]:
-    """Returns a sentence and two tables: how far the towers turned, and what changed between vectors.
-
-    Args:
-        found: what `GET /v1/drift` has: the fields of `app.learning.drift.ReleaseDrift`.
-    """
+    """Returns a sentence and two tables: how far the towers turned, and what changed between vectors."""
     drift = found["drift"]
     said = phrase(
         "{count} held-out pairs in {languages}, as {before} and {after} see them. Angles in "

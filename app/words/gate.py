@@ -45,22 +45,14 @@ _SEVERITY = list(Verdict)
 
 @dataclass(frozen=True)
 class SliceLine:
-    """One slice with its views side by side.
+    """One slice with its views side by side."""
 
-    Attributes:
-        slice: language and domain, `de/photo`.
-        role: `new` for what was taught, `kept` for what was known.
-        things: different held-out things, of the own gallery where that was measured.
-        views: the report's rows by view.
-        verdict: the strictest of them.
-        notes: why, of the rows that decided: each with the views that matter for it, which may be none.
-    """
-
-    slice: str
-    role: str
-    things: int
-    views: Mapping[str, GateRow]
-    verdict: Verdict
+    slice: str  # language and domain, `de/photo`
+    role: str  # `new` for what was taught, `kept` for what was known
+    things: int  # different held-out things, of the own gallery where that was measured
+    views: Mapping[str, GateRow]  # the report's rows by view
+    verdict: Verdict  # the strictest of them
+    # why, of the rows that decided: each with the views that matter for it, which may be none
     notes: tuple[tuple[str, tuple[str, ...]], ...]
 
     @property
@@ -81,11 +73,7 @@ class SliceLine:
         return min(found, key=lambda row: row.water_difference or 0.0, default=None)
 
     def said(self, say: Callable[[str], str] = str) -> str:
-        """Returns the verdict as a mark with its notes: `? perhaps lost (mixed)`.
-
-        Args:
-            say: puts a note, or the name of a view, into the reader's language.
-        """
+        """Returns the verdict as a mark with its notes: `? perhaps lost (mixed)`."""
         notes = [
             say(note) + (f" ({', '.join(map(say, views))})" if views else "") for note, views in self.notes
         ]
@@ -197,9 +185,7 @@ _SLICE_HEADER = ("slice", "things", *VIEWS, "R@1", "best", "verdict")
 def gate_parts(report: GateReport, width: int) -> list[RenderableType]:
     """Returns verdict, rules, tables, captions that moved and next steps, to be printed one after another.
 
-    Args:
-        report: what the gate said.
-        width: of the terminal, in columns.
+    `width` is that of the terminal, in columns.
     """
     parts: list[Any] = [f"Verdict: {report.verdict}", plain(opening(report)), "", _rules(report)]
     if report.attempts > 1:

@@ -50,11 +50,7 @@ Move = Callable[[str, str, float | None], None]
 def progress_bar(*, is_quiet: bool = False) -> Iterator[Move]:
     """Shows work going on, on standard error: a live line on a terminal, a line per stage elsewhere.
 
-    Args:
-        is_quiet: Show nothing.
-
-    Yields:
-        A function of stage, message and share done (None: unknown).
+    Yields a function of stage, message and share done (None: unknown); a quiet one shows nothing.
     """
     out = console(stderr=True)
     if is_quiet or not out.is_terminal:
@@ -95,13 +91,7 @@ def as_json(document: object) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
-    """Builds a table; numbers go right.
-
-    Args:
-        header: Column names.
-        rows: Cells, turned into text.
-        title: Above the table.
-    """
+    """Builds a table; numbers go right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -119,10 +109,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, title: str
 def moved_table(a: str, b: str, moves: Iterable[tuple[str, int | None, int | None, str]]) -> Table:
     """Builds the table of how pictures moved between two releases.
 
-    Args:
-        a: a release's id.
-        b: another's.
-        moves: picture, rank in a, rank in b, a caption.
+    A move is a picture, its rank in a, its rank in b and a caption.
     """
     rows = [(image[:_ID_SHOWN], old, new, _step(old, new), caption) for image, old, new, caption in moves]
     return table(("picture", f"rank in {a}", f"rank in {b}", "moved", "caption"), rows)
@@ -148,11 +135,7 @@ def grid(rows: Iterable[Sequence[str]]) -> Table:
 
 
 def intake(report: Mapping[str, Any]) -> list[str]:
-    """Says what became of an upload.
-
-    Args:
-        report: `IntakeReport.to_json()`.
-    """
+    """Says what became of an upload."""
     lines = [
         f"Chunk {report['chunk_id']} ({report['name']}): {report['new_pairs']} new pairs, "
         f"{report['known_pairs']} known, {report['new_images']} new pictures, {report['held']} held, "
@@ -214,12 +197,7 @@ def _removal_outcome(job: JobRecord) -> list[str]:
 
 
 def slices_table(slices: Iterable[SliceSummary], *, title: str | None = None) -> Table:
-    """Shows the recall per slice.
-
-    Args:
-        slices: What was measured.
-        title: Above the table.
-    """
+    """Shows the recall per slice."""
     rows = [
         (
             part.language,

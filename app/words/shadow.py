@@ -26,12 +26,7 @@ def shadow_sentences(told: ShadowReport) -> list[str]:
 
 
 def line_cells(line: ShadowLine, name: Callable[[str], str] = str) -> tuple[str, ...]:
-    """Returns a line of the table under `HEADERS`.
-
-    Args:
-        line: of a report.
-        name: what a language is called, by its tag.
-    """
+    """Returns a line of the table under `HEADERS`."""
     called = {"all": phrase("all"), UNDETERMINED: phrase("cannot be told"), "": phrase("no words")}
     first = called.get(line.language) or name(line.language)
     if not line.queries:
