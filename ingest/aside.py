@@ -10,15 +10,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, ForeignKey, Index, Integer, delete, func, insert, select, update
 
 from ingest.errors import BadOption
 from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.records import AsidePair, NewAside
-from ingest.schema import aside, chunks, writing
+from ingest.schema import chunks, writing
 from ingest.sentence import phrase
-from ingest.tables import TableQueries
+from ingest.tables import TableQueries, record_table
 
 MOST_HELD = 500
 MOST_REJECTED = 100
@@ -27,6 +27,17 @@ MOST_BYTES = 32 * 1024**2
 TAKEN_OUT = phrase("A person took it out of its chunk.")
 DECISIONS = ("accepted", "left_out")
 _TEXTS = ("outcome", "code", "sentence", "image_id", "language", "text", "domain", "split", "group")
+
+aside = record_table(
+    "aside",
+    AsidePair,
+    Column("chunk", Integer, ForeignKey("chunks.seq"), nullable=False),
+    Index("aside_by_chunk", "chunk"),
+    Index("aside_by_image", "image_id"),
+    said=["sentence"],
+    # A number is never another pair's: its picture may be kept by a browser, and its note may name it.
+    sqlite_autoincrement=True,
+)
 
 
 class AsideTable(TableQueries):

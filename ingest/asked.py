@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import func, select
+from sqlalchemy import Column, Text, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from ingest.schema import asked, writing
-from ingest.tables import TableQueries
+from ingest.schema import writing
+from ingest.tables import TableQueries, record_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,9 @@ class AskedRecord:
     language: str  # a tag, or `und` where it could not be detected
     queries: int  # how many were answered
     unanswered: int  # how many of these probably found nothing that fits
+
+
+asked = record_table("asked", AskedRecord, Column("day", Text, primary_key=True), keys=["language"])
 
 
 class AskedTable(TableQueries):

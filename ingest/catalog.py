@@ -7,33 +7,32 @@ which are harmless and are reused when the chunk comes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Engine, delete, distinct, func, select
+from sqlalchemy import Engine, delete, distinct, func, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.aside import AsideTable
 from ingest.asked import AskedTable
 from ingest.caption_search import containing, like
-from ingest.errors import UnknownChunk
 from ingest.feedback import FeedbackTable
 from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
 from ingest.jobs import JobQueries
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
-from ingest.recording import accept_aside, chunk_record, grouped, record_chunk, take_out
-from ingest.records import ChunkRecord, NewChunk, Pin, Recorded
+from ingest.recording import ChunkRecording, chunk_record
+from ingest.records import ChunkRecord, Pin
 from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
-from ingest.standing import Standing, set_findings, set_standing
+from ingest.standing import Standing, set_standing
+from ingest.tables import grouped
 from ingest.withheld import WithheldTable
 
 
-class Catalog(ImageQueries, JobQueries):
+class Catalog(ImageQueries, JobQueries, ChunkRecording):
     """An open catalog; get one with `Catalog.open`.
 
     What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a question
@@ -238,47 +237,11 @@ class Catalog(ImageQueries, JobQueries):
         """
         chunk_id = self._chunk_id(chunk)
         with writing(self._engine) as connection:
-            set_findings(connection, chunk_id, findings)
+            query = select(chunks.c.report).where(chunks.c.id == chunk_id)
+            report = dict(connection.execute(query).scalar_one())
+            report["findings"] = [finding.to_json() for finding in findings]
+            connection.execute(update(chunks).where(chunks.c.id == chunk_id).values(report=report))
         return self.chunk(chunk_id)
-
-    def record_chunk(
-        self, chunk: NewChunk, report_of: Callable[[Recorded], dict[str, Any]] | None = None
-    ) -> Recorded:
-        """Records a chunk's images and captions in one transaction; its blobs must be stored already.
-
-        An image that is known keeps its domain and split, whatever `chunk` says, unless only withdrawn chunks have it.
-        A chunk that is known keeps its first report; one that was withdrawn becomes new again and gets this one.
-        `report_of` makes the report to keep from what is new; it is called inside the transaction.
-
-        Raises:
-            CatalogFull: the disk has no room; nothing was recorded.
-        """
-        with writing(self._engine) as connection:
-            return record_chunk(connection, chunk, report_of)
-
-    def accept_aside(self, chunk: NewChunk, ids: Collection[int], *, by: str, why: str) -> Recorded:
-        """Adds held pairs that a person accepts to the chunk of their upload, and keeps who did, in one transaction.
-
-        `chunk` has the id of the known chunk, with the images and captions to add; its blobs must be stored already.
-
-        Raises:
-            BadOption: the chunk was withdrawn meanwhile.
-        """
-        with writing(self._engine) as connection:
-            return accept_aside(connection, chunk, ids, by=by, why=why)
-
-    def take_out(self, chunk: str, numbers: Collection[int], *, by: str, why: str) -> list[int]:
-        """Puts pairs of a chunk aside as left out in one transaction; returns their numbers there. Pictures stay.
-
-        `numbers` are those of `pair_numbers`.
-
-        Raises:
-            UnknownChunk: none or several match.
-            BadOption: the chunk has no such pair, or would have none left.
-        """
-        chunk_id = self._chunk_id(chunk)
-        with writing(self._engine) as connection:
-            return take_out(connection, chunk_id, numbers, by=by, why=why)
 
     def pair_numbers(self, chunk: str, image_ids: Collection[ImageId]) -> dict[tuple[ImageId, str, str], int]:
         """Returns the numbers of a chunk's captions of some pictures, by picture, language and text."""
@@ -307,13 +270,3 @@ class Catalog(ImageQueries, JobQueries):
     def pins(self) -> list[Pin]:
         """Returns all pins, sorted by query."""
         return [Pin(*row) for row in self._rows(select(pins).order_by(pins.c.query, pins.c.language))]
-
-    def _chunk_id(self, id_or_prefix: str) -> str:
-        asked = id_or_prefix.strip().lower()
-        known: list[str] = self._column(select(chunks.c.id).order_by(chunks.c.seq))
-        matching = [asked] if asked in known else [one for one in known if asked and one.startswith(asked)]
-        if len(matching) == 1:
-            return matching[0]
-        shown = ", ".join(known[-10:]) or "none yet"
-        what = "Several chunks start with" if matching else "There is no chunk"
-        raise UnknownChunk(f"{what} {id_or_prefix[:40]!r}. Known chunks: {shown}.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import UniqueConstraint, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.errors import BadOption
 from ingest.jobs import now
-from ingest.schema import feedback, writing
-from ingest.tables import TableQueries, columns_of
+from ingest.schema import writing
+from ingest.tables import TableQueries, columns_of, record_table
 
 THUMBS = ("up", "down")
 CHOICES = ("a", "b", "tie", "both_bad")
@@ -29,6 +29,11 @@ class FeedbackRecord:
     other: str  # of a vote, release B; empty for a thumb
     image_id: str  # of a thumb; empty for a vote
     verdict: str  # one of `THUMBS` or of `CHOICES`
+
+
+feedback = record_table(
+    "feedback", FeedbackRecord, UniqueConstraint("by", "query", "release", "other", "image_id")
+)
 
 
 class FeedbackTable(TableQueries):

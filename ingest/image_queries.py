@@ -9,11 +9,11 @@ from sqlalchemy import bindparam, func, or_, select, update
 
 from ingest.grouping import Anchor
 from ingest.pair import ImageId, Split
-from ingest.recording import grouped
 from ingest.records import ImageRecord, SketchRecord
-from ingest.schema import chunks, images, withheld, writing
+from ingest.schema import chunks, images, writing
 from ingest.selection import held_out, images_counted, images_where
-from ingest.tables import TableQueries
+from ingest.tables import TableQueries, grouped
+from ingest.withheld import withheld
 
 # Whose domain, split and group hold for pictures to come. One that a person took out may come back as it was.
 _SETTLED = or_(~images.c.withdrawn, images.c.id.in_(select(withheld.c.image_id)))

@@ -1,48 +1,127 @@
-"""How a chunk's rows get into the catalog's tables, and its record out of them."""
+"""How a chunk's rows get into the catalog's tables, and its record out of them; see `Catalog` for what is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.aside import TAKEN_OUT, decide, put_aside, put_in_place, taken_out
-from ingest.errors import BadOption, NoValidPair
+from ingest.errors import BadOption, NoValidPair, UnknownChunk
 from ingest.grouping import cluster_of
 from ingest.jobs import now, teaching_job
 from ingest.pair import ImageId
 from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.report import withheld_note
-from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
+from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, writing
 from ingest.sentence import phrase
 from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
+from ingest.tables import TableQueries, grouped
 from ingest.withheld import withheld_among
 
-T = TypeVar("T")
 
-_GROUP = 10_000  # values per IN (...) list; SQLite's limit is 32,766
+class ChunkRecording(TableQueries):
+    """The part of `Catalog` that writes chunks, each in one transaction."""
+
+    def record_chunk(
+        self, chunk: NewChunk, report_of: Callable[[Recorded], dict[str, Any]] | None = None
+    ) -> Recorded:
+        """Records a chunk's images and captions; its blobs must be stored already.
+
+        An image that is known keeps its domain and split, whatever `chunk` says, unless only withdrawn chunks have it.
+        A chunk that is known keeps its first report; one that was withdrawn becomes new again and gets this one. What a
+        person took out of a known chunk stays out of it. `report_of` makes the report to keep from what is new; it is
+        called inside the transaction.
+
+        Raises:
+            CatalogFull: the disk has no room; nothing was recorded.
+        """
+        with writing(self._engine) as connection:
+            return _record_chunk(connection, chunk, report_of)
+
+    def accept_aside(self, chunk: NewChunk, ids: Collection[int], *, by: str, why: str) -> Recorded:
+        """Adds held pairs that a person accepts to the chunk of their upload, and keeps who did.
+
+        `chunk` has the id of the known chunk, with the images and captions to add; its blobs must be stored already.
+
+        Raises:
+            BadOption: the chunk was withdrawn meanwhile.
+        """
+        with writing(self._engine) as connection:
+            query = select(chunks.c.standing).where(chunks.c.id == chunk.id)
+            if connection.execute(query).scalar_one() == WITHDRAWN:
+                raise BadOption(f"Chunk {chunk.id} is withdrawn; take it in again first.")
+            _require_no_teaching(connection, chunk.id)
+            recorded = _record_chunk(connection, chunk, None, accepted=ids)
+            if recorded.withheld:
+                raise BadOption(
+                    phrase("A picture of these pairs was taken out by a person; put it back first.")
+                )
+            counted = {
+                "new_pairs": chunks.c.new_pairs + recorded.new_pairs,
+                "new_images": chunks.c.new_images + recorded.new_images,
+            }
+            connection.execute(update(chunks).where(chunks.c.id == chunk.id).values(**counted))
+            decide(connection, ids, "accepted", by=by, why=why)
+            return recorded
+
+    def take_out(self, chunk: str, numbers: Collection[int], *, by: str, why: str) -> list[int]:
+        """Puts pairs of a chunk aside as left out; returns their numbers there. Pictures stay.
+
+        `numbers` are those of `Catalog.pair_numbers`.
+
+        Raises:
+            UnknownChunk: none or several match.
+            BadOption: the chunk has no such pair, or would have none left.
+        """
+        chunk_id = self._chunk_id(chunk)
+        with writing(self._engine) as connection:
+            seq, standing = connection.execute(
+                select(chunks.c.seq, chunks.c.standing).where(chunks.c.id == chunk_id)
+            ).one()
+            if standing == WITHDRAWN:
+                raise BadOption(f"Chunk {chunk_id} is withdrawn: nothing of it counts.")
+            _require_no_teaching(connection, chunk_id)
+            found = _named_pairs(connection, chunk_id, seq, numbers)
+            pairs = [
+                NewAside("", "held", "taken_out", TAKEN_OUT, row.id, row.language, row.text, row.domain)
+                for row in found
+            ]
+            ids = put_in_place(connection, seq, pairs)
+            decide(connection, ids, "left_out", by=by, why=why, is_final=True)
+            gone = [row.seq for row in found]
+            connection.execute(
+                delete(chunk_captions).where(
+                    chunk_captions.c.chunk == seq, chunk_captions.c.caption.in_(gone)
+                )
+            )
+            _, pairs_before = _counts(connection)
+            settle_captions(connection, gone)
+            _, pairs_after = _counts(connection)
+            fewer = chunks.c.new_pairs + pairs_after - pairs_before
+            connection.execute(update(chunks).where(chunks.c.seq == seq).values(new_pairs=func.max(fewer, 0)))
+            return ids
+
+    def _chunk_id(self, id_or_prefix: str) -> str:
+        asked = id_or_prefix.strip().lower()
+        known: list[str] = self._column(select(chunks.c.id).order_by(chunks.c.seq))
+        matching = [asked] if asked in known else [one for one in known if asked and one.startswith(asked)]
+        if len(matching) == 1:
+            return matching[0]
+        shown = ", ".join(known[-10:]) or "none yet"
+        what = "Several chunks start with" if matching else "There is no chunk"
+        raise UnknownChunk(f"{what} {id_or_prefix[:40]!r}. Known chunks: {shown}.")
 
 
-def grouped(values: Iterable[T]) -> Iterator[list[T]]:
-    """Yields the values in lists short enough for one statement."""
-    ordered = list(values)
-    for start in range(0, len(ordered), _GROUP):
-        yield ordered[start : start + _GROUP]
-
-
-def record_chunk(
+def _record_chunk(
     connection: Connection,
     chunk: NewChunk,
     report_of: Callable[[Recorded], dict[str, Any]] | None,
     accepted: Collection[int] = (),
 ) -> Recorded:
-    """Records a chunk inside a write transaction; see `Catalog.record_chunk`.
-
-    What a person took out of a known chunk stays out of it when the same upload comes again.
-    """
     chunk, out_already = _without_withheld(connection, chunk)
     found = connection.execute(select(chunks.c.seq, chunks.c.standing).where(chunks.c.id == chunk.id))
     present = found.one_or_none()
@@ -74,26 +153,6 @@ def record_chunk(
     return recorded
 
 
-def accept_aside(
-    connection: Connection, chunk: NewChunk, ids: Collection[int], *, by: str, why: str
-) -> Recorded:
-    """Adds accepted pairs to a known chunk inside a write transaction; see `Catalog.accept_aside`."""
-    query = select(chunks.c.standing).where(chunks.c.id == chunk.id)
-    if connection.execute(query).scalar_one() == WITHDRAWN:
-        raise BadOption(f"Chunk {chunk.id} is withdrawn; take it in again first.")
-    _require_no_teaching(connection, chunk.id)
-    recorded = record_chunk(connection, chunk, None, accepted=ids)
-    if recorded.withheld:
-        raise BadOption(phrase("A picture of these pairs was taken out by a person; put it back first."))
-    counted = {
-        "new_pairs": chunks.c.new_pairs + recorded.new_pairs,
-        "new_images": chunks.c.new_images + recorded.new_images,
-    }
-    connection.execute(update(chunks).where(chunks.c.id == chunk.id).values(**counted))
-    decide(connection, ids, "accepted", by=by, why=why)
-    return recorded
-
-
 def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk, int]:
     """Returns a chunk without the pictures that a person took out, and how many these are."""
     out = withheld_among(connection, [image.id for image in chunk.images])
@@ -109,16 +168,8 @@ def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk
     return replace(chunk, images=kept, captions=said), len(out)
 
 
-def take_out(
-    connection: Connection, chunk_id: str, numbers: Collection[int], *, by: str, why: str
-) -> list[int]:
-    """Puts pairs of a chunk aside inside a write transaction; see `Catalog.take_out`."""
-    seq, standing = connection.execute(
-        select(chunks.c.seq, chunks.c.standing).where(chunks.c.id == chunk_id)
-    ).one()
-    if standing == WITHDRAWN:
-        raise BadOption(f"Chunk {chunk_id} is withdrawn: nothing of it counts.")
-    _require_no_teaching(connection, chunk_id)
+def _named_pairs(connection: Connection, chunk_id: str, seq: int, numbers: Collection[int]) -> Sequence[Any]:
+    """Returns number, language, text, picture and domain of some of a chunk's pairs, of which others must be left."""
     of_chunk = select(chunk_captions.c.caption).where(chunk_captions.c.chunk == seq)
     query = (
         select(captions.c.seq, captions.c.language, captions.c.text, images.c.id, images.c.domain)
@@ -139,22 +190,7 @@ def take_out(
         raise BadOption(
             phrase("No pair would be left in chunk {chunk}; withdraw it instead.", chunk=chunk_id)
         )
-    pairs = [
-        NewAside("", "held", "taken_out", TAKEN_OUT, row.id, row.language, row.text, row.domain)
-        for row in found
-    ]
-    ids = put_in_place(connection, seq, pairs)
-    decide(connection, ids, "left_out", by=by, why=why, is_final=True)
-    gone = [row.seq for row in found]
-    connection.execute(
-        delete(chunk_captions).where(chunk_captions.c.chunk == seq, chunk_captions.c.caption.in_(gone))
-    )
-    _, pairs_before = _counts(connection)
-    settle_captions(connection, gone)
-    _, pairs_after = _counts(connection)
-    fewer = chunks.c.new_pairs + pairs_after - pairs_before
-    connection.execute(update(chunks).where(chunks.c.seq == seq).values(new_pairs=func.max(fewer, 0)))
-    return ids
+    return found
 
 
 def _require_no_teaching(connection: Connection, chunk_id: str) -> None:

@@ -8,9 +8,9 @@ from sqlalchemy import insert, select
 
 from ingest.errors import BadOption
 from ingest.jobs import now
-from ingest.schema import release_words, writing
+from ingest.schema import writing
 from ingest.sentence import phrase
-from ingest.tables import TableQueries, columns_of
+from ingest.tables import TableQueries, columns_of, record_table
 
 JUDGEMENTS = ("kept", "rejected")
 PINS = ("pinned", "unpinned")
@@ -26,6 +26,9 @@ class ReleaseWord:
     said: str  # one of `JUDGEMENTS` or of `PINS`
     by: str  # who said so
     why: str  # in that person's words
+
+
+release_words = record_table("release_words", ReleaseWord)
 
 
 class ReleaseWordTable(TableQueries):

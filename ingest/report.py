@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any, Literal
 
 from ingest.sentence import phrase
@@ -65,14 +63,6 @@ class IntakeReport:
             "rows": [asdict(row) for row in telling[:KEPT_ROWS]],
             "rows_left_out": max(0, len(telling) - KEPT_ROWS),
         }
-
-    def write_csv(self, path: Path) -> None:
-        """Writes every row as CSV; cells that a spreadsheet would run as a formula get an apostrophe."""
-        with path.open("w", encoding="utf-8-sig", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("where", "outcome", "code", "sentence"))
-            for row in self.rows:
-                writer.writerow(guarded(cell) for cell in (row.where, row.outcome, row.code, row.sentence))
 
 
 def guarded(cell: str) -> str:

@@ -1,29 +1,24 @@
-"""The catalog's tables in SQLite, and how a connection to it is set up."""
+"""The catalog's tables of images, captions, chunks, jobs and pins in SQLite, and how a connection to it is set up."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import (
     JSON,
     Boolean,
     Column,
     Engine,
-    Float,
     ForeignKey,
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     create_engine,
     event,
@@ -35,41 +30,11 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
-from ingest.sentence import Sentence, from_stored, to_stored
+from ingest.tables import Said, as_json, metadata, of_json
 
 SCHEMA = 8
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
-
-_MARK = "\x1e"  # a record separator: no text of people or of the program begins with one
-
-metadata = MetaData()
-
-
-class Said(TypeDecorator[str]):
-    """A text that may be a sentence, which is kept with its template and its values."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
-        """Returns what is written."""
-        if value is None or not (isinstance(value, Sentence) or value.startswith(_MARK)):
-            return value
-        return _MARK + _as_json(value)
-
-    def process_result_value(self, value: str | None, dialect: object) -> str | None:
-        """Returns what was written; texts of older homes are plain."""
-        return str(_of_json(value[1:])) if value and value.startswith(_MARK) else value
-
-
-def _as_json(document: Any) -> str:
-    return json.dumps(to_stored(document))
-
-
-def _of_json(text: str) -> Any:
-    return from_stored(json.loads(text))
-
 
 chunks = Table(
     "chunks",
@@ -170,111 +135,6 @@ pins = Table(
     Column("image_id", String(64), nullable=False),
 )
 
-feedback = Table(
-    "feedback",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("created", String(32), nullable=False),
-    Column("by", Text, nullable=False),
-    Column("query", Text, nullable=False),
-    Column("language", String(80), nullable=False),
-    Column("release", Text, nullable=False),
-    Column("other", Text, nullable=False),  # of a vote; empty for a thumb
-    Column("image_id", String(64), nullable=False),  # of a thumb; empty for a vote
-    Column("verdict", String(10), nullable=False),
-    UniqueConstraint("by", "query", "release", "other", "image_id"),
-)
-
-# How often each language was asked for; what was asked is kept nowhere.
-asked = Table(
-    "asked",
-    metadata,
-    Column("day", String(10), primary_key=True),
-    Column("language", String(35), primary_key=True),
-    Column("queries", Integer, nullable=False),
-    Column("unanswered", Integer, nullable=False),  # of these, where probably nothing of the gallery fitted
-)
-
-release_words = Table(
-    "release_words",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("created", String(32), nullable=False),
-    Column("release", Text, nullable=False),
-    Column("said", String(10), nullable=False),
-    Column("by", Text, nullable=False),
-    Column("why", Text, nullable=False),
-)
-
-# When a candidate was asked what people asked the live release, and by whose word.
-shadows = Table(
-    "shadows",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("release", Text, nullable=False),
-    Column("share", Float, nullable=False),
-    Column("started", String(32), nullable=False),
-    Column("by", Text, nullable=False),
-    Column("stopped", String(32), nullable=False, server_default=""),  # empty: it goes on
-    Column("stopped_by", Text, nullable=False, server_default=""),
-    Column("why", Said, nullable=False, server_default=""),
-    Column("dropped", Integer, nullable=False, server_default=text("0")),
-)
-
-# How far its answers lay from the live ones: sums alone; what was asked is kept nowhere.
-shadow_counts = Table(
-    "shadow_counts",
-    metadata,
-    Column("release", Text, primary_key=True),
-    Column("against", Text, primary_key=True),  # the live version
-    Column("language", String(35), primary_key=True),
-    Column("queries", Integer, nullable=False),
-    Column("refused", Integer, nullable=False),
-    Column("overlap", Float, nullable=False),
-    Column("same_first", Integer, nullable=False),
-    Column("moved", Float, nullable=False),
-    Column("stronger", Integer, nullable=False),
-    Column("weaker", Integer, nullable=False),
-    Column("seconds", Float, nullable=False),
-    Column("seconds_live", Float, nullable=False),
-)
-
-aside = Table(
-    "aside",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("chunk", Integer, ForeignKey("chunks.seq"), nullable=False),
-    Column("place", Text, nullable=False),
-    Column("outcome", String(10), nullable=False),
-    Column("code", String(40), nullable=False),
-    Column("sentence", Said, nullable=False),
-    Column("image_id", String(64), nullable=False),  # of a picture that need not be among `images`
-    Column("language", String(80), nullable=False),
-    Column("text", Text, nullable=False),
-    Column("domain", Text, nullable=False),
-    Column("split", Text, nullable=False),
-    Column("group", Text, nullable=False),
-    Column("decided", String(10), nullable=False, server_default=""),
-    Column("decided_by", Text, nullable=False, server_default=""),
-    Column("decided_why", Text, nullable=False, server_default=""),
-    Column("decided_at", String(32), nullable=False, server_default=""),
-    Index("aside_by_chunk", "chunk"),
-    Index("aside_by_image", "image_id"),
-    # A number is never another pair's: its picture may be kept by a browser, and its note may name it.
-    sqlite_autoincrement=True,
-)
-
-# Pictures that a person took out by themselves, and the chunks and pairs to which they belong once they are put back.
-withheld = Table(
-    "withheld",
-    metadata,
-    Column("image_id", String(64), primary_key=True),
-    Column("since", String(32), nullable=False),
-    Column("by", Text, nullable=False),
-    Column("why", Text, nullable=False),
-    Column("links", JSON, nullable=False),
-)
-
 _FULL_TEXT = (
     "CREATE VIRTUAL TABLE captions_text USING fts5("
     "text, content='captions', content_rowid='seq', tokenize='unicode61 remove_diacritics 2')",
@@ -306,8 +166,8 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
         poolclass=QueuePool,
         pool_size=4,
         max_overflow=28,
-        json_serializer=_as_json,
-        json_deserializer=_of_json,
+        json_serializer=as_json,
+        json_deserializer=of_json,
     )
     event.listen(engine, "connect", _set_read_pragmas if read_only else _set_pragmas)
     event.listen(engine, "begin", _begin)

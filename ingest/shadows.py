@@ -9,8 +9,8 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.jobs import now
-from ingest.schema import shadow_counts, shadows, writing
-from ingest.tables import TableQueries, columns_of
+from ingest.schema import writing
+from ingest.tables import TableQueries, columns_of, record_table
 
 _KEYS = ("release", "against", "language")
 
@@ -49,6 +49,9 @@ class ShadowCount:
 
 
 SUMS = tuple(field.name for field in fields(ShadowCount) if field.name not in _KEYS)
+
+shadows = record_table("shadows", ShadowRecord, said=["why"])
+shadow_counts = record_table("shadow_counts", ShadowCount, keys=_KEYS)
 
 
 class ShadowTable(TableQueries):

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 from sqlalchemy import Connection, Select, exists, select, update
 
 from ingest.errors import BadOption
-from ingest.findings import Finding
 from ingest.jobs import now
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
 
@@ -81,10 +80,3 @@ def settle_captions(connection: Connection, numbers: Sequence[int] | Select[Any]
         chunks.c.standing != WITHDRAWN,
     )
     connection.execute(update(captions).where(captions.c.seq.in_(numbers)).values(withdrawn=~counted))
-
-
-def set_findings(connection: Connection, chunk_id: str, findings: Sequence[Finding]) -> None:
-    """Writes findings into a chunk's report, in place of those it had."""
-    report = dict(connection.execute(select(chunks.c.report).where(chunks.c.id == chunk_id)).scalar_one())
-    report["findings"] = [finding.to_json() for finding in findings]
-    connection.execute(update(chunks).where(chunks.c.id == chunk_id).values(report=report))

@@ -1,12 +1,89 @@
-"""What the parts of the catalog share: an engine, and reading rows through it."""
+"""What the parts of the catalog share: tables made of records, an engine, and reading rows through it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar, get_type_hints
 
-from sqlalchemy import ColumnElement, Engine, Select, Table
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Engine,
+    Float,
+    Integer,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    TypeDecorator,
+    literal,
+)
+from sqlalchemy.schema import SchemaItem
+
+from ingest.sentence import Sentence, from_stored, to_stored
+
+metadata = MetaData()
+T = TypeVar("T")
+
+_MARK = "\x1e"  # a record separator: no text of people or of the program begins with one
+_GROUP = 10_000  # values per IN (...) list; SQLite's limit is 32,766
+_TYPES = {int: Integer, float: Float, bool: Boolean}
+
+
+class Said(TypeDecorator[str]):
+    """A text that may be a sentence, which is kept with its template and its values."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
+        """Returns what is written."""
+        if value is None or not (isinstance(value, Sentence) or value.startswith(_MARK)):
+            return value
+        return _MARK + as_json(value)
+
+    def process_result_value(self, value: str | None, dialect: object) -> str | None:
+        """Returns what was written; texts of older homes are plain."""
+        return str(of_json(value[1:])) if value and value.startswith(_MARK) else value
+
+
+def as_json(document: Any) -> str:
+    """Returns JSON in which sentences keep template and values."""
+    return json.dumps(to_stored(document))
+
+
+def of_json(document: str) -> Any:
+    """Returns what `as_json` was given."""
+    return from_stored(json.loads(document))
+
+
+def record_table(
+    name: str,
+    record: type[Any],
+    *others: SchemaItem,
+    keys: Collection[str] = (),
+    said: Collection[str] = (),
+    **options: Any,
+) -> Table:
+    """Returns a table with a column for each field of a record, in place of which `others` may have one.
+
+    The field `id` is the row's number, `seq`; a default is also the table's; `said` are texts that may be sentences.
+    """
+    given = {one.name for one in others if isinstance(one, Column)}
+    kinds = get_type_hints(record)
+    columns: list[SchemaItem] = []
+    for one in fields(record):
+        if one.name == "id":
+            columns.append(Column("seq", Integer, primary_key=True))
+        elif one.name not in given:
+            kind = Said if one.name in said else _TYPES.get(kinds[one.name], Text)
+            default = None if one.default is MISSING else literal(one.default, kind())
+            is_key = one.name in keys
+            columns.append(Column(one.name, kind, primary_key=is_key, nullable=False, server_default=default))
+    return Table(name, metadata, *columns, *others, **options)
 
 
 class TableQueries:
@@ -27,3 +104,10 @@ class TableQueries:
 def columns_of(table: Table, record: type[Any]) -> list[ColumnElement[Any]]:
     """Returns the columns that a record's fields are named after, in their order; its `id` is the row's number."""
     return [table.c["seq" if field.name == "id" else field.name] for field in fields(record)]
+
+
+def grouped(values: Iterable[T]) -> Iterator[list[T]]:
+    """Yields the values in lists short enough for one statement."""
+    ordered = list(values)
+    for start in range(0, len(ordered), _GROUP):
+        yield ordered[start : start + _GROUP]

@@ -13,16 +13,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import JSON, Column, Connection, Select, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.errors import BadOption, UnknownImage
 from ingest.jobs import now
 from ingest.pair import ImageId
-from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, withheld, writing
+from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, writing
 from ingest.sentence import phrase
 from ingest.standing import settle_captions, settle_images
-from ingest.tables import TableQueries, columns_of
+from ingest.tables import TableQueries, columns_of, record_table
 
 MOST_AT_ONCE = 500
 
@@ -35,6 +35,10 @@ class Withheld:
     since: str
     by: str
     why: str
+
+
+# With the chunks and pairs to which each belongs once it is put back.
+withheld = record_table("withheld", Withheld, Column("links", JSON, nullable=False), keys=["image_id"])
 
 
 class WithheldTable(TableQueries):

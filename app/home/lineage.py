@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from app.desk.releases import Node, Period
 from app.home.commits import CommitRecord
@@ -91,9 +90,3 @@ def _node(
         passes=place.passes,
         goes_on=parent is not None,
     )
-
-
-def node_of(said: Mapping[str, Any]) -> Node:
-    """Returns a node from its plain values, as JSON has them."""
-    lists = {key: tuple(said[key]) for key in ("languages", "joins", "passes")}
-    return Node(**{**said, **lists, "periods": tuple(Period(**period) for period in said["periods"])})

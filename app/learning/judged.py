@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from app.desk.verdicts import Gate, Judged
 from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import joined, phrase
-
-_JOB = re.compile(r"j[0-9]+")
-
-
-def is_job(name: str) -> bool:
-    """Whether a name is a job's and not a release's."""
-    return _JOB.fullmatch(name) is not None
 
 
 def judged_release(releases: ReleaseStore, name: str) -> Judged:

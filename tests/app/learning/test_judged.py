@@ -9,7 +9,7 @@ import pytest
 
 from app.desk.verdicts import Gate
 from app.home.workspace import Workspace
-from app.learning.judged import is_job, judged_job, judged_release, past_updates
+from app.learning.judged import judged_job, judged_release, past_updates
 from ingest.errors import UnknownJob
 from tests.app.gate_reports import gate_report
 from tests.app.server.served import make_home
@@ -78,10 +78,3 @@ def test_past_updates_are_those_that_were_judged_newest_first(workspace: Workspa
     _ended(workspace, "ingest", "succeeded")
     last = _ended(workspace, "update", "review", gate=gate_report("review").to_json())
     assert [job.id for job in past_updates(workspace.catalog)] == [last, first]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"), [("j7", True), ("r3", False), ("r3-1a2b3c4d", False), ("j", False)]
-)
-def test_jobs_and_releases_are_told_apart_by_name(name: str, expected: bool) -> None:
-    assert is_job(name) is expected
