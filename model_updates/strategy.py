@@ -18,19 +18,19 @@ What stays in the encoder for good is an insert (`model_updates.inserts`), appen
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from PIL import Image
 from torch import Tensor, nn
 
+from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption, NothingToLearn
+from model_updates.errors import NothingToLearn
 from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.prospect import Prospect
@@ -133,7 +133,6 @@ class Foresight:
 
 
 BOTH_TOWERS = frozenset({"image", "text"})
-OPTIMIZERS = ("adamw", "sgd", "lamb")
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Checked):
     """How the trainer optimises: AdamW, SGD with momentum or LAMB; a linear warm-up, then constant or cosine.
 
     Attributes:
@@ -162,41 +161,17 @@ class Schedule:
         tolerance: the latest epoch is kept that scores no further than this below the best.
     """
 
-    epochs: int = 10
-    batch_size: int = 128
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.05
+    epochs: Count = 10
+    batch_size: BatchSize = 128
+    learning_rate: NotNegative = 1e-4
+    weight_decay: NotNegative = 0.05
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-6
     warmup: float = 0.1
-    decay: str = "constant"
+    decay: Annotated[str, OneOf("constant", "cosine")] = "constant"
     clip_norm: float = 1.0
-    optimizer: str = "adamw"
+    optimizer: Annotated[str, OneOf("adamw", "sgd", "lamb")] = "adamw"
     tolerance: Tolerance = Tolerance()
-
-    def __post_init__(self) -> None:
-        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
-        if self.optimizer not in OPTIMIZERS:
-            raise BadStrategyOption(f"optimizer is one of {', '.join(OPTIMIZERS)}, got {self.optimizer!r}")
-        if self.decay not in {"constant", "cosine"}:
-            raise BadStrategyOption(f"decay is 'constant' or 'cosine', got {self.decay!r}")
-
-
-def check_run(epochs: int, batch_size: int, learning_rate: float, weight_decay: float) -> None:
-    """Refuses a training run that cannot work; a learning rate of 0 stands for the strategy's default.
-
-    Raises:
-        BadStrategyOption: the sentence names the value.
-    """
-    if epochs < 1 or batch_size < 2:
-        raise BadStrategyOption(
-            f"an update needs at least 1 epoch and batches of 2, got epochs={epochs}, batch_size={batch_size}"
-        )
-    if not (0 <= learning_rate < math.inf and 0 <= weight_decay < math.inf):
-        raise BadStrategyOption(
-            "learning_rate and weight_decay are finite and not negative, "
-            f"got {learning_rate} and {weight_decay}"
-        )
 
 
 class Epochs(Protocol):

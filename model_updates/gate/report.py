@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from model_updates.recalls import QUERY_METRICS, TEXT_RECALLS
+from model_updates.checked import Checked, NotNegative, OneOf, Share, Within
+from model_updates.recalls import MEAN, QUERY_METRICS, TEXT_RECALLS
 
 
 class Verdict(StrEnum):
@@ -27,7 +28,7 @@ def strictest_first(said: Iterable[tuple[Verdict, str]]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(Checked):
     """What an update must show before it goes live. Points are percentage points of `metric`.
 
     Attributes:
@@ -55,41 +56,19 @@ class Policy:
     __pydantic_config__: ClassVar[dict[str, str]] = {
         "extra": "forbid"
     }  # as a setting, a misspelt field is refused
+    refusal = ValueError
 
-    metric: str = "t2i_mean"
-    confidence: float = 0.95
-    learned_margin: float = 0.0
-    pooled_drop: float = 2.0
-    slice_drop: float = 5.0
-    first_pooled_drop: float = 5.0
-    first_slice_drop: float = 10.0
-    minimum_images: int = 100
-    samples: int = 2000
+    metric: Annotated[str, OneOf(*QUERY_METRICS)] = MEAN
+    confidence: Annotated[float, Within("(0.5, 1)")] = 0.95
+    learned_margin: NotNegative = 0.0
+    pooled_drop: NotNegative = 2.0
+    slice_drop: NotNegative = 5.0
+    first_pooled_drop: NotNegative = 5.0
+    first_slice_drop: NotNegative = 10.0
+    minimum_images: Annotated[int, Within("[2, inf)")] = 100
+    samples: Annotated[int, Within("[100, inf)")] = 2000
     seed: int = 0
-    canary_share: float = 0.05
-
-    def __post_init__(self) -> None:
-        if self.metric not in QUERY_METRICS:
-            raise ValueError(
-                f"The gate cannot judge by {self.metric!r}; choose one of {', '.join(QUERY_METRICS)}."
-            )
-        if not 0.5 < self.confidence < 1.0:
-            raise ValueError(
-                f"confidence must lie between 0.5 and 1, for example 0.95; found {self.confidence}."
-            )
-        if not 0.0 <= self.canary_share <= 1.0:
-            raise ValueError(f"canary_share is a share between 0 and 1; found {self.canary_share}.")
-        drops = (self.pooled_drop, self.slice_drop, self.first_pooled_drop, self.first_slice_drop)
-        if min(self.learned_margin, *drops) < 0:
-            raise ValueError(
-                "learned_margin, pooled_drop, slice_drop, first_pooled_drop and first_slice_drop are points and "
-                "cannot be negative."
-            )
-        if self.minimum_images < 2 or self.samples < 100:
-            raise ValueError(
-                f"A bootstrap needs at least 2 images and 100 samples; found {self.minimum_images} "
-                f"and {self.samples}."
-            )
+    canary_share: Share = 0.05
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder, training
-from model_updates.errors import BadStrategyOption
 from model_updates.pairs import Batch
 from model_updates.parts.contrasting import contrastive
 from model_updates.parts.importance import (
@@ -41,12 +41,7 @@ class ConsolidationOptions(TwoTowerOptions):
         strength: lambda, the weight of the penalty; depends on the scale of the loss (5000 in CTP's library).
     """
 
-    strength: float = 5000.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.strength < 0:
-            raise BadStrategyOption(f"strength is not negative, got {self.strength}")
+    strength: NotNegative = 5000.0
 
 
 class HeldWeights(Part):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import NotNegative, OneOf, Positive
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch
 from model_updates.parts.two_towers import TwoTowerOptions
@@ -56,19 +57,9 @@ class RowOptions(TwoTowerOptions):
             paper's) or "mean" over rows.
     """
 
-    alpha: float = 20.0
-    kl_temperature: float = 1.0
-    reduction: str = "scaled"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.alpha < 0 or self.kl_temperature <= 0:
-            raise BadStrategyOption(
-                "alpha is not negative and kl_temperature above 0, "
-                f"got alpha={self.alpha}, kl_temperature={self.kl_temperature}"
-            )
-        if self.reduction not in REDUCTIONS:
-            raise BadStrategyOption(f"reduction is one of {', '.join(REDUCTIONS)}, got {self.reduction!r}")
+    alpha: NotNegative = 20.0
+    kl_temperature: Positive = 1.0
+    reduction: Annotated[str, OneOf("scaled", "sum", "mean")] = "scaled"
 
 
 Features = tuple[Tensor, Tensor]

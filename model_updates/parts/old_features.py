@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import NotNegative
 from model_updates.parts.replaying import MemoryOptions
 from model_updates.parts.two_towers import TwoTowerOptions
 from model_updates.strategy import UpdateContext
@@ -23,13 +23,8 @@ class OldFeatureOptions(MemoryOptions, TwoTowerOptions):
         from_scratch: the encoder of the first update knows nothing worth holding to yet.
     """
 
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     from_scratch: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.weight < 0:
-            raise BadStrategyOption(f"weight is not negative, got {self.weight}")
 
 
 def weight_of_old(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Count, NotNegative
 from model_updates.pairs import Batch
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.shared_table import SharedTableOptions
@@ -27,16 +27,9 @@ class ReplayOptions(SharedTableOptions):
         replay_in_contrastive: let the memory's pairs join the contrastive term, as they did in the paper's tables.
     """
 
-    memory_size: int = 8_000
-    alpha: float = 1.0
+    memory_size: Count = 8_000
+    alpha: NotNegative = 1.0
     replay_in_contrastive: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.memory_size < 1 or self.alpha < 0:
-            raise BadStrategyOption(
-                f"memory_size is at least 1 and alpha not negative, got {self.memory_size} and {self.alpha}"
-            )
 
 
 def replayed_terms(teaching: LanguageTeaching, text: Tensor, batch: Batch, held: Tensor) -> dict[str, Tensor]:

@@ -22,9 +22,9 @@ import inspect
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, make_dataclass, replace
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Checked, CountOrZero, OneOf, Within
 from model_updates.families import Family
 from model_updates.memory import Reservoir
 from model_updates.pairs import TrainingPair
@@ -36,7 +36,7 @@ WAYS = (Replay.JOINED.value, Replay.BESIDE.value)
 
 
 @dataclass(frozen=True)
-class MemoryOptions:
+class MemoryOptions(Checked):
     """Adds the memory to a strategy's options.
 
     Attributes:
@@ -46,21 +46,9 @@ class MemoryOptions:
             pairs drawn from it.
     """
 
-    memory_size: int = 0
-    memory_share: float = 0.1
-    replay: str = Replay.JOINED.value
-
-    def __post_init__(self) -> None:
-        if self.memory_size < 0 or not 0 < self.memory_share <= 1:
-            raise BadStrategyOption(
-                "memory_size is not negative and memory_share above 0 and at most 1, "
-                f"got {self.memory_size} and {self.memory_share}"
-            )
-        if self.replay not in WAYS:
-            raise BadStrategyOption(f"replay is 'joined' or 'beside', got {self.replay!r}")
-        check = getattr(super(), "__post_init__", None)  # of the options that these are added to
-        if check is not None:
-            check()
+    memory_size: CountOrZero = 0
+    memory_share: Annotated[float, Within("(0, 1]")] = 0.1
+    replay: Annotated[str, OneOf("joined", "beside")] = Replay.JOINED.value
 
 
 AnyMemory = TypeVar("AnyMemory", bound="ReplayMemory")

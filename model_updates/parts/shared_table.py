@@ -14,8 +14,7 @@ import numpy as np
 
 from ingest.pair import BASE_LANGUAGE
 from model_updates.byte_pairs import Merge, learn_merges
-from model_updates.errors import BadStrategyOption
-from model_updates.parts.table_rows import Rows, TeachingOptions
+from model_updates.parts.table_rows import Rows, TeachingOptions, VocabularySize
 from model_updates.strategy import UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Vocabulary, resegmented_share
 
@@ -33,14 +32,7 @@ class SharedTableOptions(TeachingOptions):
     """
 
     oracle: str = ""
-    oracle_vocabulary: int = 200_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.oracle_vocabulary <= 512:
-            raise BadStrategyOption(
-                f"oracle_vocabulary counts the 512 byte symbols too; got {self.oracle_vocabulary}"
-            )
+    oracle_vocabulary: VocabularySize = 200_000
 
 
 class SharedRows(Rows):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from model_updates.byte_pairs import Merge, learn_merges
+from model_updates.checked import BatchSize, Checked, CountOrZero, NotNegative, Within
 from model_updates.errors import BadStrategyOption
 from model_updates.parts.token_table import start_new_rows
-from model_updates.strategy import Part, UpdateContext, check_run
+from model_updates.strategy import Part, UpdateContext
 from model_updates.vocabulary import Growth, Vocabulary
 
 PAPER_CROSS_MODAL = 0.01
+VocabularySize = Annotated[int, Within("(512, inf)", why=", as it counts the 512 byte symbols too")]
 
 
 @dataclass(frozen=True)
-class TeachingOptions:
+class TeachingOptions(Checked):
     """Options of every strategy that trains the token table.
 
     Attributes:
@@ -34,23 +36,18 @@ class TeachingOptions:
         vocabulary: BPE entries learned on a language's captions (paper: 10,000).
     """
 
-    epochs: int = 0
-    batch_size: int = 128
-    learning_rate: float = 0.0
-    weight_decay: float = 0.05
-    cross_modal: float = PAPER_CROSS_MODAL
-    cross_lingual: float = 1.0
-    vocabulary: int = 10_000
+    epochs: CountOrZero = 0
+    batch_size: BatchSize = 128
+    learning_rate: NotNegative = 0.0
+    weight_decay: NotNegative = 0.05
+    cross_modal: NotNegative = PAPER_CROSS_MODAL
+    cross_lingual: NotNegative = 1.0
+    vocabulary: VocabularySize = 10_000
 
     def __post_init__(self) -> None:
-        check_run(self.epochs or 1, self.batch_size, self.learning_rate, self.weight_decay)
-        if self.cross_modal < 0 or self.cross_lingual < 0 or self.cross_modal + self.cross_lingual == 0:
-            raise BadStrategyOption(
-                "cross_modal and cross_lingual are weights: not negative, and at least one above zero; got "
-                f"{self.cross_modal} and {self.cross_lingual}"
-            )
-        if self.vocabulary <= 512:
-            raise BadStrategyOption(f"vocabulary counts the 512 byte symbols too; got {self.vocabulary}")
+        super().__post_init__()
+        if self.cross_modal + self.cross_lingual == 0:
+            raise BadStrategyOption("of cross_modal and cross_lingual at least one is above zero")
 
 
 class Rows(Part, ABC):

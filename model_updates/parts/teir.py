@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import OneOf
 from model_updates.pairs import TrainingPair
 from model_updates.parts.extended import Extended, also, extended
 from model_updates.parts.language_teaching import LanguageTeaching
@@ -44,12 +45,7 @@ class TeirOptions(SharedTableOptions):
     initialise: bool = True
     scale_gradient: bool = True
     scale_decay: bool = True
-    apply_to: str = "grad"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.apply_to not in {"grad", "update"}:
-            raise BadStrategyOption(f"apply_to is 'grad' or 'update', got {self.apply_to!r}")
+    apply_to: Annotated[str, OneOf("grad", "update")] = "grad"
 
 
 class TeirRows(SharedRows):

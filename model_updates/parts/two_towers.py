@@ -12,16 +12,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from model_updates.checked import BatchSize, Checked, Count, NotNegative
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE
 from model_updates.pairs import Batch
 from model_updates.parts.contrasting import contrast, raw_features
-from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext, check_run
+from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext
 from model_updates.towers import is_small
 
 
 @dataclass(frozen=True)
-class TwoTowerOptions:
+class TwoTowerOptions(Checked):
     """Options of every strategy that trains both towers.
 
     Attributes:
@@ -31,13 +32,10 @@ class TwoTowerOptions:
         weight_decay: on matrices; vectors and the temperature have none.
     """
 
-    epochs: int = 10
-    batch_size: int = 128
-    learning_rate: float = 0.0
-    weight_decay: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
+    epochs: Count = 10
+    batch_size: BatchSize = 128
+    learning_rate: NotNegative = 0.0
+    weight_decay: NotNegative = 0.05
 
 
 class TwoTowers(Strategy):

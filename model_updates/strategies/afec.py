@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder, training
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, fisher
@@ -44,12 +44,7 @@ class AfecOptions(ConsolidationOptions):
         pull: lambda_e, the weight of the distance to the free model (1 in CTP's library).
     """
 
-    pull: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pull < 0:
-            raise BadStrategyOption(f"pull is not negative, got {self.pull}")
+    pull: NotNegative = 1.0
 
 
 class Afec(TwoTowers):

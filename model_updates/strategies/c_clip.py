@@ -31,14 +31,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from ingest.pair import BASE_LANGUAGE
+from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
@@ -62,7 +63,6 @@ from model_updates.strategy import (
     Schedule,
     Strategy,
     UpdateContext,
-    check_run,
 )
 from model_updates.towers import image_tower, is_image_parameter, is_scale, is_small, text_tower
 
@@ -89,7 +89,7 @@ SMALL_WHOLE = Defaults(learning_rate=3e-4, merge=1.0)
 
 
 @dataclass(frozen=True)
-class CClipOptions:
+class CClipOptions(Checked):
     """Options of `c-clip`.
 
     Attributes:
@@ -110,38 +110,19 @@ class CClipOptions:
         weight_decay: of adapters and projector (paper: 0.2).
     """
 
-    towers: str = "auto"
+    towers: Annotated[str, OneOf("auto", "both", "image")] = "auto"
     adapters: bool = True
-    rank: int = 16
-    dropout: float = 0.1
-    targets: str = "qkvo+mlp"
+    rank: Count = 16
+    dropout: Annotated[float, Within("[0, 1)")] = 0.1
+    targets: Annotated[str, OneOf(*TARGETS)] = "qkvo+mlp"
     train_outer: bool = False
-    merge: float = 0.0
-    consolidation: float = 1.0
-    text_rate: float = 1.0
-    epochs: int = 20
-    batch_size: int = 128
-    learning_rate: float = 0.0
-    weight_decay: float = 0.2
-
-    def __post_init__(self) -> None:
-        if self.towers not in {"auto", "both", "image"}:
-            raise BadStrategyOption(f"towers is 'auto', 'both' or 'image', got {self.towers!r}")
-        if self.targets not in TARGETS:
-            raise BadStrategyOption(f"targets is one of {', '.join(TARGETS)}, got {self.targets!r}")
-        if not 0 <= self.merge <= 1:
-            raise BadStrategyOption(
-                f"merge is above 0 and at most 1, or 0 for the encoder's default, got {self.merge}"
-            )
-        if self.rank < 1 or not 0 <= self.dropout < 1:
-            raise BadStrategyOption(
-                f"rank is at least 1 and dropout below 1, got rank={self.rank}, dropout={self.dropout}"
-            )
-        if self.consolidation < 0 or self.text_rate < 0:
-            raise BadStrategyOption(
-                f"consolidation and text_rate are not negative, got {self.consolidation} and {self.text_rate}"
-            )
-        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
+    merge: Share = 0.0
+    consolidation: NotNegative = 1.0
+    text_rate: NotNegative = 1.0
+    epochs: Count = 20
+    batch_size: BatchSize = 128
+    learning_rate: NotNegative = 0.0
+    weight_decay: NotNegative = 0.2
 
 
 class CClip(Strategy):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import NotNegative
 from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.shared_table import SharedTableOptions
@@ -34,12 +34,7 @@ class CllClipOptions(SharedTableOptions):
             that reads a text trains, which the paper shows to collapse.
     """
 
-    body_rate: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.body_rate < 0:
-            raise BadStrategyOption(f"body_rate is not negative, got {self.body_rate}")
+    body_rate: NotNegative = 0.0
 
 
 class CllClip(LanguageTeaching):

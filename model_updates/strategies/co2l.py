@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Positive
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import Features, old_features, same_picture
@@ -46,15 +46,8 @@ class Co2lOptions(OldFeatureOptions):
         new_temperature: of that in training (paper: 0.2).
     """
 
-    old_temperature: float = 0.01
-    new_temperature: float = 0.2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.old_temperature <= 0 or self.new_temperature <= 0:
-            raise BadStrategyOption(
-                f"temperatures are above 0, got {self.old_temperature} and {self.new_temperature}"
-            )
+    old_temperature: Positive = 0.01
+    new_temperature: Positive = 0.2
 
 
 class Co2l(TwoTowers):

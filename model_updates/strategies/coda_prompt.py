@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import torch
 
+from model_updates.checked import BatchSize, Count
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.inserts import ENCODER
@@ -46,15 +47,13 @@ class CodaPromptOptions(SharedTableOptions):
         length: keys and values of a prefix together, an even number (2).
     """
 
-    components: int = 5
-    length: int = 2
+    components: Count = 5
+    length: BatchSize = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.components < 1 or self.length < 2 or self.length % 2:
-            raise BadStrategyOption(
-                f"components is at least 1 and length even, got {self.components} and {self.length}"
-            )
+        if self.length % 2:
+            raise BadStrategyOption(f"length is even, got {self.length}")
 
 
 class CodaPrompt(LanguageTeaching):

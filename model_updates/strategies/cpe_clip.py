@@ -26,20 +26,20 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from model_updates.checked import BatchSize, Checked, Count, CountOrZero, NotNegative
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.image_blocks import require_image_blocks
 from model_updates.parts.text_blocks import require_blocks, width_of
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, State, UpdateContext, check_run
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, State, UpdateContext
 from model_updates.towers import is_small
 
 
 @dataclass(frozen=True)
-class CpeClipOptions:
+class CpeClipOptions(Checked):
     """Options of `cpe-clip`.
 
     Attributes:
@@ -51,19 +51,12 @@ class CpeClipOptions:
         weight_decay: on prompts and map (1e-5).
     """
 
-    length: int = 2
-    depth: int = 3
-    epochs: int = 10
-    batch_size: int = 128
-    learning_rate: float = 0.0
-    weight_decay: float = 1e-5
-
-    def __post_init__(self) -> None:
-        check_run(self.epochs, self.batch_size, self.learning_rate, self.weight_decay)
-        if self.length < 1 or self.depth < 0:
-            raise BadStrategyOption(
-                f"length is at least 1 and depth not negative, got length={self.length}, depth={self.depth}"
-            )
+    length: Count = 2
+    depth: CountOrZero = 3
+    epochs: Count = 10
+    batch_size: BatchSize = 128
+    learning_rate: NotNegative = 0.0
+    weight_decay: NotNegative = 1e-5
 
 
 class CpeClip(FrozenTowers):

@@ -34,13 +34,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from model_updates.checked import CountOrZero, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.fusion.encoder import towers_digest
 from model_updates.fusion.teaching import FusionTeaching
@@ -79,42 +80,19 @@ class CtpOptions(TwoTowerOptions):
         fusion_rate: learning-rate factor of the fusion encoder, which starts from nothing.
     """
 
-    temperature: float = 0.07
-    momentum: float = 0.9
-    follows: str = "both"
-    queue: int = 1024
-    momentum_contrast: float = 1.0
-    cross_topology: float = 1.0
-    same_topology: float = 1.0
+    temperature: Annotated[float, Within("[0.01, 1]")] = 0.07
+    momentum: Share = 0.9
+    follows: Annotated[str, OneOf(*SHARES_OF_OLD)] = "both"
+    queue: CountOrZero = 1024
+    momentum_contrast: NotNegative = 1.0
+    cross_topology: NotNegative = 1.0
+    same_topology: NotNegative = 1.0
     suppress_diagonal: bool = True
     from_scratch: bool = False
-    first_momentum: float = 0.995
+    first_momentum: Share = 0.995
     fusion: bool = False
-    fusion_layers: int = 0
-    fusion_rate: float = 5.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0.01 <= self.temperature <= 1:
-            raise BadStrategyOption(f"temperature is from 0.01 to 1, got {self.temperature}")
-        if self.follows not in SHARES_OF_OLD:
-            raise BadStrategyOption(f"follows is one of {', '.join(SHARES_OF_OLD)}, got {self.follows!r}")
-        if not (0 <= self.momentum <= 1 and 0 <= self.first_momentum <= 1):
-            raise BadStrategyOption(
-                f"momentum and first_momentum are from 0 to 1, got {self.momentum} and {self.first_momentum}"
-            )
-        if self.queue < 0:
-            raise BadStrategyOption(f"queue is a number of pairs, 0 for none, got {self.queue}")
-        weights = (self.momentum_contrast, self.cross_topology, self.same_topology)
-        if not all(0 <= weight < math.inf for weight in weights):
-            raise BadStrategyOption(
-                f"momentum_contrast, cross_topology and same_topology are weights, 0 for none, got {weights}"
-            )
-        if self.fusion_layers < 0 or not 0 <= self.fusion_rate < math.inf:
-            raise BadStrategyOption(
-                "fusion_layers is a number of layers, 0 for the default, and fusion_rate is not negative; got "
-                f"{self.fusion_layers} and {self.fusion_rate}"
-            )
+    fusion_layers: CountOrZero = 0
+    fusion_rate: NotNegative = 5.0
 
 
 class Ctp(TwoTowers):

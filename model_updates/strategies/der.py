@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
+from model_updates.checked import OneOf
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import element_mse
 from model_updates.pairs import Batch, TrainingPair, UpdateData
@@ -44,12 +45,7 @@ class DerOptions(ReplayOptions):
             step that took it in, as in the paper.
     """
 
-    features: str = "end"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.features not in {"end", "insertion"}:
-            raise BadStrategyOption(f"features is 'end' or 'insertion', got {self.features!r}")
+    features: Annotated[str, OneOf("end", "insertion")] = "end"
 
 
 class Der(LanguageTeaching):

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from model_updates.checked import Checked, Count, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.inserts import Insert, Router, domain
 from model_updates.pairs import Batch, TrainingPair, UpdateData
@@ -50,7 +51,6 @@ from model_updates.strategy import (
     Strategy,
     Tolerance,
     UpdateContext,
-    check_run,
 )
 from model_updates.towers import is_small
 
@@ -99,7 +99,7 @@ MANY_PAIRS = 512  # a batch that has enough texts to tell apart by itself
 
 
 @dataclass(frozen=True)
-class DomainAdaptersOptions:
+class DomainAdaptersOptions(Checked):
     """Options of `domain-adapters`.
 
     Attributes:
@@ -113,27 +113,14 @@ class DomainAdaptersOptions:
         learning_rate: 0 means the default of the adapter's kind.
     """
 
-    rank: int = 16
-    visibility: float = 1.0
-    displacement: float = -1.0
-    known_pairs: int = 6000
-    earlier_pairs: int = 1000
-    epochs: int = 0
-    batch_size: int = 0
-    learning_rate: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.rank < 1 or self.known_pairs < 0 or self.earlier_pairs < 0:
-            raise BadStrategyOption(
-                "rank is at least 1, known_pairs and earlier_pairs are not negative; "
-                f"got {self.rank}, {self.known_pairs} and {self.earlier_pairs}"
-            )
-        if self.visibility < 0 or (self.displacement < 0 and self.displacement != KIND_DEFAULT):
-            raise BadStrategyOption(
-                "visibility and displacement are not negative (-1 leaves displacement to the adapter's kind), "
-                f"got {self.visibility} and {self.displacement}"
-            )
-        check_run(self.epochs or 1, self.batch_size or 2, self.learning_rate, 0.0)
+    rank: Count = 16
+    visibility: NotNegative = 1.0
+    displacement: Annotated[float, Within("[0, inf)", default=KIND_DEFAULT)] = KIND_DEFAULT
+    known_pairs: CountOrZero = 6000
+    earlier_pairs: CountOrZero = 1000
+    epochs: CountOrZero = 0
+    batch_size: Annotated[int, Within("[2, inf)", default=0)] = 0
+    learning_rate: NotNegative = 0.0
 
 
 class DomainAdapters(Strategy):

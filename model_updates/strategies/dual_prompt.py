@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Count, NotNegative
 from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch
@@ -53,17 +53,9 @@ class DualPromptOptions(SharedTableOptions):
         pull: weight of the distance between texts and the key of their expert (1).
     """
 
-    general: int = 1
-    expert: int = 8
-    pull: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.general < 1 or self.expert < 1 or self.pull < 0:
-            raise BadStrategyOption(
-                "general and expert are at least 1 and pull not negative, "
-                f"got {self.general}, {self.expert} and {self.pull}"
-            )
+    general: Count = 1
+    expert: Count = 8
+    pull: NotNegative = 1.0
 
 
 class DualPrompt(LanguageTeaching):

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import OneOf, Share
 from model_updates.families import Family
 from model_updates.parts.merging import interpolated, return_to
 from model_updates.parts.merging_towers import Merging, put, values_of
@@ -44,15 +45,8 @@ class EmaMergeOptions(TwoTowerOptions):
             encoder that the line of versions started from.
     """
 
-    weight: float = 0.0
-    start: str = "merged"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.weight <= 1:
-            raise BadStrategyOption(f"weight is above 0 and at most 1, or 0 for 1/t, got {self.weight}")
-        if self.start not in STARTS:
-            raise BadStrategyOption(f"start is one of {', '.join(STARTS)}, got {self.start!r}")
+    weight: Share = 0.0
+    start: Annotated[str, OneOf("merged", "trained", "base")] = "merged"
 
 
 class EmaMerge(TwoTowers):

@@ -22,10 +22,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
+from model_updates.checked import Checked, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
 from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
@@ -43,12 +45,11 @@ from model_updates.strategy import (
     Schedule,
     Strategy,
     UpdateContext,
-    check_run,
 )
 
 
 @dataclass(frozen=True)
-class EvergreenOptions:
+class EvergreenOptions(Checked):
     """Options of `evergreen`; all else is as in the strategies it is made of.
 
     Attributes:
@@ -60,15 +61,15 @@ class EvergreenOptions:
         earlier_pairs: at most so many earlier pairs of a domain that is taught again are trained on again.
     """
 
-    epochs: int = 0
-    batch_size: int = 0
-    learning_rate: float = 0.0
+    epochs: CountOrZero = 0
+    batch_size: Annotated[int, Within("[2, inf)", default=0)] = 0
+    learning_rate: NotNegative = 0.0
     rank: int = 16
     vocabulary: int = 10_000
     earlier_pairs: int = 1000
 
     def __post_init__(self) -> None:
-        check_run(self.epochs or 1, self.batch_size or 2, self.learning_rate, 0.0)
+        super().__post_init__()
         self.adapters()
         self.tables()
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model_updates.checked import NotNegative
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import Features, old_features
@@ -39,7 +40,7 @@ class GeodlOptions(OldFeatureOptions):
         weight: of the term where as much is old as new; otherwise times the root of old pairs over new ones.
     """
 
-    weight: float = 5.0
+    weight: NotNegative = 5.0
 
 
 class Geodl(TwoTowers):

@@ -25,13 +25,14 @@ versions started from.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
+from model_updates.checked import Count, CountOrZero, NotNegative, OneOf, Positive
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.losses import soft_cross_entropy
 from model_updates.pairs import Batch, UpdateData
@@ -74,33 +75,18 @@ class IncclipOptions(MemoryOptions, TwoTowerOptions):
             to in the first update.
     """
 
-    epochs: int = 15
-    weight_decay: float = 3e-3
+    epochs: Count = 15
+    weight_decay: NotNegative = 3e-3
     negatives: bool = True
-    pseudo_texts: int = 0
-    generation_steps: int = 5
-    generation_turn: float = 0.02
-    distillation: float = 5.0
-    kd_direction: str = "reverse"
-    old_temperature: float = 0.0
+    pseudo_texts: CountOrZero = 0
+    generation_steps: CountOrZero = 5
+    generation_turn: Positive = 0.02
+    distillation: NotNegative = 5.0
+    kd_direction: Annotated[str, OneOf("reverse", "forward")] = "reverse"
+    old_temperature: NotNegative = 0.0
     bound_norms: bool = True
-    norm_bound: float = 2.0
+    norm_bound: Positive = 2.0
     from_scratch: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pseudo_texts < 0 or self.generation_steps < 0 or self.generation_turn <= 0:
-            raise BadStrategyOption(
-                "pseudo_texts and generation_steps are not negative and generation_turn is above 0, "
-                f"got {self.pseudo_texts}, {self.generation_steps} and {self.generation_turn}"
-            )
-        if self.distillation < 0 or self.old_temperature < 0 or self.norm_bound <= 0:
-            raise BadStrategyOption(
-                "distillation and old_temperature are not negative and norm_bound is above 0, "
-                f"got {self.distillation}, {self.old_temperature} and {self.norm_bound}"
-            )
-        if self.kd_direction not in DIRECTIONS:
-            raise BadStrategyOption(f"kd_direction is 'reverse' or 'forward', got {self.kd_direction!r}")
 
 
 @dataclass(frozen=True)

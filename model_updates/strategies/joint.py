@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import OneOf
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair
 from model_updates.parts.merging import return_to
@@ -34,12 +35,7 @@ class JointOptions(TwoTowerOptions):
         start: "base": from the encoder that the line of versions started from; "warm": from the live one.
     """
 
-    start: str = "base"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.start not in {"base", "warm"}:
-            raise BadStrategyOption(f"start is 'base' or 'warm', got {self.start!r}")
+    start: Annotated[str, OneOf("base", "warm")] = "base"
 
 
 class Joint(TwoTowers):

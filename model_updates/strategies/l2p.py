@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from model_updates.checked import BatchSize, Checked, Count, NotNegative
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
@@ -27,12 +28,12 @@ from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext, check_run
+from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext
 from model_updates.towers import is_small
 
 
 @dataclass(frozen=True)
-class L2pOptions:
+class L2pOptions(Checked):
     """Options of `l2p`.
 
     Attributes:
@@ -45,21 +46,18 @@ class L2pOptions:
         learning_rate: of the peak; 0 means the default for the encoder's size.
     """
 
-    pool: int = 40
-    length: int = 5
-    top: int = 5
-    pull: float = 0.1
-    epochs: int = 10
-    batch_size: int = 128
-    learning_rate: float = 0.0
+    pool: Count = 40
+    length: Count = 5
+    top: Count = 5
+    pull: NotNegative = 0.1
+    epochs: Count = 10
+    batch_size: BatchSize = 128
+    learning_rate: NotNegative = 0.0
 
     def __post_init__(self) -> None:
-        check_run(self.epochs, self.batch_size, self.learning_rate, 0.0)
-        if not 1 <= self.top <= self.pool or self.length < 1 or self.pull < 0:
-            raise BadStrategyOption(
-                "length is at least 1, top from 1 to pool, and pull not negative; "
-                f"got length={self.length}, top={self.top}, pool={self.pool}, pull={self.pull}"
-            )
+        super().__post_init__()
+        if self.top > self.pool:
+            raise BadStrategyOption(f"top is at most pool, got top={self.top}, pool={self.pool}")
 
 
 class L2p(FrozenTowers):

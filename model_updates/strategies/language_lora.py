@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Count, Positive
 from model_updates.families import Family
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.language_teaching import LanguageTeaching
@@ -35,13 +35,8 @@ class LanguageLoraOptions(SharedTableOptions):
         alpha: numerator of the factor alpha / r (8).
     """
 
-    rank: int = 8
-    alpha: float = 8.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rank < 1 or self.alpha <= 0:
-            raise BadStrategyOption(f"rank is at least 1 and alpha above 0, got {self.rank} and {self.alpha}")
+    rank: Count = 8
+    alpha: Positive = 8.0
 
 
 class LanguageLora(LanguageTeaching):

@@ -17,10 +17,11 @@ Kept between updates: nothing but the encoder itself, the teacher of the next on
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import NotNegative, OneOf, Positive
 from model_updates.families import Family
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch
@@ -42,19 +43,9 @@ class LwfOptions(TwoTowerOptions):
         temperature: T of the contrastive form.
     """
 
-    lwf_mode: str = "contrastive"
-    weight: float = 1.0
-    temperature: float = 2.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.lwf_mode not in MODES:
-            raise BadStrategyOption(f"lwf_mode is one of {', '.join(MODES)}, got {self.lwf_mode!r}")
-        if self.weight < 0 or self.temperature <= 0:
-            raise BadStrategyOption(
-                "weight is not negative and temperature above 0, "
-                f"got weight={self.weight}, temperature={self.temperature}"
-            )
+    lwf_mode: Annotated[str, OneOf("contrastive", "feature_logits")] = "contrastive"
+    weight: NotNegative = 1.0
+    temperature: Positive = 2.0
 
 
 class Lwf(TwoTowers):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model_updates.checked import NotNegative
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, over, passed_over
@@ -34,7 +35,7 @@ class MasOptions(ConsolidationOptions):
         strength: lambda, the weight of the penalty (1 in CTP's library).
     """
 
-    strength: float = 1.0
+    strength: NotNegative = 1.0
 
 
 class Mas(TwoTowers):

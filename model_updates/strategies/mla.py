@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Count
 from model_updates.families import Family
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.language_teaching import LanguageTeaching
@@ -33,12 +33,7 @@ class MlaOptions(SharedTableOptions):
         reduction: how many times narrower than the tower the bottleneck is (2).
     """
 
-    reduction: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reduction < 1:
-            raise BadStrategyOption(f"reduction is at least 1, got {self.reduction}")
+    reduction: Count = 2
 
 
 class Mla(LanguageTeaching):

@@ -27,14 +27,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from model_updates.batches import pad, sampled, tokenise
+from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf, Within
 from model_updates.encoder import IMAGE_BATCH, TEXT_BATCH, Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.features import LoadImage
 from model_updates.inserts import ENCODER
@@ -43,7 +44,7 @@ from model_updates.parts.contrasting import contrast, unit_features
 from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExperts
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.selectors import selected
-from model_updates.strategy import BOTH_TOWERS, Epochs, ParameterGroup, Schedule, UpdateContext, check_run
+from model_updates.strategy import BOTH_TOWERS, Epochs, ParameterGroup, Schedule, UpdateContext
 from model_updates.towers import embed, image_trunk, is_small, text_body
 
 TOWERS = ("auto", "both", "image", "text")
@@ -52,7 +53,7 @@ KNOWN_BY = 2_000
 
 
 @dataclass(frozen=True)
-class MoeAdaptersOptions:
+class MoeAdaptersOptions(Checked):
     """Options of `moe-adapters`.
 
     Attributes:
@@ -70,31 +71,16 @@ class MoeAdaptersOptions:
         learning_rate: of the peak; 0 means the default for the encoder's size (0.001 in the paper).
     """
 
-    towers: str = "both"
-    experts: int = 22
-    bottleneck: int = 64
-    dropout: float = 0.1
-    selector: int = 100
-    inside: float = 0.99
-    label_smoothing: float = 0.0
-    epochs: int = 10
-    batch_size: int = 128
-    learning_rate: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_run(self.epochs, self.batch_size, self.learning_rate, 0.0)
-        if self.towers not in TOWERS:
-            raise BadStrategyOption(f"towers is one of {', '.join(TOWERS)}, got {self.towers!r}")
-        if self.experts < CHOSEN or self.bottleneck < 1 or self.selector < 1:
-            raise BadStrategyOption(
-                f"experts are at least {CHOSEN}, bottleneck and selector at least 1; "
-                f"got {self.experts}, {self.bottleneck} and {self.selector}"
-            )
-        if not (0 <= self.dropout < 1 and 0 <= self.label_smoothing < 1 and 0 < self.inside <= 1):
-            raise BadStrategyOption(
-                "dropout and label_smoothing are from 0 to below 1 and inside above 0 and at most 1; "
-                f"got {self.dropout}, {self.label_smoothing} and {self.inside}"
-            )
+    towers: Annotated[str, OneOf("auto", "both", "image", "text")] = "both"
+    experts: Annotated[int, Within(f"[{CHOSEN}, inf)")] = 22
+    bottleneck: Count = 64
+    dropout: Annotated[float, Within("[0, 1)")] = 0.1
+    selector: Count = 100
+    inside: Annotated[float, Within("(0, 1]")] = 0.99
+    label_smoothing: Annotated[float, Within("[0, 1)")] = 0.0
+    epochs: Count = 10
+    batch_size: BatchSize = 128
+    learning_rate: NotNegative = 0.0
 
 
 class MoeAdapters(FrozenTowers):

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
 from model_updates.families import Family
@@ -35,8 +36,8 @@ from model_updates.vocabulary import Growth, Vocabulary
 class NewWordsOptions(TeachingOptions):
     """Options of `new-words`: the pictures teach, and nothing pulls a caption back to how it was spelled."""
 
-    cross_modal: float = 1.0
-    cross_lingual: float = 0.0
+    cross_modal: NotNegative = 1.0
+    cross_lingual: NotNegative = 0.0
 
 
 class WordRows(Rows):

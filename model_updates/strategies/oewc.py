@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import NotNegative, OneOf, Share
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.importance import fitted, mean_of_squared_gradients, quadratic_penalty
@@ -47,18 +47,9 @@ class OewcOptions(SharedTableOptions):
         fisher_mode: "batch" squares the gradient of each batch, as the reference does, "sample" that of each text.
     """
 
-    strength: float = 1000.0
-    gamma: float = 1.0
-    fisher_mode: str = "batch"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.strength < 0 or not 0 <= self.gamma <= 1:
-            raise BadStrategyOption(
-                f"strength is not negative and gamma from 0 to 1, got {self.strength} and {self.gamma}"
-            )
-        if self.fisher_mode not in {"batch", "sample"}:
-            raise BadStrategyOption(f"fisher_mode is 'batch' or 'sample', got {self.fisher_mode!r}")
+    strength: NotNegative = 1000.0
+    gamma: Share = 1.0
+    fisher_mode: Annotated[str, OneOf("batch", "sample")] = "batch"
 
 
 class Oewc(LanguageTeaching):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Count
 from model_updates.families import Family
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.language_teaching import LanguageTeaching
@@ -38,13 +38,8 @@ class PTuningOptions(SharedTableOptions):
         hidden: width of the network that they come out of at first (512).
     """
 
-    length: int = 30
-    hidden: int = 512
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.length < 1 or self.hidden < 1:
-            raise BadStrategyOption(f"length and hidden are at least 1, got {self.length} and {self.hidden}")
+    length: Count = 30
+    hidden: Count = 512
 
 
 class PTuning(LanguageTeaching):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model_updates.checked import NotNegative
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, Path, fisher
@@ -37,7 +38,7 @@ class RwalkOptions(ConsolidationOptions):
         strength: lambda, the weight of the penalty (1000 in CTP's library).
     """
 
-    strength: float = 1000.0
+    strength: NotNegative = 1000.0
 
 
 class Rwalk(TwoTowers):

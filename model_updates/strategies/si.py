@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model_updates.checked import NotNegative
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, Path
@@ -36,7 +37,7 @@ class SiOptions(ConsolidationOptions):
         strength: lambda, the weight of the penalty (1 in CTP's library).
     """
 
-    strength: float = 1.0
+    strength: NotNegative = 1.0
 
 
 class Si(TwoTowers):

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Within
 from model_updates.families import Family
 from model_updates.parts.merging import added, task_vector
 from model_updates.parts.merging_towers import TaskVectors
@@ -37,12 +38,7 @@ class TaskArithmeticOptions(TwoTowerOptions):
         scale: of the summed task vectors (0.3 to 0.4 for about eight tasks); 0 means 1/T, the mean of all models.
     """
 
-    scale: float = 0.4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.scale <= 2:
-            raise BadStrategyOption(f"scale is from 0, which stands for 1/T, to 2, got {self.scale}")
+    scale: Annotated[float, Within("[0, 2]")] = 0.4
 
 
 class TaskArithmetic(TwoTowers):

@@ -23,9 +23,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
+from model_updates.checked import NotNegative, OneOf
 from model_updates.encoder import Encoder
-from model_updates.errors import BadStrategyOption
 from model_updates.families import Family
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.chunked_memory import ChunkedMemory
@@ -47,14 +48,9 @@ class TicOptions(MemoryOptions, TwoTowerOptions):
             alone would; at least one.
     """
 
-    weight_decay: float = 0.2
-    buffer: str = "equal"
+    weight_decay: NotNegative = 0.2
+    buffer: Annotated[str, OneOf("all", "equal", "exp")] = "equal"
     fixed_compute: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.buffer not in BUFFERS:
-            raise BadStrategyOption(f"buffer is one of {', '.join(BUFFERS)}, got {self.buffer!r}")
 
 
 class Buffer(ChunkedMemory):

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Annotated
 
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import Within
 from model_updates.families import Family
 from model_updates.parts.merging import SignSums, added, task_vector, trimmed
 from model_updates.parts.merging_towers import TaskVectors
@@ -42,15 +43,8 @@ class TiesOptions(TwoTowerOptions):
         scale: of the merged vector (paper: 1).
     """
 
-    keep: float = 0.2
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.keep <= 1 or not 0 < self.scale <= 2:
-            raise BadStrategyOption(
-                f"keep is above 0 and at most 1, scale above 0 and at most 2, got {self.keep} and {self.scale}"
-            )
+    keep: Annotated[float, Within("(0, 1]")] = 0.2
+    scale: Annotated[float, Within("(0, 2]")] = 1.0
 
 
 class Ties(TwoTowers):

@@ -19,12 +19,13 @@ Carried between updates: a sample of the pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize, relu
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import NotNegative, Within
 from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import Features, old_features, same_picture
@@ -46,17 +47,9 @@ class UcirOptions(OldFeatureOptions):
         margin: between the right and a wrong cosine (paper: 0.5).
     """
 
-    weight: float = 5.0
-    margin_weight: float = 0.0
-    margin: float = 0.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.margin_weight < 0 or not 0 < self.margin <= 2:
-            raise BadStrategyOption(
-                "margin_weight is not negative and margin above 0 and at most 2, "
-                f"got {self.margin_weight} and {self.margin}"
-            )
+    weight: NotNegative = 5.0
+    margin_weight: NotNegative = 0.0
+    margin: Annotated[float, Within("(0, 2]")] = 0.5
 
 
 class Ucir(TwoTowers):

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import OneOf, Share
 from model_updates.families import Family
 from model_updates.parts.merging import interpolated
 from model_updates.parts.merging_towers import Merging, values_of
@@ -36,15 +37,8 @@ class WiseFtOptions(TwoTowerOptions):
         reference: "previous": the encoder before this update; "base": the one that the line of versions started from.
     """
 
-    alpha: float = 0.5
-    reference: str = "previous"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.alpha <= 1:
-            raise BadStrategyOption(f"alpha is from 0 to 1, got {self.alpha}")
-        if self.reference not in {"previous", "base"}:
-            raise BadStrategyOption(f"reference is 'previous' or 'base', got {self.reference!r}")
+    alpha: Share = 0.5
+    reference: Annotated[str, OneOf("previous", "base")] = "previous"
 
 
 class WiseFt(TwoTowers):

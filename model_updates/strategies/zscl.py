@@ -30,12 +30,13 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from model_updates.errors import BadStrategyOption
+from model_updates.checked import BatchSize, CountOrZero, NotNegative, Positive, Within
 from model_updates.families import Family
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch, UpdateData
@@ -66,29 +67,14 @@ class ZsclOptions(TwoTowerOptions):
     """
 
     reference: str = ""
-    reference_size: int = 1000
-    reference_batch: int = 64
-    distillation: float = 1.0
-    temperature: float = 2.0
-    stay: float = 1.0
-    label_smoothing: float = 0.0
-    average_every: int = 0
-    weight_decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reference_size < 2 or self.reference_batch < 2 or self.average_every < 0:
-            raise BadStrategyOption(
-                "reference_size and reference_batch are at least 2 and average_every is not negative; got "
-                f"{self.reference_size}, {self.reference_batch} and {self.average_every}"
-            )
-        if min(self.distillation, self.stay) < 0 or self.temperature <= 0:
-            raise BadStrategyOption(
-                "distillation and stay are not negative and temperature is above 0, "
-                f"got {self.distillation}, {self.stay} and {self.temperature}"
-            )
-        if not 0 <= self.label_smoothing < 1:
-            raise BadStrategyOption(f"label_smoothing is from 0 to below 1, got {self.label_smoothing}")
+    reference_size: BatchSize = 1000
+    reference_batch: BatchSize = 64
+    distillation: NotNegative = 1.0
+    temperature: Positive = 2.0
+    stay: NotNegative = 1.0
+    label_smoothing: Annotated[float, Within("[0, 1)")] = 0.0
+    average_every: CountOrZero = 0
+    weight_decay: NotNegative = 0.0
 
 
 class Zscl(TwoTowers):

@@ -238,5 +238,5 @@ def test_the_schedule_names_the_optimizer(name: str, kind: type[torch.optim.Opti
 
 
 def test_an_unknown_optimizer_is_refused() -> None:
-    with pytest.raises(BadStrategyOption, match="one of adamw, sgd, lamb"):
+    with pytest.raises(BadStrategyOption, match="'adamw', 'sgd' or 'lamb'"):
         Schedule(optimizer="adam")

@@ -49,7 +49,7 @@ def test_gate_settings_from_file_and_environment_are_merged(
 
 
 def test_a_policy_the_gate_refuses_is_a_usage_problem() -> None:
-    with pytest.raises(UsageProblem, match="confidence must lie between"):
+    with pytest.raises(UsageProblem, match="confidence is above 0.5 and below 1"):
         load_settings(gate={"confidence": 1.5})
 
 

@@ -273,7 +273,7 @@ def test_a_second_update_is_refused_while_one_runs(workspace: Workspace, setting
         ({"strategy": "magic"}, UnknownStrategy, "language-tables"),
         ({"options": {"epoch": 3}}, BadStrategyOption, "epochs"),
         ({"options": {"epochs": "many"}}, BadStrategyOption, "number"),
-        ({"options": {"epochs": -1}}, BadStrategyOption, "at least 1 epoch"),
+        ({"options": {"epochs": -1}}, BadStrategyOption, "epochs is not negative"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_changes(

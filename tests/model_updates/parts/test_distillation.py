@@ -257,11 +257,11 @@ def test_mod_x_without_its_term_is_finetune() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("lwf", {"lwf_mode": "classes"}, "lwf_mode is one of contrastive, feature_logits"),
-        ("lwf", {"temperature": 0}, "temperature above 0"),
+        ("lwf", {"lwf_mode": "classes"}, "lwf_mode is 'contrastive' or 'feature_logits'"),
+        ("lwf", {"temperature": 0}, "temperature is above 0"),
         ("mod-x", {"alpha": -1}, "alpha is not negative"),
-        ("dkr", {"kl_temperature": 0}, "kl_temperature above 0"),
-        ("dkr", {"reduction": "max"}, "reduction is one of scaled, sum, mean"),
+        ("dkr", {"kl_temperature": 0}, "kl_temperature is above 0"),
+        ("dkr", {"reduction": "max"}, "reduction is 'scaled', 'sum' or 'mean'"),
     ],
 )
 def test_unusable_options_are_refused(name: str, given: dict[str, object], words: str) -> None:

@@ -210,7 +210,7 @@ def test_towers_without_transformer_blocks_are_refused(name: str) -> None:
     ("name", "given", "words"),
     [
         ("mla", {"reduction": 0}, "reduction is at least 1"),
-        ("p-tuning", {"length": 0}, "length and hidden are at least 1"),
+        ("p-tuning", {"length": 0}, "length is at least 1"),
         ("lora", {"rank": 0}, "rank is at least 1"),
     ],
 )

@@ -282,11 +282,11 @@ def test_going_back_to_a_base_leaves_what_it_lacks() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("wise-ft", {"alpha": 1.5}, "alpha is from 0 to 1"),
+        ("wise-ft", {"alpha": 1.5}, "alpha is at least 0 and at most 1"),
         ("wise-ft", {"reference": "first"}, "'previous' or 'base'"),
-        ("ema-merge", {"weight": 2}, "weight is above 0"),
-        ("ema-merge", {"start": "last"}, "start is one of merged, trained, base"),
-        ("task-arithmetic", {"scale": -1}, "scale is from 0"),
+        ("ema-merge", {"weight": 2}, "weight is at least 0 and at most 1"),
+        ("ema-merge", {"start": "last"}, "start is 'merged', 'trained' or 'base'"),
+        ("task-arithmetic", {"scale": -1}, "scale is at least 0 and at most 2"),
         ("ties", {"keep": 0}, "keep is above 0"),
     ],
 )

@@ -236,9 +236,9 @@ def test_with_equal_temperatures_the_gradient_is_zero_where_nothing_changed_and_
     [
         ("icarl", {"weight": -1}, "weight is not negative"),
         ("ucir", {"margin_weight": -1}, "margin_weight is not negative"),
-        ("ucir", {"margin": 0}, "margin above 0"),
-        ("co2l", {"old_temperature": 0}, "temperatures are above 0"),
-        ("geodl", {"memory_share": 0}, "memory_share above 0"),
+        ("ucir", {"margin": 0}, "margin is above 0 and at most 2"),
+        ("co2l", {"old_temperature": 0}, "old_temperature is above 0"),
+        ("geodl", {"memory_share": 0}, "memory_share is above 0"),
     ],
 )
 def test_unusable_options_are_refused(name: str, given: dict[str, Any], words: str) -> None:

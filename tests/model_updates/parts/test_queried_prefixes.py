@@ -212,10 +212,10 @@ def test_prompts_stand_beside_a_languages_own_prefixes(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("dualprompt", {"expert": 0}, "general and expert are at least 1"),
-        ("dualprompt", {"pull": -1}, "pull not negative"),
+        ("dualprompt", {"expert": 0}, "expert is at least 1"),
+        ("dualprompt", {"pull": -1}, "pull is not negative"),
         ("coda-prompt", {"components": 0}, "components is at least 1"),
-        ("coda-prompt", {"length": 3}, "length even"),
+        ("coda-prompt", {"length": 3}, "length is even"),
     ],
 )
 def test_unusable_options_are_refused(name: str, given: dict[str, object], words: str) -> None:

@@ -154,7 +154,7 @@ def test_a_strategy_with_a_memory_of_its_own_gets_no_second_one() -> None:
         ({"memory_share": 0.0}, "above 0"),
         ({"memory_share": 1.5}, "at most 1"),
         ({"replay": "none"}, "'joined' or 'beside'"),
-        ({"epochs": 0}, "at least 1 epoch"),
+        ({"epochs": 0}, "epochs is at least 1"),
     ],
 )
 def test_unusable_options_are_refused(given: dict[str, Any], words: str) -> None:

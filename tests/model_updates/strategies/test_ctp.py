@@ -284,12 +284,12 @@ def test_a_strategy_object_can_run_two_updates() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"temperature": 0.0}, "temperature is from"),
-        ({"momentum": 1.5}, "from 0 to 1"),
-        ({"follows": "nobody"}, "follows is one of both, previous, current"),
-        ({"queue": -1}, "0 for none"),
-        ({"same_topology": -1.0}, "weights"),
-        ({"cross_topology": math.inf}, "weights"),
+        ({"temperature": 0.0}, "temperature is at least 0.01 and at most 1"),
+        ({"momentum": 1.5}, "momentum is at least 0 and at most 1"),
+        ({"follows": "nobody"}, "follows is 'both', 'previous' or 'current'"),
+        ({"queue": -1}, "queue is not negative"),
+        ({"same_topology": -1.0}, "same_topology is not negative"),
+        ({"cross_topology": math.inf}, "cross_topology is not negative, got inf"),
     ],
 )
 def test_unusable_options_are_refused(options: dict[str, Any], words: str) -> None:

@@ -326,9 +326,9 @@ def test_a_memory_of_one_pair_is_too_small_to_mix() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"pseudo_texts": -1}, "pseudo_texts and generation_steps are not negative"),
+        ({"pseudo_texts": -1}, "pseudo_texts is not negative"),
         ({"generation_turn": 0}, "generation_turn is above 0"),
-        ({"distillation": -1}, "distillation and old_temperature are not negative"),
+        ({"distillation": -1}, "distillation is not negative"),
         ({"norm_bound": 0}, "norm_bound is above 0"),
         ({"kd_direction": "both"}, "'reverse' or 'forward'"),
         ({"bound_norms": "maybe"}, "bound_norms is yes or no"),

@@ -320,11 +320,11 @@ def test_what_takes_no_experts_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"towers": "each"}, "towers is one of auto, both, image, text"),
-        ({"experts": 1}, "experts are at least 2"),
-        ({"selector": 0}, "selector at least 1"),
-        ({"dropout": 1}, "from 0 to below 1"),
-        ({"inside": 0}, "inside above 0"),
+        ({"towers": "each"}, "towers is 'auto', 'both', 'image' or 'text'"),
+        ({"experts": 1}, "experts is at least 2"),
+        ({"selector": 0}, "selector is at least 1"),
+        ({"dropout": 1}, "dropout is at least 0 and below 1"),
+        ({"inside": 0}, "inside is above 0"),
     ],
 )
 def test_unusable_options_are_refused(given: dict[str, object], words: str) -> None:

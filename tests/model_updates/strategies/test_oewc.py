@@ -108,7 +108,7 @@ def test_the_batch_square_is_smaller_than_the_texts_own() -> None:
     ("given", "words"),
     [
         ({"strength": -1.0}, "strength is not negative"),
-        ({"gamma": 1.5}, "gamma from 0 to 1"),
+        ({"gamma": 1.5}, "gamma is at least 0 and at most 1"),
         ({"fisher_mode": "row"}, "'batch' or 'sample'"),
     ],
 )

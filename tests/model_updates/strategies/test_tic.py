@@ -110,5 +110,5 @@ def test_a_longer_epoch_is_made_less_often(options: dict[str, bool], epochs: int
 
 
 def test_an_unknown_buffer_is_refused() -> None:
-    with pytest.raises(BadStrategyOption, match="one of all, equal, exp"):
+    with pytest.raises(BadStrategyOption, match="'all', 'equal' or 'exp'"):
         TicOptions(buffer="half")

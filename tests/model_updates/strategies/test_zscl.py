@@ -263,11 +263,11 @@ def test_without_its_parts_it_is_finetune_with_a_fixed_temperature() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"reference_size": 1}, "at least 2"),
+        ({"reference_size": 1}, "reference_size is at least 2"),
         ({"average_every": -1}, "average_every is not negative"),
-        ({"stay": -1}, "distillation and stay are not negative"),
+        ({"stay": -1}, "stay is not negative"),
         ({"temperature": 0}, "temperature is above 0"),
-        ({"label_smoothing": 1}, "from 0 to below 1"),
+        ({"label_smoothing": 1}, "label_smoothing is at least 0 and below 1"),
     ],
 )
 def test_unusable_options_are_refused(given: dict[str, object], words: str) -> None:

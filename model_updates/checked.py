@@ -1,0 +1,100 @@
+"""Dataclasses whose fields say in their annotations what they may be, which is checked whenever one is made.
+
+::
+
+    @dataclass(frozen=True)
+    class MyOptions(Checked):
+        rank: Count = 16
+        share: Annotated[float, Within("(0, 1]")] = 0.5
+        start: Annotated[str, OneOf("base", "warm")] = "base"
+"""
+
+import dataclasses
+import inspect
+import math
+from typing import Annotated, Any, ClassVar, Protocol
+
+from model_updates.errors import BadStrategyOption
+
+
+class Rule(Protocol):
+    """What a field may be; as text, what follows "is"."""
+
+    def allows(self, value: Any) -> bool:
+        """Says whether a field may be this."""
+        ...
+
+
+class Within:
+    """Numbers of an interval as mathematics writes it: ``[0, 1)`` holds 0 and not 1.
+
+    Args:
+        interval: both ends, which may be ``inf``.
+        default: a number outside it that stands for a default, if any does.
+        why: why nothing else is allowed, after a comma.
+    """
+
+    def __init__(self, interval: str, *, default: float | None = None, why: str = "") -> None:
+        self._low, self._high = (float(end) for end in interval[1:-1].split(","))
+        self._with_low, self._with_high = interval[0] == "[", interval[-1] == "]"
+        self._default, self._why = default, why
+
+    def allows(self, value: float) -> bool:
+        """Says whether a number lies in the interval; one that is none lies in no interval."""
+        above = value >= self._low if self._with_low else value > self._low
+        below = value <= self._high if self._with_high else value < self._high
+        return (above and below) or value == self._default
+
+    def __str__(self) -> str:
+        said = f"at least {self._low:g}" if self._with_low else f"above {self._low:g}"
+        if not math.isinf(self._high):
+            said += f" and {'at most' if self._with_high else 'below'} {self._high:g}"
+        elif self._with_low and self._low == 0:
+            said = "not negative"
+        return said + ("" if self._default is None else f", or {self._default:g} for the default") + self._why
+
+
+class OneOf:
+    """One of some words."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+
+    def allows(self, value: str) -> bool:
+        """Says whether it is one of them."""
+        return value in self._words
+
+    def __str__(self) -> str:
+        *first, last = map(repr, self._words)
+        return f"{', '.join(first)} or {last}"
+
+
+Count = Annotated[int, Within("[1, inf)")]
+CountOrZero = Annotated[int, Within("[0, inf)")]
+NotNegative = Annotated[float, Within("[0, inf)")]
+Positive = Annotated[float, Within("(0, inf)")]
+Share = Annotated[float, Within("[0, 1]")]
+BatchSize = Annotated[int, Within("[2, inf)")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """Base of such dataclasses; a field keeps the rules that its bases have for it."""
+
+    refusal: ClassVar[type[Exception]] = BadStrategyOption
+
+    def __post_init__(self) -> None:
+        for name, rule in _rules(type(self)):
+            value = getattr(self, name)
+            if not rule.allows(value):
+                raise self.refusal(f"{name} is {rule}, got {value!r}")
+
+
+def _rules(kind: type[Checked]) -> list[tuple[str, Rule]]:
+    """Returns the rules of a class's fields, its bases' first."""
+    return [
+        (name, rule)
+        for base in reversed(kind.__mro__)
+        for name, hint in inspect.get_annotations(base, eval_str=True).items()
+        for rule in getattr(hint, "__metadata__", ())
+    ]
