@@ -13,17 +13,12 @@ from model_updates.opening import embedded_models, fitting_variant
 
 @dataclass(frozen=True)
 class Available:
-    """What `open_encoder` takes.
+    """What `open_encoder` takes."""
 
-    Attributes:
-        embedded: names of encoders that bring their weights.
-        architectures: open_clip's, each with the pretrained tags that fit it, which a hub has the weights for.
-        hub: whether the hub answers now.
-    """
-
-    embedded: tuple[str, ...]
+    embedded: tuple[str, ...]  # names of encoders that bring their weights
+    # open_clip's, each with the pretrained tags that fit it, which a hub has the weights for
     architectures: dict[str, tuple[str, ...]]
-    hub: bool
+    hub: bool  # whether the hub answers now
 
 
 def available(part: str = "") -> Available:

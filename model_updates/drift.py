@@ -45,72 +45,46 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Vectors:
-    """What one version makes of some pictures and texts.
+    """What one version makes of some pictures and texts."""
 
-    Attributes:
-        pictures: (n, dim), of any length.
-        texts: (m, dim), of any length.
-        pairs: (p, 2) int64, a picture's and a text's row of each pair.
-    """
-
-    pictures: Rows
-    texts: Rows
-    pairs: Places
+    pictures: Rows  # (n, dim), of any length
+    texts: Rows  # (m, dim), of any length
+    pairs: Places  # (p, 2) int64, a picture's and a text's row of each pair
 
 
 @dataclass(frozen=True)
 class Angles:
-    """How angles are spread.
+    """How angles are spread."""
 
-    Attributes:
-        edges: in degrees; the first bin is from 0 to the first edge, the last above the last one.
-        shares: percent of the angles in each bin, an edge belonging to the bin below it.
-        mean: in degrees; None of no angle.
-        count: of angles.
-    """
-
+    # in degrees; the first bin is from 0 to the first edge, the last above the last one
     edges: tuple[float, ...]
-    shares: tuple[float, ...]
-    mean: float | None
+    shares: tuple[float, ...]  # percent of the angles in each bin, an edge belonging to the bin below it
+    mean: float | None  # in degrees; None of no angle
     count: int
 
 
 @dataclass(frozen=True)
 class Finds:
-    """How many texts find their picture first, percent (R@1).
+    """How many texts find their picture first, percent (R@1)."""
 
-    Attributes:
-        before: both as the earlier version has them.
-        after: both as the later one has them.
-        mixed: the later one's texts among the earlier one's pictures: search with no picture embedded again.
-    """
-
-    before: float
-    after: float
+    before: float  # both as the earlier version has them
+    after: float  # both as the later one has them
+    # the later one's texts among the earlier one's pictures: search with no picture embedded again
     mixed: float
 
 
 @dataclass(frozen=True)
 class Drift:
-    """What has moved between two versions.
+    """What has moved between two versions."""
 
-    Attributes:
-        sam_pictures: change of the angle between two pictures.
-        sam_texts: change of the angle between two texts.
-        ram_pictures: angle between a picture now and before.
-        ram_texts: angle between a text now and before.
-        imam_text_to_image: change of the angle between text and picture, of texts that found their picture first.
-        imam_image_to_text: the same, of pictures that found their text first.
-        finds: what that means for search.
-    """
-
-    sam_pictures: Angles
-    sam_texts: Angles
-    ram_pictures: Angles
-    ram_texts: Angles
+    sam_pictures: Angles  # change of the angle between two pictures
+    sam_texts: Angles  # change of the angle between two texts
+    ram_pictures: Angles  # angle between a picture now and before
+    ram_texts: Angles  # angle between a text now and before
+    # change of the angle between text and picture, of texts that found their picture first
     imam_text_to_image: Angles
-    imam_image_to_text: Angles
-    finds: Finds
+    imam_image_to_text: Angles  # the same, of pictures that found their text first
+    finds: Finds  # what that means for search
 
 
 def drift(before: Vectors, after: Vectors, *, sample: int = SAMPLE, seed: int = 0) -> Drift:

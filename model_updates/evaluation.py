@@ -169,30 +169,20 @@ class View(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class SliceResult:
-    """How one encoder ranks pairs of one language in one domain.
+    """How one encoder ranks pairs of one language in one domain."""
 
-    Attributes:
-        language: BCP-47 tag.
-        domain: the pictures' domain.
-        image_ids: the measuring gallery; in the view `own` all held-out images of the domain.
-        caption_image: `(n_captions,)`, the position of each caption's image in `image_ids`.
-        text_ranks: `(n_captions,)`, rank of the right image for each caption as the query.
-        image_ranks: `(n_images_with_captions,)`, best rank of an own caption for each image as the query; empty in
-            views that are not measured in this direction.
-        image_rank_image: which image each of `image_ranks` belongs to.
-        view: in which gallery the captions looked.
-        caption_group: the group of each caption's image, `(n_captions,)`: pictures of one thing, of which two are no
-            more evidence than one. Empty when every picture is a group of its own.
-    """
-
-    language: str
-    domain: str
-    image_ids: tuple[str, ...]
-    caption_image: IntArray
-    text_ranks: IntArray
+    language: str  # BCP-47 tag
+    domain: str  # the pictures' domain
+    image_ids: tuple[str, ...]  # the measuring gallery; in the view `own` all held-out images of the domain
+    caption_image: IntArray  # `(n_captions,)`, the position of each caption's image in `image_ids`
+    text_ranks: IntArray  # `(n_captions,)`, rank of the right image for each caption as the query
+    # `(n_images_with_captions,)`, best rank of an own caption for each image as the query; empty in views that are not
+    # measured in this direction
     image_ranks: IntArray
-    image_rank_image: IntArray
-    view: View = View.OWN
+    image_rank_image: IntArray  # which image each of `image_ranks` belongs to
+    view: View = View.OWN  # in which gallery the captions looked
+    # the group of each caption's image, `(n_captions,)`: pictures of one thing, of which two are no more evidence than
+    # one. Empty when every picture is a group of its own
     caption_group: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

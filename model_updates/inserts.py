@@ -65,25 +65,18 @@ ENCODER = Owner("encoder")
 
 
 class Insert(nn.Module, ABC):
-    """One small module; the tensors of its `state_dict` and its configuration are all there is to it.
+    """One small module; the tensors of its `state_dict` and its configuration are all there is to it."""
 
-    Attributes:
-        kind: the name it is registered by in `parts/kinds.py`.
-        tower: "image", "text", or "router" for what only guesses routes (see `Router`).
-        runs_in_tower: False when it only maps what the tower gives out (`around_head`), so that cached trunk features
-            serve it and no picture is decoded again.
-        owner: whose inputs read it.
-        config: plain JSON values that `build` makes the same shapes from.
-    """
-
-    kind: ClassVar[str]
-    tower: ClassVar[str]
+    kind: ClassVar[str]  # the name it is registered by in `parts/kinds.py`
+    tower: ClassVar[str]  # "image", "text", or "router" for what only guesses routes (see `Router`)
+    # False when it only maps what the tower gives out (`around_head`), so that cached trunk features serve it and no
+    # picture is decoded again
     runs_in_tower: ClassVar[bool] = True
 
     def __init__(self, owner: Owner, config: Mapping[str, Any]) -> None:
         super().__init__()
-        self.owner = owner
-        self.config = dict(config)
+        self.owner = owner  # whose inputs read it
+        self.config = dict(config)  # plain JSON values that `build` makes the same shapes from
 
     @classmethod
     @abstractmethod

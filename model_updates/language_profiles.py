@@ -73,18 +73,13 @@ def script_shares(letters: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class LanguageProfile:
-    """How often a language's captions show each sequence of one to four letters.
+    """How often a language's captions show each sequence of one to four letters."""
 
-    Attributes:
-        alphabet: (a,) uint32 code points; the letter at position n has the number n + 1.
-        keys: (k,) uint64, sorted; the numbers of a sequence's letters, 16 bits each, the last letter lowest.
-        counts: (k,) uint32, how often each sequence was seen.
-        surprise: how surprising captions were before they were learned; `taught_profiles` measures it.
-    """
-
-    alphabet: NDArray[np.uint32]
+    alphabet: NDArray[np.uint32]  # (a,) uint32 code points; the letter at position n has the number n + 1
+    # (k,) uint64, sorted; the numbers of a sequence's letters, 16 bits each, the last letter lowest
     keys: Keys
-    counts: NDArray[np.uint32]
+    counts: NDArray[np.uint32]  # (k,) uint32, how often each sequence was seen
+    # how surprising captions were before they were learned; `taught_profiles` measures it
     surprise: Surprise = Surprise()
 
     @classmethod

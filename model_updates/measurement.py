@@ -45,24 +45,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """One slice in one view: its captions, and the gallery they are looked up in.
+    """One slice in one view: its captions, and the gallery they are looked up in."""
 
-    Attributes:
-        key: language of the captions, domain of their pictures.
-        gallery: picture ids; in the view `own` all held-out pictures of the domain.
-        captions: (image id, text) of each pair.
-        view: how the captions look.
-        is_new: whether these are pairs of a chunk that is being taught.
-        groups: the group of each caption's picture; empty when each is alone.
-        neutral: by number of a caption, the places in the gallery that never count as ahead of its picture.
-    """
-
-    key: SliceKey
-    gallery: tuple[str, ...]
-    captions: tuple[tuple[str, str], ...]
-    view: View = View.OWN
-    is_new: bool = False
-    groups: tuple[str, ...] = ()
+    key: SliceKey  # language of the captions, domain of their pictures
+    gallery: tuple[str, ...]  # picture ids; in the view `own` all held-out pictures of the domain
+    captions: tuple[tuple[str, str], ...]  # (image id, text) of each pair
+    view: View = View.OWN  # how the captions look
+    is_new: bool = False  # whether these are pairs of a chunk that is being taught
+    groups: tuple[str, ...] = ()  # the group of each caption's picture; empty when each is alone
+    # by number of a caption, the places in the gallery that never count as ahead of its picture
     neutral: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -73,17 +64,12 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One version as a searcher meets it.
+    """One version as a searcher meets it."""
 
-    Attributes:
-        encoder: of the version.
-        read: how search with this version reads texts; only the views beside `own` ask.
-        routes: of the gallery's pictures that do not take the base route.
-    """
-
-    encoder: Encoder
+    encoder: Encoder  # of the version
+    # how search with this version reads texts; only the views beside `own` ask
     read: Callable[[Sequence[str]], Sequence[ReadAs]]
-    routes: Mapping[str, str]
+    routes: Mapping[str, str]  # of the gallery's pictures that do not take the base route
 
 
 Results = dict[Measured, SliceResult]

@@ -17,17 +17,12 @@ class Reservoir:
     Item number n, counted from 0, is kept while there is room, else it replaces a slot r drawn from 0..n when r is
     below the size. The draw depends on the seed and on n alone, so that a reservoir goes on after a restart as if it
     had never stopped.
-
-    Attributes:
-        size: most items it holds.
-        seed: of its draws.
-        seen: items offered so far, over all updates.
-        items: what each slot holds: a number that means something to its owner.
     """
 
-    size: int
-    seed: int
-    seen: int = 0
+    size: int  # most items it holds
+    seed: int  # of its draws
+    seen: int = 0  # items offered so far, over all updates
+    # what each slot holds: a number that means something to its owner
     items: list[int] = field(default_factory=list)
 
     def offer(self, item: int) -> int | None:

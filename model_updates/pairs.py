@@ -25,36 +25,25 @@ class TrainingPair:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a strategy sees of b pairs; features are raw (not normalised) and come from frozen towers.
+    """What a strategy sees of b pairs; features are raw (not normalised) and come from frozen towers."""
 
-    Attributes:
-        tokens: (b, longest) int64 rows of the texts under the candidate's vocabulary.
-        image_index: (b,) int64, equal where two pairs show the same picture.
-        image_features: (b, dim) of the image side before this update, each picture on its own route.
-        trunk: (b, trunk_dim) trunk features of the base route; equal to the features where a tower has no head.
-        row: (b,) int64, which pair of the update this is: the same number in every epoch; replayed pairs come after
-            those of the chunk.
-        languages: of each text.
-        domains: of each picture.
-        replayed: (b,) bool, pairs that come from the strategy's memory.
-        images: (b, 3, size, size) float32, only for a strategy that reads pictures.
-        text_features: (b, dim) of the text tower before this update, only when the strategy asks (`needs`).
-        english_features: (b, dim) teacher features of the English caption; rows without one are zero.
-        has_english: (b,) bool, which rows of `english_features` are real.
-    """
-
-    tokens: Tensor
-    image_index: Tensor
-    image_features: Tensor
+    tokens: Tensor  # (b, longest) int64 rows of the texts under the candidate's vocabulary
+    image_index: Tensor  # (b,) int64, equal where two pairs show the same picture
+    image_features: Tensor  # (b, dim) of the image side before this update, each picture on its own route
+    # (b, trunk_dim) trunk features of the base route; equal to the features where a tower has no head
     trunk: Tensor
+    # (b,) int64, which pair of the update this is: the same number in every epoch; replayed pairs come after those of
+    # the chunk
     row: Tensor
-    languages: tuple[str, ...]
-    domains: tuple[str, ...]
-    replayed: Tensor
-    images: Tensor | None = None
+    languages: tuple[str, ...]  # of each text
+    domains: tuple[str, ...]  # of each picture
+    replayed: Tensor  # (b,) bool, pairs that come from the strategy's memory
+    images: Tensor | None = None  # (b, 3, size, size) float32, only for a strategy that reads pictures
+    # (b, dim) of the text tower before this update, only when the strategy asks (`needs`)
     text_features: Tensor | None = None
+    # (b, dim) teacher features of the English caption; rows without one are zero
     english_features: Tensor | None = None
-    has_english: Tensor | None = None
+    has_english: Tensor | None = None  # (b,) bool, which rows of `english_features` are real
 
     def to(self, device: torch.device) -> Batch:
         """Returns the batch with every tensor on the device."""
@@ -77,25 +66,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs with everything frozen about them; see `Batch` for what each row is.
+    """Pairs with everything frozen about them; see `Batch` for what each row is."""
 
-    Attributes:
-        pairs: the n pairs themselves.
-        image_index: (n,) int64, equal where the picture is the same, across the sets of one update.
-        image_features: (n, dim).
-        trunk: (n, trunk_dim).
-        english_features: (n, dim).
-        has_english: (n,) bool.
-        text_features: (n, dim), or None when the strategy did not ask for them.
-    """
-
-    pairs: tuple[TrainingPair, ...]
-    image_index: Tensor
-    image_features: Tensor
-    trunk: Tensor
-    english_features: Tensor
-    has_english: Tensor
-    text_features: Tensor | None
+    pairs: tuple[TrainingPair, ...]  # the n pairs themselves
+    image_index: Tensor  # (n,) int64, equal where the picture is the same, across the sets of one update
+    image_features: Tensor  # (n, dim)
+    trunk: Tensor  # (n, trunk_dim)
+    english_features: Tensor  # (n, dim)
+    has_english: Tensor  # (n,) bool
+    text_features: Tensor | None  # (n, dim), or None when the strategy did not ask for them
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -134,18 +113,11 @@ class PairSet:
 
 @dataclass(frozen=True)
 class UpdateData:
-    """What one update learns from, replays and validates on.
+    """What one update learns from, replays and validates on."""
 
-    Attributes:
-        train: the chunk's pairs.
-        memory: the pairs that the strategy asked for (`Strategy.memory`).
-        validation: the chunk's validation pairs.
-        load_image: decodes a picture by its id.
-        known: a sample of what people find today, which helps to choose the epoch; None where nothing of it can move.
-    """
-
-    train: PairSet
-    memory: PairSet
-    validation: PairSet
-    load_image: Callable[[str], Image.Image]
+    train: PairSet  # the chunk's pairs
+    memory: PairSet  # the pairs that the strategy asked for (`Strategy.memory`)
+    validation: PairSet  # the chunk's validation pairs
+    load_image: Callable[[str], Image.Image]  # decodes a picture by its id
+    # a sample of what people find today, which helps to choose the epoch; None where nothing of it can move
     known: PairSet | None = None

@@ -14,21 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prospect:
-    """What a chunk brings to the live encoder; `Strategy.fits` looks at it before anything runs.
+    """What a chunk brings to the live encoder; `Strategy.fits` looks at it before anything runs."""
 
-    Attributes:
-        encoder: the live one, only to be looked at.
-        languages: of the chunk's training captions.
-        domains: of their pictures.
-        learned_languages: languages that the live encoder has learned, the base's included.
-        learned_domains: domains that it has an insert for.
-    """
-
-    encoder: Encoder
-    languages: frozenset[str]
-    domains: frozenset[str]
-    learned_languages: frozenset[str]
-    learned_domains: frozenset[str]
+    encoder: Encoder  # the live one, only to be looked at
+    languages: frozenset[str]  # of the chunk's training captions
+    domains: frozenset[str]  # of their pictures
+    learned_languages: frozenset[str]  # languages that the live encoder has learned, the base's included
+    learned_domains: frozenset[str]  # domains that it has an insert for
 
 
 def listed(names: Iterable[str]) -> str:

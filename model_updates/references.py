@@ -7,18 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReferenceLine:
-    """One line to draw beside the strategies.
+    """One line to draw beside the strategies."""
 
-    Attributes:
-        name: what tables call it.
-        summary: one sentence on what it does and what it shows.
-        paper: where it comes from.
-        query_needs: what a query must bring beside its text, in a few words; "nothing" for a text alone.
-    """
-
-    name: str
-    summary: str
-    paper: str
+    name: str  # what tables call it
+    summary: str  # one sentence on what it does and what it shows
+    paper: str  # where it comes from
+    # what a query must bring beside its text, in a few words; "nothing" for a text alone
     query_needs: str = "nothing"
 
 

@@ -14,23 +14,14 @@ from model_updates.errors import WeightsMismatch
 
 
 class Segmenter(Protocol):
-    """Texts to rows of a token table, by rules that are not ours.
+    """Texts to rows of a token table, by rules that are not ours."""
 
-    Attributes:
-        name: under which `open_segmenter` finds it.
-        fingerprint: of all that decides the rows.
-        rows: rows of the token table that belong to it, from 0.
-        pad_row: fills up shorter texts.
-        start_row: before each text.
-        end_row: after each text; `encode` never returns it.
-    """
-
-    name: str
-    fingerprint: str
-    rows: int
-    pad_row: int
-    start_row: int
-    end_row: int
+    name: str  # under which `open_segmenter` finds it
+    fingerprint: str  # of all that decides the rows
+    rows: int  # rows of the token table that belong to it, from 0
+    pad_row: int  # fills up shorter texts
+    start_row: int  # before each text
+    end_row: int  # after each text; `encode` never returns it
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns each text's rows, without start and end."""

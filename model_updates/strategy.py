@@ -51,17 +51,12 @@ class Replay(Enum):
 
 @dataclass(frozen=True)
 class State:
-    """What a strategy keeps between updates.
+    """What a strategy keeps between updates."""
 
-    Attributes:
-        tensors: by name.
-        facts: plain JSON values, such as the pairs of a memory.
-        update: number of the update it was made in; 0 before the first. With strategies that alternate, later updates
-            may have moved weights and grown the token table since.
-    """
-
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)  # by name
+    facts: Mapping[str, Any] = field(default_factory=dict)  # plain JSON values, such as the pairs of a memory
+    # number of the update it was made in; 0 before the first. With strategies that alternate, later updates may have
+    # moved weights and grown the token table since
     update: int = 0
 
 
@@ -74,37 +69,28 @@ def no_reference(chunk: str) -> Sequence[TrainingPair]:
 class UpdateContext:
     """What a strategy may look at before and after an update.
 
-    Attributes:
-        encoder: the candidate; strategies train it in place.
-        pairs: the training pairs of the chunk.
-        learned_languages: languages that the live encoder has learned, the base's included.
-        open_anchor: opens the encoder that this line of versions started from (theta_0).
-        open_previous: opens the encoder as it was before this update (theta_{t-1}).
-        learned_domains: domains of the chunk that the encoder knows: they have an adapter, or their captions find them.
-        seed: of every random choice of the update.
-        update_number: 1 for the first update of the line.
-        load_image: gives the picture of an id, for passes over pictures; None without a gallery.
-        open_earlier: gives the training pairs of the chunks learned before, in the order they were learned.
-        open_known: gives training pairs of pictures in the gallery, learned or not, but none in a language that the
-            chunk teaches its picture: what people find today, in the learned languages, in a fixed order.
-        open_reference: gives the pairs of any chunk by its id, one kept outside the gallery too, for methods that
-            distil on reference data.
-
     While an update runs both teachers are copies of their own on the candidate's device, in eval mode, without
     gradients; the same copy each time it is opened. An update whose teacher has moved at its end fails.
     """
 
-    encoder: Encoder
-    pairs: Sequence[TrainingPair]
-    learned_languages: frozenset[str]
-    open_anchor: Callable[[], Encoder]
-    open_previous: Callable[[], Encoder]
+    encoder: Encoder  # the candidate; strategies train it in place
+    pairs: Sequence[TrainingPair]  # the training pairs of the chunk
+    learned_languages: frozenset[str]  # languages that the live encoder has learned, the base's included
+    open_anchor: Callable[[], Encoder]  # opens the encoder that this line of versions started from (theta_0)
+    open_previous: Callable[[], Encoder]  # opens the encoder as it was before this update (theta_{t-1})
+    # domains of the chunk that the encoder knows: they have an adapter, or their captions find them
     learned_domains: frozenset[str] = frozenset()
-    seed: int = 0
-    update_number: int = 1
+    seed: int = 0  # of every random choice of the update
+    update_number: int = 1  # 1 for the first update of the line
+    # gives the picture of an id, for passes over pictures; None without a gallery
     load_image: Callable[[str], Image.Image] | None = None
+    # gives the training pairs of the chunks learned before, in the order they were learned
     open_earlier: Callable[[], Sequence[TrainingPair]] = tuple
+    # gives training pairs of pictures in the gallery, learned or not, but none in a language that the chunk teaches its
+    # picture: what people find today, in the learned languages, in a fixed order
     open_known: Callable[[], Sequence[TrainingPair]] = tuple
+    # gives the pairs of any chunk by its id, one kept outside the gallery too, for methods that distil on reference
+    # data
     open_reference: Callable[[str], Sequence[TrainingPair]] = no_reference
 
     def texts_by_language(self) -> dict[str, list[str]]:
@@ -117,19 +103,12 @@ class UpdateContext:
 
 @dataclass(frozen=True)
 class Foresight:
-    """What an update would do, before it is prepared.
+    """What an update would do, before it is prepared."""
 
-    Attributes:
-        epochs: over the chunk.
-        reads_pictures: whether a step runs the image tower.
-        moves_pictures: whether pictures get other vectors.
-        domains: whose; None means all pictures.
-    """
-
-    epochs: int
-    reads_pictures: bool
-    moves_pictures: bool
-    domains: frozenset[str] | None = None
+    epochs: int  # over the chunk
+    reads_pictures: bool  # whether a step runs the image tower
+    moves_pictures: bool  # whether pictures get other vectors
+    domains: frozenset[str] | None = None  # whose; None means all pictures
 
 
 BOTH_TOWERS = frozenset({"image", "text"})
@@ -137,14 +116,10 @@ BOTH_TOWERS = frozenset({"image", "text"})
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far below the best validation score an epoch may be: the larger of the two.
+    """How far below the best validation score an epoch may be: the larger of the two."""
 
-    Attributes:
-        errors: standard errors of the best score.
-        pictures: validation pictures' worth of it; where all of a few are found, their standard error is nothing.
-    """
-
-    errors: float = 1.0
+    errors: float = 1.0  # standard errors of the best score
+    # validation pictures' worth of it; where all of a few are found, their standard error is nothing
     pictures: float = 0.0
 
     def __or__(self, other: Tolerance) -> Tolerance:
@@ -154,12 +129,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Schedule(Checked):
-    """How the trainer optimises: AdamW, SGD with momentum or LAMB; a linear warm-up, then constant or cosine.
-
-    Attributes:
-        optimizer: "adamw", "sgd" (momentum is the first of `betas`) or "lamb" (timm's).
-        tolerance: the latest epoch is kept that scores no further than this below the best.
-    """
+    """How the trainer optimises: AdamW, SGD with momentum or LAMB; a linear warm-up, then constant or cosine."""
 
     epochs: Count = 10
     batch_size: BatchSize = 128
@@ -170,7 +140,9 @@ class Schedule(Checked):
     warmup: float = 0.1
     decay: Annotated[str, OneOf("constant", "cosine")] = "constant"
     clip_norm: float = 1.0
+    # "adamw", "sgd" (momentum is the first of `betas`) or "lamb" (timm's)
     optimizer: Annotated[str, OneOf("adamw", "sgd", "lamb")] = "adamw"
+    # the latest epoch is kept that scores no further than this below the best
     tolerance: Tolerance = Tolerance()
 
 
@@ -195,12 +167,9 @@ class Part:
     """What takes part in an update: a strategy, or something that strategies are made of.
 
     A part may have parts of its own. Each hook here runs theirs, in their order, and nothing where there are none.
-
-    Attributes:
-        parts: what it is made of.
     """
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Part, ...] = ()  # what it is made of
 
     def add(self, part: AnyPart) -> AnyPart:
         """Makes something a part of this one, and returns it."""
@@ -298,46 +267,35 @@ def _all_of(managers: Sequence[AbstractContextManager[None]]) -> Iterator[None]:
 
 
 class Strategy(Part, ABC):
-    """One continual-learning method; a frozen `Options` dataclass is its only configuration.
+    """One continual-learning method; a frozen `Options` dataclass is its only configuration."""
 
-    Attributes:
-        name: what people choose it by; also its line in the registry.
-        summary: one sentence on what it does and what that costs.
-        paper: where it comes from.
-        family: which strategies it is listed with.
-        trains: what moves in an update, in a few words.
-        keeps: what it keeps between updates, in a few words; "nothing" where it keeps nothing.
-        overhead: what an update costs beside plain training of the same parameters, in a few words, the paper's
-            figure where one is printed.
-        language_at_query: whether a query is read by its language, chosen or detected.
-        embeds_again: whose pictures are embedded again after an update, in a few words, where it is neither all of
-            them (`touches`) nor none.
-        Options: its dataclass of options.
-        touches: which towers an update may change: "image", so that the gallery must be embedded again, and "text".
-            Checked by fingerprint; one that an update decides may say less once it has begun.
-        needs: what else batches must hold: "text_features".
-        replay: how its memory reaches the batches; an option may say otherwise for one of its objects.
-        can_forget: whether vectors of other languages and domains than those taught may change. If so, the epoch is
-            chosen by what is known, too.
-        trains_on_all: whether every update trains on all pairs of all chunks so far, as the upper bounds do.
-        quick: options with which the contract suite teaches a tiny encoder in a second.
-    """
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    paper: ClassVar[str] = ""
-    family: ClassVar[Family]
-    trains: ClassVar[str] = "both towers"
+    name: ClassVar[str]  # what people choose it by; also its line in the registry
+    summary: ClassVar[str]  # one sentence on what it does and what that costs
+    paper: ClassVar[str] = ""  # where it comes from
+    family: ClassVar[Family]  # which strategies it is listed with
+    trains: ClassVar[str] = "both towers"  # what moves in an update, in a few words
+    # what it keeps between updates, in a few words; "nothing" where it keeps nothing
     keeps: ClassVar[str] = "nothing"
+    # what an update costs beside plain training of the same parameters, in a few words, the paper's figure where one is
+    # printed
     overhead: ClassVar[str] = "none"
-    language_at_query: ClassVar[bool] = False
+    language_at_query: ClassVar[bool] = False  # whether a query is read by its language, chosen or detected
+    # whose pictures are embedded again after an update, in a few words, where it is neither all of them (`touches`) nor
+    # none
     embeds_again: ClassVar[str] = ""
-    Options: ClassVar[type[Any]]
+    Options: ClassVar[type[Any]]  # its dataclass of options
+    # which towers an update may change: "image", so that the gallery must be embedded again, and "text". Checked by
+    # fingerprint; one that an update decides may say less once it has begun
     touches: frozenset[str] = BOTH_TOWERS
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset()  # what else batches must hold: "text_features"
+    # how its memory reaches the batches; an option may say otherwise for one of its objects
     replay: Replay = Replay.NONE
+    # whether vectors of other languages and domains than those taught may change. If so, the epoch is chosen by what is
+    # known, too
     can_forget: ClassVar[bool] = True
+    # whether every update trains on all pairs of all chunks so far, as the upper bounds do
     trains_on_all: ClassVar[bool] = False
+    # options with which the contract suite teaches a tiny encoder in a second
     quick: ClassVar[Mapping[str, Any]] = {"epochs": 2, "batch_size": 8}
 
     def __init__(self, options: Any = None) -> None:

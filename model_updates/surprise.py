@@ -23,19 +23,12 @@ FEWEST = 20  # texts read unseen, below which nothing is said
 
 @dataclass(frozen=True)
 class Surprise:
-    """What texts read unseen came to.
+    """What texts read unseen came to."""
 
-    Attributes:
-        texts: how many.
-        letters: of all of them.
-        total: their surprise, in nats.
-        squares: sum of (s - m n)^2 / n.
-    """
-
-    texts: float = 0.0
-    letters: float = 0.0
-    total: float = 0.0
-    squares: float = 0.0
+    texts: float = 0.0  # how many
+    letters: float = 0.0  # of all of them
+    total: float = 0.0  # their surprise, in nats
+    squares: float = 0.0  # sum of (s - m n)^2 / n
 
     @classmethod
     def measured(cls, texts: Iterable[tuple[int, float]]) -> Surprise:

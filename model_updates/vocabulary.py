@@ -33,17 +33,12 @@ SHARED = ""
 
 @dataclass(frozen=True)
 class TokenTable:
-    """One segmentation and the embedding rows of its tokens.
+    """One segmentation and the embedding rows of its tokens."""
 
-    Attributes:
-        merges: of the BPE, in the order they are tried.
-        rows: of each token.
-        words: whole words with a row of their own, appended after the table was made; byte-level symbols as the
-            pre-tokeniser writes them. A text without any of them is segmented as if there were none.
-    """
-
-    merges: tuple[Merge, ...]
-    rows: dict[str, int]
+    merges: tuple[Merge, ...]  # of the BPE, in the order they are tried
+    rows: dict[str, int]  # of each token
+    # whole words with a row of their own, appended after the table was made; byte-level symbols as the pre-tokeniser
+    # writes them. A text without any of them is segmented as if there were none
     words: dict[str, int] = field(default_factory=dict)
 
     def tokens(self) -> list[str]:

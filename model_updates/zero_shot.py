@@ -38,25 +38,15 @@ PROMPTS = (
 
 @dataclass(frozen=True)
 class Probe:
-    """Labelled pictures, a fixed list of classes and the prompts that name them.
+    """Labelled pictures, a fixed list of classes and the prompts that name them."""
 
-    Attributes:
-        name: what reports call it.
-        image_ids: the pictures.
-        labels: the number of each picture's class.
-        classes: names, in a fixed order.
-        prompts: each with one pair of braces where the name goes.
-        language: of names and prompts.
-        domain: of the pictures; decides their route.
-    """
-
-    name: str
-    image_ids: tuple[str, ...]
-    labels: tuple[int, ...]
-    classes: tuple[str, ...]
-    prompts: tuple[str, ...] = PROMPTS
-    language: str = "en"
-    domain: str = ""
+    name: str  # what reports call it
+    image_ids: tuple[str, ...]  # the pictures
+    labels: tuple[int, ...]  # the number of each picture's class
+    classes: tuple[str, ...]  # names, in a fixed order
+    prompts: tuple[str, ...] = PROMPTS  # each with one pair of braces where the name goes
+    language: str = "en"  # of names and prompts
+    domain: str = ""  # of the pictures; decides their route
 
     def __post_init__(self) -> None:
         if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
@@ -86,20 +76,13 @@ class Probe:
 
 @dataclass(frozen=True, eq=False)
 class ZeroShotResult:
-    """How one encoder classifies the pictures of a probe.
+    """How one encoder classifies the pictures of a probe."""
 
-    Attributes:
-        probe: its name.
-        digest: of the probe; results of two encoders are compared under one digest only.
-        classes: names, in order.
-        labels: (n,) int64, the right class of each picture.
-        ranks: (n,) int64, how many classes are at least as near to a picture as the right one.
-    """
-
-    probe: str
-    digest: str
-    classes: tuple[str, ...]
-    labels: IntArray
+    probe: str  # its name
+    digest: str  # of the probe; results of two encoders are compared under one digest only
+    classes: tuple[str, ...]  # names, in order
+    labels: IntArray  # (n,) int64, the right class of each picture
+    # (n,) int64, how many classes are at least as near to a picture as the right one
     ranks: IntArray = field(repr=False)
 
     @property

@@ -39,17 +39,11 @@ LARGEST_LOG_SCALE = math.log(100)
 
 @dataclass(frozen=True)
 class Texts:
-    """What a fusion encoder reads of n texts.
+    """What a fusion encoder reads of n texts."""
 
-    Attributes:
-        words: (n, length, text width) tokens of the text tower.
-        real: (n, length) bool, which are no padding.
-        vectors: (n, dim) unit features.
-    """
-
-    words: Tensor
-    real: Tensor
-    vectors: Tensor
+    words: Tensor  # (n, length, text width) tokens of the text tower
+    real: Tensor  # (n, length) bool, which are no padding
+    vectors: Tensor  # (n, dim) unit features
 
     def select(self, rows: Tensor) -> Texts:
         """Returns some of them."""
@@ -58,15 +52,10 @@ class Texts:
 
 @dataclass(frozen=True)
 class PictureFeatures:
-    """What a fusion encoder reads of n pictures.
+    """What a fusion encoder reads of n pictures."""
 
-    Attributes:
-        patches: (n, patches, width) what the layers attend to.
-        vectors: (n, dim) unit features.
-    """
-
-    patches: Tensor
-    vectors: Tensor
+    patches: Tensor  # (n, patches, width) what the layers attend to
+    vectors: Tensor  # (n, dim) unit features
 
     def select(self, rows: Tensor) -> PictureFeatures:
         """Returns some of them."""

@@ -17,19 +17,12 @@ OTHER = 0.1
 
 @dataclass(frozen=True)
 class Masked:
-    """Texts with words hidden.
+    """Texts with words hidden."""
 
-    Attributes:
-        tokens: (n, length) int64, some of them other words.
-        hidden: (n, length) bool, read as the mask.
-        chosen: (n, length) bool, the words that are to be guessed.
-        right: (m,) int64, the rows that stood at the chosen places, row by row.
-    """
-
-    tokens: Tensor
-    hidden: Tensor
-    chosen: Tensor
-    right: Tensor
+    tokens: Tensor  # (n, length) int64, some of them other words
+    hidden: Tensor  # (n, length) bool, read as the mask
+    chosen: Tensor  # (n, length) bool, the words that are to be guessed
+    right: Tensor  # (m,) int64, the rows that stood at the chosen places, row by row
 
 
 def hide_words(tokens: Tensor, words: Tensor, others: Tensor) -> Masked:

@@ -66,17 +66,11 @@ class SlowFusion:
 
 @dataclass(frozen=True)
 class FusionTeaching:
-    """A fusion encoder that learns beside its encoder's towers, and the slow one that distils it.
-
-    Attributes:
-        encoder: in training.
-        fusion: its fusion encoder, in training.
-        slow: the slow one; None goes without distillation.
-    """
+    """A fusion encoder that learns beside its encoder's towers, and the slow one that distils it."""
 
     encoder: Encoder
-    fusion: FusionEncoder
-    slow: SlowFusion | None
+    fusion: FusionEncoder  # its fusion encoder, in training
+    slow: SlowFusion | None  # the slow one; None goes without distillation
 
     @classmethod
     def begin(

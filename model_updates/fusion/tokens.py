@@ -26,15 +26,10 @@ from model_updates.vocabulary import SHARED
 
 @dataclass(frozen=True)
 class Read:
-    """What a tower makes of n inputs.
+    """What a tower makes of n inputs."""
 
-    Attributes:
-        features: (n, dim) raw features.
-        tokens: (n, length, width) of its last layer.
-    """
-
-    features: Tensor
-    tokens: Tensor
+    features: Tensor  # (n, dim) raw features
+    tokens: Tensor  # (n, length, width) of its last layer
 
 
 @dataclass(frozen=True)

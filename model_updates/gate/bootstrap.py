@@ -12,15 +12,10 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """A mean difference and how it varies over resamples.
+    """A mean difference and how it varies over resamples."""
 
-    Attributes:
-        difference: mean of `a - b`.
-        means: `(samples,)`, the same mean in each resample.
-    """
-
-    difference: float
-    means: FloatArray
+    difference: float  # mean of `a - b`
+    means: FloatArray  # `(samples,)`, the same mean in each resample
 
     def low(self, level: float) -> float:
         """Returns the one-sided lower bound: the difference is at least this with confidence `level`."""

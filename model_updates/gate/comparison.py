@@ -53,19 +53,12 @@ def measured_drop(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A candidate against the live version on one slice.
+    """A candidate against the live version on one slice."""
 
-    Attributes:
-        candidate: ranks of the encoder that is judged.
-        live: ranks of the one it is held against.
-        drop: live minus candidate, as a fraction.
-        level: confidence of this comparison's one-sided bounds after Holm's correction.
-    """
-
-    candidate: SliceResult
-    live: SliceResult
-    drop: Bootstrap
-    level: float
+    candidate: SliceResult  # ranks of the encoder that is judged
+    live: SliceResult  # ranks of the one it is held against
+    drop: Bootstrap  # live minus candidate, as a fraction
+    level: float  # confidence of this comparison's one-sided bounds after Holm's correction
 
     @property
     def name(self) -> str:

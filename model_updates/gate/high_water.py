@@ -21,17 +21,11 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class HighWater:
-    """What captions score at the high water.
+    """What captions score at the high water."""
 
-    Attributes:
-        best: which version measures best.
-        level: the high water itself, a fraction.
-        scores: `(n_captions,)`, the versions' scores weighed.
-    """
-
-    best: int
-    level: float
-    scores: FloatArray
+    best: int  # which version measures best
+    level: float  # the high water itself, a fraction
+    scores: FloatArray  # `(n_captions,)`, the versions' scores weighed
 
 
 def high_water(

@@ -44,19 +44,13 @@ _FEW = template("{slice} {note} against {against}: {move} ({why}; the policy all
 
 @dataclass(frozen=True, eq=False)
 class OldSlice:
-    """One old slice in one view, under every version that matters.
+    """One old slice in one view, under every version that matters."""
 
-    Attributes:
-        candidate: under the encoder that is judged.
-        live: under the live one.
-        versions: name and result of the others that were ever live and rank differently.
-        debt: points that a person accepted to lose here.
-    """
-
-    candidate: SliceResult
-    live: SliceResult
+    candidate: SliceResult  # under the encoder that is judged
+    live: SliceResult  # under the live one
+    # name and result of the others that were ever live and rank differently
     versions: Sequence[tuple[str, SliceResult]] = ()
-    debt: float = 0.0
+    debt: float = 0.0  # points that a person accepted to lose here
 
     @property
     def name(self) -> str:
@@ -84,29 +78,17 @@ class OldSlice:
 
 @dataclass(frozen=True)
 class SliceStatement:
-    """One statement on one old slice.
-
-    Attributes:
-        slice: which one.
-        metric: by which it was measured.
-        against: `live` or the version that sets the high water.
-        is_water: whether it is held against the high water.
-        drop: as measured, after what was accepted before.
-        bound: points; the drop is less than this with `confidence`.
-        confidence: that this statement needs.
-        verdict: of this statement.
-        note: in a word or two.
-    """
+    """One statement on one old slice."""
 
     slice: OldSlice
-    metric: str
-    against: str
-    is_water: bool
-    drop: Drop
-    bound: float
-    confidence: float
+    metric: str  # by which it was measured
+    against: str  # `live` or the version that sets the high water
+    is_water: bool  # whether it is held against the high water
+    drop: Drop  # as measured, after what was accepted before
+    bound: float  # points; the drop is less than this with `confidence`
+    confidence: float  # that this statement needs
     verdict: Verdict
-    note: str
+    note: str  # in a word or two
 
     def sentence(self, policy: Policy) -> str:
         """Says what was found, with its numbers."""

@@ -47,21 +47,13 @@ _Told = tuple[OldSlice, Mapping[str, SliceResult]]
 
 @dataclass(frozen=True)
 class Belief:
-    """What is known of an average drop after it was measured.
+    """What is known of an average drop after it was measured."""
 
-    Attributes:
-        against: `live` or the version that sets the high water.
-        drop: as measured, after what was accepted before.
-        mean: of the belief, points.
-        deviation: of the belief, points.
-        allowed: chance of a breach with which the statement still passes.
-    """
-
-    against: str
-    drop: Drop
-    mean: float
-    deviation: float
-    allowed: float
+    against: str  # `live` or the version that sets the high water
+    drop: Drop  # as measured, after what was accepted before
+    mean: float  # of the belief, points
+    deviation: float  # of the belief, points
+    allowed: float  # chance of a breach with which the statement still passes
 
     def verdict(self, limit: float, policy: Policy) -> Verdict:
         """Returns the verdict where the average may lose `limit` points."""

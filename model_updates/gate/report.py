@@ -73,79 +73,48 @@ class Policy(Checked):
 
 @dataclass(frozen=True)
 class GateRow:
-    """One slice in one view: the metric in percent, its change in points with bounds, and the recalls behind it.
+    """One slice in one view: the metric in percent, its change in points with bounds, and the recalls behind it."""
 
-    Attributes:
-        slice: language and domain, `de/photo`.
-        view: `own`, `mixed` or `memory` (`model_updates.evaluation.View`).
-        role: `new` for what was taught, `kept` for what was known.
-        images: different things that have a caption here (near-copies and pictures of one group count once).
-        captions: how many looked for their picture.
-        live: percent of the policy's metric under the live encoder.
-        candidate: the same under the candidate.
-        difference: candidate minus live, points.
-        low: the change is at least this. Of taught slices corrected for their number (Holm), of known ones the bound
-            that the slices share (`model_updates.gate.shrinkage`); both at the policy's confidence.
-        high: the change is at most this.
-        first_difference: candidate minus live in R@1, points.
-        first_low: it is at least this.
-        water: percent that the best version so far reaches today; None where no other version is better than live.
-        water_version: which version that is.
-        water_difference: candidate minus high water, points, corrected for the choice of the best.
-        water_low: it is at least this.
-        debt: points that a person accepted to lose here before, which lower the water.
-        live_recalls: percent by `t2i_r1` and the like.
-        candidate_recalls: the same.
-        verdict: of this row.
-        note: why, in a word or two.
-    """
-
-    slice: str
-    role: str
+    slice: str  # language and domain, `de/photo`
+    role: str  # `new` for what was taught, `kept` for what was known
+    # different things that have a caption here (near-copies and pictures of one group count once)
     images: int
-    captions: int
-    live: float
-    candidate: float
-    difference: float
+    captions: int  # how many looked for their picture
+    live: float  # percent of the policy's metric under the live encoder
+    candidate: float  # the same under the candidate
+    difference: float  # candidate minus live, points
+    # the change is at least this. Of taught slices corrected for their number (Holm), of known ones the bound that the
+    # slices share (`model_updates.gate.shrinkage`); both at the policy's confidence
     low: float
-    high: float
-    live_recalls: dict[str, float]
-    candidate_recalls: dict[str, float]
+    high: float  # the change is at most this
+    live_recalls: dict[str, float]  # percent by `t2i_r1` and the like
+    candidate_recalls: dict[str, float]  # the same
     verdict: Verdict
-    note: str
-    view: str = "own"
-    first_difference: float | None = None
-    first_low: float | None = None
+    note: str  # why, in a word or two
+    view: str = "own"  # `own`, `mixed` or `memory` (`model_updates.evaluation.View`)
+    first_difference: float | None = None  # candidate minus live in R@1, points
+    first_low: float | None = None  # it is at least this
+    # percent that the best version so far reaches today; None where no other version is better than live
     water: float | None = None
-    water_version: str | None = None
+    water_version: str | None = None  # which version that is
+    # candidate minus high water, points, corrected for the choice of the best
     water_difference: float | None = None
-    water_low: float | None = None
-    debt: float = 0.0
+    water_low: float | None = None  # it is at least this
+    debt: float = 0.0  # points that a person accepted to lose here before, which lower the water
 
 
 @dataclass(frozen=True)
 class QueryChange:
-    """A caption that found its picture later or sooner than before: what stands behind a number.
+    """A caption that found its picture later or sooner than before: what stands behind a number."""
 
-    Attributes:
-        slice: language and domain.
-        view: as in `GateRow`.
-        text: the caption.
-        language: of the caption.
-        image_id: the picture it belongs to.
-        live_rank: place of that picture under the live encoder, from 1.
-        candidate_rank: the same under the candidate.
-        first_image: the picture that the candidate puts first; None where nobody looked.
-    """
-
-    slice: str
-    view: str
-    text: str
-    language: str
-    image_id: str
-    live_rank: int
-    candidate_rank: int
-    first_image: str | None = None
+    slice: str  # language and domain
+    view: str  # as in `GateRow`
+    text: str  # the caption
+    language: str  # of the caption
+    image_id: str  # the picture it belongs to
+    live_rank: int  # place of that picture under the live encoder, from 1
+    candidate_rank: int  # the same under the candidate
+    first_image: str | None = None  # the picture that the candidate puts first; None where nobody looked
 
 
 @dataclass(frozen=True)
@@ -159,25 +128,16 @@ class RuleResult:
 
 @dataclass(frozen=True)
 class GateReport:
-    """The strictest verdict of all rules, and everything it rests on.
+    """The strictest verdict of all rules, and everything it rests on."""
 
-    Attributes:
-        policy: what had to be shown.
-        rules: each rule's verdict and reasons.
-        rows: each slice in each view.
-        attempts: how many candidates, this one included, were held against the live version; they share the error rate.
-        next_steps: what the numbers suggest to do now; empty when it passed.
-        lost: the captions that lost most.
-        won: the captions that won most.
-    """
-
-    policy: Policy
-    rules: tuple[RuleResult, ...]
-    rows: tuple[GateRow, ...]
+    policy: Policy  # what had to be shown
+    rules: tuple[RuleResult, ...]  # each rule's verdict and reasons
+    rows: tuple[GateRow, ...]  # each slice in each view
+    # how many candidates, this one included, were held against the live version; they share the error rate
     attempts: int = 1
-    next_steps: tuple[str, ...] = ()
-    lost: tuple[QueryChange, ...] = ()
-    won: tuple[QueryChange, ...] = ()
+    next_steps: tuple[str, ...] = ()  # what the numbers suggest to do now; empty when it passed
+    lost: tuple[QueryChange, ...] = ()  # the captions that lost most
+    won: tuple[QueryChange, ...] = ()  # the captions that won most
 
     @property
     def verdict(self) -> Verdict:

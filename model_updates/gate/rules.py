@@ -35,15 +35,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """What came before on one slice in one view.
+    """What came before on one slice in one view."""
 
-    Attributes:
-        versions: name and result of every other version that was ever live, on the same pairs.
-        debt: points that a person accepted to lose there by promoting in spite of a review.
-    """
-
+    # name and result of every other version that was ever live, on the same pairs
     versions: Sequence[tuple[str, SliceResult]] = ()
-    debt: float = 0.0
+    debt: float = 0.0  # points that a person accepted to lose there by promoting in spite of a review
 
 
 class GateInputError(ValueError):

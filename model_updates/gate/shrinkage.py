@@ -40,13 +40,9 @@ _LOG_PRIOR = -0.5 * (_MU / COMMON_SPREAD) ** 2 - 0.5 * (_TAU / SCATTER) ** 2
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """The posterior of every slice's drop.
+    """The posterior of every slice's drop."""
 
-    Attributes:
-        odd: `(n,)` chance that a slice moved by itself.
-    """
-
-    odd: FloatArray
+    odd: FloatArray  # `(n,)` chance that a slice moved by itself
     _weights: FloatArray
     _own: FloatArray
     _common: tuple[FloatArray, FloatArray]

@@ -51,13 +51,6 @@ class HeldWeights(Part):
         factor: what the weighted squared distances are multiplied by.
         measure: gives the importance to carry from an update on; called once at its end.
         weights: gives the weights where they are not the importance itself.
-
-    Attributes:
-        updates: how many updates the importance is of.
-        importance: what is carried of each parameter, by name.
-        now: the parameters in training, by name.
-        anchors: where they stood when the update began.
-        held: their weights in this update.
     """
 
     def __init__(
@@ -66,12 +59,12 @@ class HeldWeights(Part):
         measure: Callable[[UpdateContext, Epochs], dict[str, Tensor]],
         weights: Callable[[], Mapping[str, Tensor]] | None = None,
     ) -> None:
-        self.importance: dict[str, Tensor] = {}
-        self.updates = 0
-        self.now: dict[str, Tensor] = {}
-        self.anchors: dict[str, Tensor] = {}
+        self.importance: dict[str, Tensor] = {}  # what is carried of each parameter, by name
+        self.updates = 0  # how many updates the importance is of
+        self.now: dict[str, Tensor] = {}  # the parameters in training, by name
+        self.anchors: dict[str, Tensor] = {}  # where they stood when the update began
         self.factor, self._measure, self._weigh = factor, measure, weights
-        self.held: dict[str, Tensor] = {}
+        self.held: dict[str, Tensor] = {}  # their weights in this update
 
     def before_update(self, context: UpdateContext) -> None:
         """Remembers where the parameters stand."""

@@ -32,19 +32,12 @@ FOUND = 10  # a caption finds its picture when it is among so many
 
 @dataclass(frozen=True)
 class HeldTexts:
-    """Old pairs whose texts keep what they find.
+    """Old pairs whose texts keep what they find."""
 
-    Attributes:
-        old: (n pairs).
-        place: (n,) the logit that new pictures stand against.
-        weights: (n,) how much each text counts; they add up to 1. None: all the same.
-        crowd: how many new pictures a batch stands for; 0: itself alone.
-    """
-
-    old: Known
-    place: Tensor
-    weights: Tensor | None = None
-    crowd: int = 0
+    old: Known  # (n pairs)
+    place: Tensor  # (n,) the logit that new pictures stand against
+    weights: Tensor | None = None  # (n,) how much each text counts; they add up to 1. None: all the same
+    crowd: int = 0  # how many new pictures a batch stands for; 0: itself alone
 
     def __len__(self) -> int:
         return len(self.old)

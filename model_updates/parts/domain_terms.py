@@ -28,19 +28,12 @@ MOST_TEXTS = 4096  # texts of the chunk that a picture is contrasted with
 
 @dataclass(frozen=True)
 class Known:
-    """Pairs with frozen unit features.
+    """Pairs with frozen unit features."""
 
-    Attributes:
-        texts: (n, dim) unit text features.
-        pictures: (n, dim) unit picture features as they are before this update.
-        caption: (n,) int64, equal where two pairs say the same.
-        picture: (n,) int64, equal where two pairs show the same picture.
-    """
-
-    texts: Tensor
-    pictures: Tensor
-    caption: Tensor
-    picture: Tensor
+    texts: Tensor  # (n, dim) unit text features
+    pictures: Tensor  # (n, dim) unit picture features as they are before this update
+    caption: Tensor  # (n,) int64, equal where two pairs say the same
+    picture: Tensor  # (n,) int64, equal where two pairs show the same picture
 
     def __len__(self) -> int:
         return len(self.texts)

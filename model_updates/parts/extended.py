@@ -17,26 +17,18 @@ SAID = (
 
 
 class Extended(Strategy):
-    """Base of the strategies that do as another one does, and have a part beside it.
+    """Base of the strategies that do as another one does, and have a part beside it."""
 
-    Attributes:
-        host_kind: of the other one.
-        beside_kind: makes the part, for the strategy.
-        prefix: of the other one's tensors among those that are carried.
-        host: the other one.
-        beside: the part.
-    """
-
-    host_kind: ClassVar[type[Strategy]]
-    beside_kind: ClassVar[Callable[[Any], Part]]
-    prefix: ClassVar[str] = ""
+    host_kind: ClassVar[type[Strategy]]  # of the other one
+    beside_kind: ClassVar[Callable[[Any], Part]]  # makes the part, for the strategy
+    prefix: ClassVar[str] = ""  # of the other one's tensors among those that are carried
 
     def __init__(self, options: Any = None) -> None:
         super().__init__(options)
-        self.host: Any = self.add(self.host_kind(self.options))
+        self.host: Any = self.add(self.host_kind(self.options))  # the other one
         vars(self.host)["name"] = self.name  # what it refuses was asked for by this name
         self.touches = self.host.touches
-        self.beside: Any = self.add(self.beside_kind())
+        self.beside: Any = self.add(self.beside_kind())  # the part
 
     @property
     def reads_pictures(self) -> bool:

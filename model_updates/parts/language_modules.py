@@ -31,14 +31,11 @@ class LanguageModules(Part):
         blocks: the kind of module that goes into open_clip's own blocks.
         layers: the same for the layers of a foreign tower; None where there is no such module.
         config: of a new module.
-
-    Attributes:
-        of: the modules, by language.
     """
 
     def __init__(self, blocks: type[Insert], layers: type[Insert] | None, config: Mapping[str, Any]) -> None:
         self._blocks, self._layers, self._config = blocks, layers, dict(config)
-        self.of: dict[str, Insert] = {}
+        self.of: dict[str, Insert] = {}  # the modules, by language
         self._went_on: list[str] = []
 
     def no_place(self, strategy: str, encoder: Encoder) -> str | None:

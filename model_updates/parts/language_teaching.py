@@ -48,26 +48,21 @@ UNIT_LENGTH = 1e-3
 
 
 class LanguageTeaching(Strategy):
-    """Base of the strategies that train rows of the token table.
-
-    Attributes:
-        rows_kind: how the table grows and trains; as in CLL-CLIP where nothing else is said.
-        rows: that of this object.
-        modules: of each language, where the strategy gives them any.
-    """
+    """Base of the strategies that train rows of the token table."""
 
     Options: ClassVar[type[Any]] = SharedTableOptions
     quick = {"epochs": 2, "batch_size": 8, "vocabulary": 560}
     touches = frozenset({"text"})
     options: TeachingOptions
+    # how the table grows and trains; as in CLL-CLIP where nothing else is said
     rows_kind: ClassVar[type[Rows]] = SharedRows
-    modules: LanguageModules | None = None
+    modules: LanguageModules | None = None  # of each language, where the strategy gives them any
     _in_update = False
     _scaled: ScaledRows | None = None  # of the table that trains; None where none does
 
     def __init__(self, options: TeachingOptions | None = None) -> None:
         super().__init__(options)
-        self.rows = self.rows_kind(self.options)
+        self.rows = self.rows_kind(self.options)  # that of this object
 
     def fits(self, prospect: Prospect) -> str | None:
         """Refuses a tokenizer that is not ours to grow, and a chunk in the base's language alone."""

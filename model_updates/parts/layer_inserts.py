@@ -28,15 +28,10 @@ _MLPS = re.compile(_LAYER + r"(mlp|ffn|output\.dense)")
 
 
 class InsideLayers(InsideText):
-    """A module in the layers that its configuration names, or in all of its kind.
+    """A module in the layers that its configuration names, or in all of its kind."""
 
-    Attributes:
-        places: what the names of its kind of layer match.
-        sort: what such a layer is.
-    """
-
-    places: ClassVar[re.Pattern[str]]
-    sort: ClassVar[type[nn.Module]]
+    places: ClassVar[re.Pattern[str]]  # what the names of its kind of layer match
+    sort: ClassVar[type[nn.Module]]  # what such a layer is
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
         super().__init__(owner, config)

@@ -83,19 +83,12 @@ def trimmed(vector: Mapping[str, Tensor], keep: float) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class SignSums:
-    """What TIES needs of all trimmed task vectors so far: their sums and counts by sign, and not the vectors.
+    """What TIES needs of all trimmed task vectors so far: their sums and counts by sign, and not the vectors."""
 
-    Attributes:
-        up: the sum of the positive entries.
-        down: that of the negative ones.
-        ups: how many were positive, int16.
-        downs: how many were negative.
-    """
-
-    up: Mapping[str, Tensor]
-    down: Mapping[str, Tensor]
-    ups: Mapping[str, Tensor]
-    downs: Mapping[str, Tensor]
+    up: Mapping[str, Tensor]  # the sum of the positive entries
+    down: Mapping[str, Tensor]  # that of the negative ones
+    ups: Mapping[str, Tensor]  # how many were positive, int16
+    downs: Mapping[str, Tensor]  # how many were negative
 
     @classmethod
     def none(cls, like: Mapping[str, Tensor]) -> SignSums:

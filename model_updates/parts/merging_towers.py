@@ -63,10 +63,6 @@ class TaskVectors(Merging):
     Args:
         merged: as for `Merging`.
         add_up: takes an update's change into what is kept; `base` is there.
-
-    Attributes:
-        updates: whose changes have been taken.
-        base: the base's parameters, while an update runs.
     """
 
     def __init__(
@@ -76,8 +72,8 @@ class TaskVectors(Merging):
     ) -> None:
         super().__init__(merged)
         self._add_up = add_up
-        self.updates = 0
-        self.base: dict[str, Tensor] = {}
+        self.updates = 0  # whose changes have been taken
+        self.base: dict[str, Tensor] = {}  # the base's parameters, while an update runs
 
     def before_update(self, context: UpdateContext) -> None:
         """Goes back to the base."""

@@ -69,19 +69,12 @@ class MomentumModel:
 
 @dataclass
 class FeatureQueue:
-    """The unit features that the slow model gave last, first in and first out.
+    """The unit features that the slow model gave last, first in and first out."""
 
-    Attributes:
-        images: (k, dim).
-        texts: (k, dim), row by row of the same pairs.
-        pictures: (k,) int64, the picture of each row by its number in this update, or `NOBODY`.
-        pointer: the row that is written next.
-    """
-
-    images: Tensor
-    texts: Tensor
-    pictures: Tensor
-    pointer: int = 0
+    images: Tensor  # (k, dim)
+    texts: Tensor  # (k, dim), row by row of the same pairs
+    pictures: Tensor  # (k,) int64, the picture of each row by its number in this update, or `NOBODY`
+    pointer: int = 0  # the row that is written next
 
     @classmethod
     def random(cls, size: int, dim: int, seed: int) -> FeatureQueue:

@@ -14,11 +14,7 @@ from model_updates.towers import text_parts, token_table
 
 
 class OwnRows(nn.Module):
-    """Stands in for a model's token embedding while some of its rows train; `merged` ends it.
-
-    Attributes:
-        own: (o, width) the rows that train.
-    """
+    """Stands in for a model's token embedding while some of its rows train; `merged` ends it."""
 
     table: Tensor
     place: Tensor
@@ -31,7 +27,7 @@ class OwnRows(nn.Module):
         # Neither is state: the table is the model's, and comes back with the update's end.
         self.register_buffer("table", table.detach(), persistent=False)
         self.register_buffer("place", place, persistent=False)
-        self.own = nn.Parameter(table.detach()[self.rows].clone())
+        self.own = nn.Parameter(table.detach()[self.rows].clone())  # (o, width) the rows that train
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Returns (n, length, width) embedded tokens, with gradients to the rows that train."""

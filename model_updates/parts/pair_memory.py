@@ -24,20 +24,14 @@ class PairMemory(Part):
 
     Args:
         size: most pairs kept.
-
-    Attributes:
-        pairs: what earlier updates left.
-        seen: pairs offered so far, over all updates.
-        own: pairs of the chunk; batches number the memory's after them.
-        fresh: slots that the update which ended last has filled.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.pairs: tuple[TrainingPair, ...] = ()
-        self.seen = 0
-        self.own = 0
-        self.fresh: list[int] = []
+        self.pairs: tuple[TrainingPair, ...] = ()  # what earlier updates left
+        self.seen = 0  # pairs offered so far, over all updates
+        self.own = 0  # pairs of the chunk; batches number the memory's after them
+        self.fresh: list[int] = []  # slots that the update which ended last has filled
         self._reservoir: Reservoir | None = None
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:

@@ -24,10 +24,6 @@ class PromptPool(Insert):
     """Keys (size, dim) and prompts (size, length, width) of one tower.
 
     A batch whose inputs take several routes runs in several groups; what training looks at is of all since `forget`.
-
-    Attributes:
-        cosines: between each query and its chosen keys, (n, top) a group.
-        choices: the prompts that each input chose, (n, top) int64 a group.
     """
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], dim: int, width: int) -> None:
@@ -35,8 +31,8 @@ class PromptPool(Insert):
         size, length = int(config["size"]), int(config["length"])
         self.keys = nn.Parameter(torch.zeros(size, dim))
         self.prompts = nn.Parameter(torch.zeros(size, length, width))
-        self.cosines: list[Tensor] = []
-        self.choices: list[Tensor] = []
+        self.cosines: list[Tensor] = []  # between each query and its chosen keys, (n, top) a group
+        self.choices: list[Tensor] = []  # the prompts that each input chose, (n, top) int64 a group
 
     def draw(self, generator: torch.Generator) -> None:
         """Fills keys and prompts from U(-1, 1), as the reference does."""

@@ -35,15 +35,10 @@ class Band:
 
 @dataclass(frozen=True)
 class PseudoTexts:
-    """Texts as embeddings.
+    """Texts as embeddings."""
 
-    Attributes:
-        embedded: (n, length, width), without gradients.
-        ends: (n,) int64 position of each text's last token.
-    """
-
-    embedded: Tensor
-    ends: Tensor
+    embedded: Tensor  # (n, length, width), without gradients
+    ends: Tensor  # (n,) int64 position of each text's last token
 
     def features(self, encoder: Encoder) -> Tensor:
         """Returns (n, dim) raw features under an encoder; gradients reach its blocks and never its token table."""

@@ -21,15 +21,10 @@ TEACHER_BATCH = 64
 
 @dataclass(frozen=True)
 class Reference:
-    """Reference pairs, and where they are from.
+    """Reference pairs, and where they are from."""
 
-    Attributes:
-        pairs: each picture once.
-        origin: where they are from, for a sentence.
-    """
-
-    pairs: tuple[TrainingPair, ...]
-    origin: str
+    pairs: tuple[TrainingPair, ...]  # each picture once
+    origin: str  # where they are from, for a sentence
 
 
 def chosen_reference(context: UpdateContext, chunk: str, count: int) -> Reference:
@@ -65,9 +60,6 @@ class TeacherOutputs:
     """What a frozen teacher makes of reference pictures and texts; they need not belong together.
 
     A text is the English caption where there is one: a teacher from before all updates knows no other language.
-
-    Attributes:
-        texts: (m, dim) unit text features.
     """
 
     def __init__(self, reference: Reference, teacher: Encoder, load_image: LoadImage) -> None:
@@ -77,7 +69,7 @@ class TeacherOutputs:
         with torch.no_grad():
             rows = [self._features(teacher, start) for start in range(0, len(pairs), TEACHER_BATCH)]
             self._images = torch.cat(rows)
-            self.texts = _texts(pairs, teacher)
+            self.texts = _texts(pairs, teacher)  # (m, dim) unit text features
 
     def __len__(self) -> int:
         return len(self._images)

@@ -55,18 +55,12 @@ AnyMemory = TypeVar("AnyMemory", bound="ReplayMemory")
 
 
 class ReplayMemory(Part):
-    """The pairs that a strategy keeps: a uniform sample. Another `choose` keeps others.
-
-    Attributes:
-        options: of the strategy.
-        kept: the pairs.
-        seen: how many were offered over all updates.
-    """
+    """The pairs that a strategy keeps: a uniform sample. Another `choose` keeps others."""
 
     def __init__(self, options: MemoryOptions) -> None:
-        self.options = options
-        self.kept: tuple[TrainingPair, ...] = ()
-        self.seen = 0
+        self.options = options  # of the strategy
+        self.kept: tuple[TrainingPair, ...] = ()  # the pairs
+        self.seen = 0  # how many were offered over all updates
 
     def capacity(self, seen: int) -> int:
         """Returns how many pairs are kept once so many have been seen."""

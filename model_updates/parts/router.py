@@ -32,20 +32,13 @@ FEWEST_PICTURES = 10  # of a domain, for a Gaussian of its own
 
 
 class LdaRouter(Router):
-    """Means of the domains in a space where they all are spheres, and how far each reaches.
-
-    Attributes:
-        whitening: (trunk_dim, k) float32.
-        means: (domains, k) float32, in the order of `config["domains"]`.
-        radii: (domains,) float32, squared.
-        margin: () float32, log-odds.
-    """
+    """Means of the domains in a space where they all are spheres, and how far each reaches."""
 
     kind: ClassVar[str] = "lda-router"
-    whitening: Tensor
-    means: Tensor
-    radii: Tensor
-    margin: Tensor
+    whitening: Tensor  # (trunk_dim, k) float32
+    means: Tensor  # (domains, k) float32, in the order of `config["domains"]`
+    radii: Tensor  # (domains,) float32, squared
+    margin: Tensor  # () float32, log-odds
 
     def __init__(self, owner: Owner, config: Mapping[str, Any]) -> None:
         super().__init__(owner, config)

@@ -55,16 +55,11 @@ class Rows(Part, ABC):
 
     Args:
         options: of the strategy.
-
-    Attributes:
-        grows_shared: whether new words join the table that all languages share.
-        needs_table: whether nothing can be learned without a table that grows.
-        apply_to: whether row scales act on the gradient ("grad") or on the step ("update").
     """
 
-    grows_shared: ClassVar[bool] = True
-    needs_table: ClassVar[bool] = False
-    apply_to: str = "grad"
+    grows_shared: ClassVar[bool] = True  # whether new words join the table that all languages share
+    needs_table: ClassVar[bool] = False  # whether nothing can be learned without a table that grows
+    apply_to: str = "grad"  # whether row scales act on the gradient ("grad") or on the step ("update")
 
     def __init__(self, options: TeachingOptions) -> None:
         self.options = options

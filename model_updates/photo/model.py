@@ -53,13 +53,9 @@ CAPTIONS_AT_ONCE = 128
 
 
 class PhotoModel(nn.Module):
-    """Both towers and the head between them; every tensor is in its state, none needs the packages any more.
+    """Both towers and the head between them; every tensor is in its state, none needs the packages any more."""
 
-    Attributes:
-        trunk_dim: length of the image tower's pooled features.
-    """
-
-    trunk_dim = FEATURES
+    trunk_dim = FEATURES  # length of the image tower's pooled features
 
     def __init__(self, rows: int = ROWS) -> None:
         super().__init__()

@@ -18,17 +18,14 @@ class SentencePieces:
     """Texts to rows of the sentence encoder's token table; pieces are those of its own model, letter case included.
 
     Attributes:
-        name: under which a vocabulary finds it again.
-        fingerprint: SHA-256 of the pieces, so that a text's fingerprint covers its segmentation.
-        rows: rows of the token table that belong to it, from 0.
         pad_row: fills up shorter texts; what it holds does not matter.
         start_row: before each text.
         end_row: after each text.
     """
 
-    name = NAME
-    fingerprint = PIECES[3]
-    rows = ROWS
+    name = NAME  # under which a vocabulary finds it again
+    fingerprint = PIECES[3]  # SHA-256 of the pieces, so that a text's fingerprint covers its segmentation
+    rows = ROWS  # rows of the token table that belong to it, from 0
     pad_row, start_row, end_row = UNKNOWN, START, END
 
     def __init__(self) -> None:

@@ -12,11 +12,7 @@ from model_updates.sentence.model import PADDING
 
 
 class KeptTokenizer:
-    """Texts to token rows by rules that are not ours.
-
-    Attributes:
-        text: of ``tokenizer.json``, all there is to know of the rules.
-    """
+    """Texts to token rows by rules that are not ours."""
 
     def __init__(self, text: str, *, longest: int, lower: bool = False) -> None:
         """Reads the rules.
@@ -26,7 +22,7 @@ class KeptTokenizer:
             longest: most tokens of a text, start and end included.
             lower: whether texts are lower-cased first.
         """
-        self.text = text
+        self.text = text  # of ``tokenizer.json``, all there is to know of the rules
         self._longest, self._lower = longest, lower
         self._rules = Tokenizer.from_str(text)
         self._rules.enable_truncation(longest)

@@ -91,17 +91,11 @@ class IncclipOptions(MemoryOptions, TwoTowerOptions):
 
 @dataclass(frozen=True)
 class Seen:
-    """What a step compares: cosines of b pictures with b + k texts, the pseudo texts last.
+    """What a step compares: cosines of b pictures with b + k texts, the pseudo texts last."""
 
-    Attributes:
-        now: (b, b + k) under the towers in training.
-        before: (b, b + k) under the old ones, without gradients.
-        same: (b, b) bool, which real texts show which picture.
-    """
-
-    now: Tensor
-    before: Tensor
-    same: Tensor
+    now: Tensor  # (b, b + k) under the towers in training
+    before: Tensor  # (b, b + k) under the old ones, without gradients
+    same: Tensor  # (b, b) bool, which real texts show which picture
 
 
 class Incclip(TwoTowers):

@@ -25,21 +25,16 @@ PENALTY, STEPS = 0.002, 8
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the witnesses say of each pair.
+    """What the witnesses say of each pair."""
 
-    Attributes:
-        scores: (n,) deviations above what mismatched pairs score.
-        p_values: (n,) uniform in [0, 1] for pairs that do not belong together, near 0 for those that do.
-        strength: mean score over its standard error, clustered by group; below 2 nothing ties captions to pictures.
-        power: share of (own, mismatched) couples in which the own pair scores higher; 0.5 when nothing can be told.
-        weights: what each witness counted, by its name.
-    """
-
-    scores: NDArray[np.float64]
+    scores: NDArray[np.float64]  # (n,) deviations above what mismatched pairs score
+    # (n,) uniform in [0, 1] for pairs that do not belong together, near 0 for those that do
     p_values: NDArray[np.float64]
+    # mean score over its standard error, clustered by group; below 2 nothing ties captions to pictures
     strength: float
+    # share of (own, mismatched) couples in which the own pair scores higher; 0.5 when nothing can be told
     power: float
-    weights: Mapping[str, float]
+    weights: Mapping[str, float]  # what each witness counted, by its name
 
 
 def same_in(block: NDArray[np.intp], *labels: Sequence[Hashable | None]) -> NDArray[np.bool_]:

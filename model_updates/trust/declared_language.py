@@ -24,21 +24,15 @@ CLEARER = 0.25  # nats a letter by which another learned language's profile must
 
 @dataclass(frozen=True)
 class DeclaredLanguage:
-    """What the captions look like.
+    """What the captions look like."""
 
-    Attributes:
-        looks: the language they look like instead of the declared one; None when nothing speaks against it.
-        knows: whether a witness knows the declared language; else only what it is certainly not can be told.
-        confidence: mean confidence in `looks`, or in the likeliest other language when it is None.
-        declared_confidence: mean confidence in the declared language.
-        captions: positions of the captions that look most like another language, worst first.
-    """
-
+    # the language they look like instead of the declared one; None when nothing speaks against it
     looks: str | None
+    # whether a witness knows the declared language; else only what it is certainly not can be told
     knows: bool
-    confidence: float
-    declared_confidence: float
-    captions: NDArray[np.intp]
+    confidence: float  # mean confidence in `looks`, or in the likeliest other language when it is None
+    declared_confidence: float  # mean confidence in the declared language
+    captions: NDArray[np.intp]  # positions of the captions that look most like another language, worst first
 
 
 def declared_language(

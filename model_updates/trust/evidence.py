@@ -35,25 +35,19 @@ LEAST_BELIEF = 0.05
 
 @dataclass(frozen=True)
 class UploadedPairs:
-    """Pairs of one language and one domain, in the order they were uploaded.
+    """Pairs of one language and one domain, in the order they were uploaded."""
 
-    Attributes:
-        texts: (n,) captions.
-        images: (n,) which picture each belongs to; several captions of a picture name it again.
-        groups: (n,) which thing a picture shows, such as its near copies; the picture itself where nothing is known.
-        beside: (n,) a trusted caption of the picture in a known language, "" where there is none.
-        pictures: (n, d) trunk features of the pictures, raw; None when they say nothing.
-        picture_vectors: (n, e) what the encoder makes of the pictures; None when it does not know the language.
-        text_vectors: (n, e) what it makes of the captions.
-    """
-
-    texts: Sequence[str]
-    images: Sequence[str]
+    texts: Sequence[str]  # (n,) captions
+    images: Sequence[str]  # (n,) which picture each belongs to; several captions of a picture name it again
+    # (n,) which thing a picture shows, such as its near copies; the picture itself where nothing is known
     groups: Sequence[Hashable]
+    # (n,) a trusted caption of the picture in a known language, "" where there is none
     beside: Sequence[str] = ()
+    # (n, d) trunk features of the pictures, raw; None when they say nothing
     pictures: NDArray[np.float32] | None = None
+    # (n, e) what the encoder makes of the pictures; None when it does not know the language
     picture_vectors: NDArray[np.float32] | None = None
-    text_vectors: NDArray[np.float32] | None = None
+    text_vectors: NDArray[np.float32] | None = None  # (n, e) what it makes of the captions
 
     def __len__(self) -> int:
         return len(self.texts)

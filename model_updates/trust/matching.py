@@ -61,32 +61,20 @@ class Impression(StrEnum):
 
 @dataclass(frozen=True)
 class Matching:
-    """The answer, with what it rests on.
+    """The answer, with what it rests on."""
 
-    Attributes:
-        found: what the captions look like.
-        told: whether matched pairs can be told from mismatched ones here.
-        why_told: by what, for the sentence: `WORDS`, `ENCODER`, `REFERENCE`, or "" when nothing does.
-        too_many: the bound of the mismatched share from which on they are too many.
-        mismatch: estimated share and each pair's chance; None for too few pairs.
-        by_part: estimated share and its interval in each part of the caller's.
-        shift: what other orders of the captions show; None for too few pairs.
-        power: share of mismatched pairs that own pairs outscore.
-        weights: what each witness counted.
-        scores: (n,) deviations above mismatched pairs.
-        unread: parts that look mismatched and do not count, since the encoder knows another part by heart.
-    """
-
-    found: Impression
-    told: bool = False
-    why_told: str = ""
-    too_many: float = NEVER
-    mismatch: Mismatch | None = None
+    found: Impression  # what the captions look like
+    told: bool = False  # whether matched pairs can be told from mismatched ones here
+    why_told: str = ""  # by what, for the sentence: `WORDS`, `ENCODER`, `REFERENCE`, or "" when nothing does
+    too_many: float = NEVER  # the bound of the mismatched share from which on they are too many
+    mismatch: Mismatch | None = None  # estimated share and each pair's chance; None for too few pairs
+    # estimated share and its interval in each part of the caller's
     by_part: Mapping[str, tuple[float, float, float]] | None = None
-    shift: RowShift | None = None
-    power: float = 0.5
-    weights: Mapping[str, float] | None = None
-    scores: NDArray[np.float64] | None = None
+    shift: RowShift | None = None  # what other orders of the captions show; None for too few pairs
+    power: float = 0.5  # share of mismatched pairs that own pairs outscore
+    weights: Mapping[str, float] | None = None  # what each witness counted
+    scores: NDArray[np.float64] | None = None  # (n,) deviations above mismatched pairs
+    # parts that look mismatched and do not count, since the encoder knows another part by heart
     unread: tuple[str, ...] = ()
 
 

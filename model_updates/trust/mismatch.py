@@ -23,21 +23,13 @@ DOUBTFUL = 0.6  # chance of being mismatched from which on a pair is listed
 
 @dataclass(frozen=True)
 class Mismatch:
-    """How many pairs may be mismatched.
+    """How many pairs may be mismatched."""
 
-    Attributes:
-        share: estimated share of mismatched pairs, in [0, 1]; rather too high than too low.
-        low: the true value of that estimate is above this with 95 % confidence, groups resampled.
-        high: and below this with as much.
-        doubt: (n,) each pair's chance of being mismatched.
-        doubtful: positions of the pairs whose chance is at least `DOUBTFUL`, worst first.
-    """
-
-    share: float
-    low: float
-    high: float
-    doubt: NDArray[np.float64]
-    doubtful: NDArray[np.intp]
+    share: float  # estimated share of mismatched pairs, in [0, 1]; rather too high than too low
+    low: float  # the true value of that estimate is above this with 95 % confidence, groups resampled
+    high: float  # and below this with as much
+    doubt: NDArray[np.float64]  # (n,) each pair's chance of being mismatched
+    doubtful: NDArray[np.intp]  # positions of the pairs whose chance is at least `DOUBTFUL`, worst first
 
 
 def mismatch(p_values: NDArray[np.float64], groups: NDArray[np.intp], *, seed: int = 0) -> Mismatch:

@@ -21,24 +21,17 @@ class Repetition:
     """Counts of what repeats.
 
     Attributes:
-        caption: the commonest caption.
-        caption_share: share of the pictures it stands on.
-        captions: distinct captions.
-        pictures: distinct pictures.
-        things: distinct groups of pictures.
-        held_out: distinct held-out pictures.
-        held_out_things: distinct groups among them.
         one_caption: whether one caption stands on too many pictures to teach anything.
         few_things: whether the held-out pictures are mostly copies of each other.
     """
 
-    caption: str
-    caption_share: float
-    captions: int
-    pictures: int
-    things: int
-    held_out: int
-    held_out_things: int
+    caption: str  # the commonest caption
+    caption_share: float  # share of the pictures it stands on
+    captions: int  # distinct captions
+    pictures: int  # distinct pictures
+    things: int  # distinct groups of pictures
+    held_out: int  # distinct held-out pictures
+    held_out_things: int  # distinct groups among them
 
     @property
     def one_caption(self) -> bool:

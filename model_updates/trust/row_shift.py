@@ -27,23 +27,14 @@ WHOLE = "whole"
 
 @dataclass(frozen=True)
 class RowShift:
-    """How well the captions fit in the order they came and in the best other order.
+    """How well the captions fit in the order they came and in the best other order."""
 
-    Attributes:
-        part: of the upload in which captions would be moved: `WHOLE` or a name of the caller's.
-        rows: by how many rows they look moved down; negative for up.
-        strength: of the agreement in that order.
-        uploaded: of the agreement in the order that was uploaded.
-        spread: standard deviation of the strength of random orders.
-        found: whether the other order is certainly better.
-    """
-
-    part: str
-    rows: int
-    strength: float
-    uploaded: float
-    spread: float
-    found: bool
+    part: str  # of the upload in which captions would be moved: `WHOLE` or a name of the caller's
+    rows: int  # by how many rows they look moved down; negative for up
+    strength: float  # of the agreement in that order
+    uploaded: float  # of the agreement in the order that was uploaded
+    spread: float  # standard deviation of the strength of random orders
+    found: bool  # whether the other order is certainly better
 
 
 def moved(size: int, at: NDArray[np.intp], rows: int) -> NDArray[np.intp]:
