@@ -162,14 +162,8 @@ def _text_rows(encoder: Encoder, pairs: Sequence[TrainingPair], cache: FeatureCa
 class Batches:
     """Yields the batches of an epoch in a seeded order, tokenised with the candidate's vocabulary.
 
-    Args:
-        train: the chunk's pairs.
-        memory: pairs that the strategy keeps.
-        encoder: the candidate; its vocabulary must have grown already.
-        load_image: decodes a picture, or None for a strategy that reads none.
-        size: pairs of the chunk per batch; a rest of one pair is dropped, since one pair has nothing to be contrasted
-            with.
-        replay: how the memory reaches the batches.
+    The candidate's vocabulary must have grown already. Without `load_image` no picture is decoded. `size` is pairs of
+    the chunk per batch; a rest of one pair is dropped, since one pair has nothing to be contrasted with.
     """
 
     def __init__(

@@ -57,13 +57,8 @@ def _pipeline(model: models.BPE) -> Tokenizer:
 def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int = 2) -> tuple[Merge, ...]:
     """Trains a byte-level BPE on texts; the same texts give the same merges, in whatever order they come.
 
-    Args:
-        texts: captions of one language.
-        size: vocabulary entries wanted, the 512 byte symbols included (CLL-CLIP takes 10,000).
-        min_frequency: a pair seen less often is not merged.
-
-    Returns:
-        The merges in the order they were learned; fewer than asked when the texts are few.
+    Returns up to `size` entries in the order they were learned, the 512 byte symbols included (CLL-CLIP takes 10,000).
+    A pair that is seen less often than `min_frequency` is not merged.
     """
     tokenizer = _pipeline(models.BPE(end_of_word_suffix=END_OF_WORD))
     trainer = trainers.BpeTrainer(

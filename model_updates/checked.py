@@ -28,10 +28,7 @@ class Rule(Protocol):
 class Within:
     """Numbers of an interval as mathematics writes it: ``[0, 1)`` holds 0 and not 1.
 
-    Args:
-        interval: both ends, which may be ``inf``.
-        default: a number outside it that stands for a default, if any does.
-        why: why nothing else is allowed, after a comma.
+    Either end may be ``inf``. A `default` lies outside and is allowed; `why` is said after all else.
     """
 
     def __init__(self, interval: str, *, default: float | None = None, why: str = "") -> None:

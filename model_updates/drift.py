@@ -90,11 +90,8 @@ class Drift:
 def drift(before: Vectors, after: Vectors, *, sample: int = SAMPLE, seed: int = 0) -> Drift:
     """Compares two versions' vectors of the same pictures and texts.
 
-    Args:
-        before: of the earlier version; its retrieval decides which pairs ImAM counts.
-        after: of the later one, in the same order.
-        sample: most pictures, and most texts, whose angles among each other are compared.
-        seed: of the sample.
+    The earlier version's retrieval decides which pairs ImAM counts. Of more than `sample` pictures or texts only a
+    sample's angles among each other are compared.
 
     Raises:
         ValueError: the two are not of the same pictures, texts and pairs, or of another length.
@@ -148,11 +145,7 @@ def spread(degrees: Rows, edges: tuple[float, ...]) -> Angles:
 def self_angle_changes(before: Rows, after: Rows, sample: int = SAMPLE, seed: int = 0) -> Rows:
     """Returns in degrees how much the angle of each two rows has changed, a < b.
 
-    Args:
-        before: (n, dim) unit rows.
-        after: (n, dim) unit rows of the same things.
-        sample: most rows to compare; of more a random sample.
-        seed: of the sample.
+    Both are (n, dim) unit rows of the same things; of more than `sample` a random sample is compared.
     """
     chosen = np.arange(len(before))
     if len(chosen) > sample:
@@ -168,10 +161,7 @@ def retrieved(pictures: Rows, texts: Rows, pairs: Places) -> tuple[NDArray[np.bo
 
     A picture with several texts finds any of them; the pair of the nearest counts. A tie with what is wrong is no find.
 
-    Args:
-        pictures: (n, dim) unit rows.
-        texts: (m, dim) unit rows.
-        pairs: (p, 2) rows of pictures and texts that belong together.
+    Pictures (n, dim) and texts (m, dim) are unit rows; the pairs (p, 2) are rows that belong together.
     """
     own = np.einsum("pd,pd->p", pictures[pairs[:, 0]], texts[pairs[:, 1]])
     return (
@@ -200,14 +190,7 @@ def _first(queries: Rows, gallery: Rows, pairs: Places, own: Rows) -> NDArray[np
 def embedded(
     encoder: Encoder, pairs: Sequence[TrainingPair], load_image: LoadImage, cache: FeatureCache
 ) -> Vectors:
-    """Returns what an encoder makes of the pictures and texts of some pairs, each once, on their own routes.
-
-    Args:
-        encoder: of the version.
-        pairs: at least one.
-        load_image: decodes a picture by id.
-        cache: where raw features are kept.
-    """
+    """Returns what an encoder makes of the pictures and texts of some pairs, each once, on their own routes."""
     # Imported here because whoever only reads a `Drift` should not load torch.
     from model_updates.features import image_features, text_features
     from model_updates.inserts import BASE

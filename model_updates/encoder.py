@@ -135,8 +135,7 @@ class Encoder:
     def guess_routes(self, trunk: NDArray[np.float32]) -> list[str]:
         """Returns the domain that each picture looks like, `BASE` where it looks like none of the routes.
 
-        Args:
-            trunk: (n, trunk_dim) float32 trunk features of the base route.
+        The trunk features are (n, trunk_dim) float32 of the base route.
         """
         for insert in self.inserts:
             if isinstance(insert, Router):
@@ -259,11 +258,9 @@ class Encoder:
     def forward_tokens(self, tokens: Tensor, route: Route = SHARED, *, together: bool = False) -> Tensor:
         """Runs the text tower: (n, length) int64 to raw (n, dim) features, with gradients if enabled.
 
-        Args:
-            tokens: rows of the token table, already read with the language's own segmentation.
-            route: the language, which decides the inserts; one for all rows or one for each.
-            together: run all texts of a route at once, for those who watch the tower at work; else texts of like
-                length run together, each group as far as its longest reaches.
+        The tokens are read with the language's own segmentation; the route is the language, one for all rows or one for
+        each. All texts of a route run `together` for those who watch the tower at work; else texts of like length do,
+        each group as far as its longest reaches.
         """
         vocabulary = self.vocabulary
         if vocabulary is None:

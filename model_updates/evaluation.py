@@ -35,13 +35,9 @@ TIE_TOLERANCE = 1e-6
 def caption_ranks(similarities: NDArray[Any], caption_image: IntArray, *, tolerance: float = 0.0) -> IntArray:
     """Returns the rank of each caption's own image among all images.
 
-    Args:
-        similarities: `(n_captions, n_images)`.
-        caption_image: `(n_captions,)`, the column of each caption's image.
-        tolerance: others this much below the right image still count as tied with it.
-
-    Returns:
-        `(n_captions,)`; 0 means that the right image is alone in front.
+    Similarities are `(n_captions, n_images)`; `caption_image`, `(n_captions,)`, is the column of each caption's image.
+    Others up to `tolerance` below the right image count as tied with it. Rank 0 means that the right image is alone in
+    front.
 
     Raises:
         ValueError: on NaN, or when the shapes do not fit.
@@ -59,13 +55,8 @@ def image_ranks(
 
     Captions of the same image never push one another back: an image is found as soon as one of them is.
 
-    Args:
-        similarities: `(n_captions, n_images)`.
-        caption_image: `(n_captions,)`, the column of each caption's image.
-        tolerance: captions this much below the best right one still count as tied with it.
-
-    Returns:
-        The ranks and the columns they belong to, both `(n_images_with_captions,)`, columns ascending.
+    As in `caption_ranks`. Returns the ranks and the columns they belong to, both `(n_images_with_captions,)`, columns
+    ascending.
 
     Raises:
         ValueError: on NaN, or when the shapes do not fit.
@@ -118,14 +109,9 @@ def rank_slice(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Ranks a slice in both directions without ever holding the whole similarity matrix.
 
-    Args:
-        image_vectors: `(n_images, dim)` unit rows, the measuring gallery.
-        text_vectors: `(n_captions, dim)` unit rows.
-        caption_image: `(n_captions,)`, the position of each caption's image.
-        chunk: queries per block; memory is about `chunk * max(n_images, n_captions) * 10` bytes.
-
-    Returns:
-        Text ranks `(n_captions,)`; image ranks and their images' positions, both `(n_images_with_captions,)`.
+    Image vectors `(n_images, dim)`, the measuring gallery, and text vectors `(n_captions, dim)` are unit rows. Memory
+    is about `chunk * max(n_images, n_captions) * 10` bytes. Returns text ranks `(n_captions,)`, image ranks and their
+    images' positions, both `(n_images_with_captions,)`.
 
     Raises:
         ValueError: on NaN in the vectors, or when the shapes do not fit.
@@ -230,8 +216,7 @@ class SliceResult:
     def query_scores(self, metric: str) -> FloatArray:
         """Returns each caption's score in [0, 1], `(n_captions,)`; its mean is the metric as a fraction.
 
-        Args:
-            metric: one of `QUERY_METRICS`; `t2i_mean` is the mean of the three indicators.
+        Of `QUERY_METRICS`, `t2i_mean` is the mean of the three indicators.
         """
         if metric not in QUERY_METRICS:
             raise ValueError(
@@ -345,10 +330,8 @@ def average_precision_at_n(
     `N' = min(n, relevant, length)`, `AP = 1/m sum_{k<=N'} P(k) rel_k` with m hits in the first N'; 0
     without a hit.
 
-    Args:
-        relevance: whether each result is relevant, best first, the query itself removed.
-        n: the depth.
-        relevant_in_gallery: how many relevant items there are at all; None when at least `n`.
+    `relevance` says of each result, best first, the query itself removed, whether it is relevant; `relevant_in_gallery`
+    how many are at all, None when at least `n`.
     """
     depth = min(n, len(relevance), n if relevant_in_gallery is None else relevant_in_gallery)
     hit_positions = [k for k in range(depth) if relevance[k]]

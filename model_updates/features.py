@@ -73,13 +73,8 @@ def image_features(
 ) -> Rows:
     """Returns raw (n, dim) float32 features of pictures, decoding only those whose trunk features the cache lacks.
 
-    Args:
-        encoder: what embeds them.
-        image_ids: the pictures, in the order of the rows.
-        load: decodes a picture by id.
-        cache: where trunk features are kept.
-        routes: the route of each picture that does not take the base route.
-        progress: is told (pictures embedded, pictures to embed).
+    `routes` has the pictures that do not take the base route; `progress` is told (pictures embedded, pictures to
+    embed).
     """
     ids = list(image_ids)
     rows = np.empty((len(ids), encoder.dim), dtype=np.float32)

@@ -20,9 +20,7 @@ PATIENCE_SECONDS = 3.0
 def hub_answers(endpoint: str | None = None, patience: float = PATIENCE_SECONDS) -> bool:
     """Says within `patience` seconds whether anything answers at the hub's address, through proxies too.
 
-    Args:
-        endpoint: another address than the usual one.
-        patience: seconds; a hub that needs longer counts as one that does not answer.
+    A hub that needs longer counts as one that does not answer.
     """
     if constants.HF_HUB_OFFLINE:
         return False

@@ -92,16 +92,9 @@ class Insert(nn.Module, ABC):
         return run(trunk)
 
     def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
-        """Runs the text body with the insert in it.
+        """Runs the text body with the insert in it: embedded tokens (n, length, width) to raw features (n, dim).
 
-        Args:
-            model: the encoder's model.
-            run: the body without this insert.
-            embedded: (n, length, width) embedded tokens.
-            ends: (n,) int64 position of each text's last token.
-
-        Returns:
-            (n, dim) raw features.
+        `ends` (n,) int64 is the position of each text's last token; `run` is the body without this insert.
         """
         return run(embedded, ends)
 
@@ -149,15 +142,7 @@ def by_route(
 ) -> Tensor:
     """Runs rows (n, …) through the inserts of their routes, those that share their inserts together.
 
-    Args:
-        inserts: of the encoder.
-        tower: whose inserts.
-        route: of all rows, or of each.
-        run: gives the results of rows that run through the same inserts.
-        rows: what to run.
-
-    Returns:
-        The results in the order of the rows.
+    `route` is that of all rows or of each. The results come in the order of the rows.
     """
     if isinstance(route, str):
         return run(reading(inserts, tower, route), rows)

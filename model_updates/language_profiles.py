@@ -119,17 +119,12 @@ class LanguageProfile:
     def log_likelihood(self, letters: str) -> float:
         """Returns the natural logarithm of the chance that the language writes this text.
 
-        Args:
-            letters: as `letters_of` returns them; at least one word.
+        The letters are as `letters_of` returns them, at least one word.
         """
         return float(self.log_likelihoods([letters])[0])
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns (n,) what `log_likelihood` returns of each text, to the last bit; many cost little more than one.
-
-        Args:
-            texts: each as `letters_of` returns it.
-        """
+        """Returns (n,) what `log_likelihood` returns of each text, to the last bit; many cost little more than one."""
         blocks = [self._read(texts[at : at + READ_AT_ONCE]) for at in range(0, len(texts), READ_AT_ONCE)]
         return np.concatenate([np.zeros(0), *blocks])
 

@@ -17,9 +17,7 @@ LARGEST_LOG_SCALE = math.log(100)
 def info_nce(similarities: Tensor, scale: Tensor | float) -> Tensor:
     """Returns CLIP's contrastive loss: both directions' cross-entropies, averaged, the pair on the diagonal.
 
-    Args:
-        similarities: `(b, b)` cosines, images by texts; row i and column i belong together.
-        scale: the inverse temperature `s`.
+    Similarities are `(b, b)` cosines, images by texts; row i and column i belong together.
 
     Raises:
         ValueError: when the matrix is not square (use `multi_positive_info_nce` and name the images then).
@@ -47,11 +45,7 @@ def multi_positive_info_nce(
     rows, then over both directions. A row whose image is in no column adds nothing to the sum. With each
     image once it equals `info_nce`.
 
-    Args:
-        similarities: `(r, c)` cosines.
-        scale: the inverse temperature `s`.
-        image_index_rows: `(r,)` integers, equal where the image is the same.
-        image_index_columns: `(c,)` integers in the same numbering.
+    Similarities are `(r, c)` cosines; the indices, `(r,)` and `(c,)` integers, are equal where the image is the same.
     """
     same_image = (image_index_rows[:, None] == image_index_columns[None, :]).to(similarities.dtype)
     logits = scale * similarities
@@ -61,9 +55,8 @@ def multi_positive_info_nce(
 def soft_cross_entropy(logits: Tensor, right: Tensor) -> Tensor:
     """Returns the cross-entropy of rows against uniform targets over their right columns, averaged over rows.
 
-    Args:
-        logits: `(r, c)`, already scaled; a wrong column may be minus infinity, which leaves it out.
-        right: `(r, c)` bool or 0 and 1; a row without a right column counts as 0.
+    Logits are `(r, c)`, already scaled; a wrong column may be minus infinity, which leaves it out. `right` is `(r, c)`
+    bool or 0 and 1; a row without a right column counts as 0.
     """
     targets = right.to(logits.dtype)
     targets = targets / targets.sum(dim=1, keepdim=True).clamp(min=1.0)
@@ -78,10 +71,8 @@ def element_mse(a: Tensor, b: Tensor, mask: Tensor | None = None) -> Tensor:
     This is the form that produced CLL-CLIP's tables; the paper's printed form, half the squared distance per
     row, is `dim / 2` times larger.
 
-    Args:
-        a: `(b, dim)` raw features.
-        b: `(b, dim)` raw features.
-        mask: `(b,)` bool, rows to count; None counts all. Without a single row loss and gradient are 0.
+    Both are `(b, dim)` raw features; `mask` `(b,)` bool chooses the rows, None all. Without a single row loss and
+    gradient are 0.
     """
     if a.shape != b.shape:
         raise ValueError(
@@ -98,9 +89,7 @@ def element_mse(a: Tensor, b: Tensor, mask: Tensor | None = None) -> Tensor:
 def kl_rows(teacher_logits: Tensor, student_logits: Tensor) -> Tensor:
     """Returns `KL(teacher || student)` of the rows' softmaxes: summed over columns, averaged over rows.
 
-    Args:
-        teacher_logits: `(r, c)`, already scaled; no gradient flows into it.
-        student_logits: `(r, c)`, already scaled.
+    Logits are `(r, c)`, already scaled; no gradient flows into the teacher's.
     """
     teacher = F.log_softmax(teacher_logits.detach(), dim=1)
     return F.kl_div(F.log_softmax(student_logits, dim=1), teacher, reduction="batchmean", log_target=True)
@@ -114,10 +103,7 @@ def ckc(h_stack: Tensor, z_stack: Tensor, scale: Tensor | float) -> Tensor:
     own old self, and the paired item of the other modality is a negative. The printed sum, without the half,
     is twice this.
 
-    Args:
-        h_stack: `(2b, dim)`, normalised here.
-        z_stack: `(2b, dim)`, normalised here; no gradient flows into it.
-        scale: the model's own inverse temperature `s`.
+    Both are `(2b, dim)` and normalised here; no gradient flows into `Z`.
     """
     h = F.normalize(h_stack, dim=1)
     z = F.normalize(z_stack.detach(), dim=1)

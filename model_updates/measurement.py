@@ -80,11 +80,7 @@ def measure(
 ) -> dict[SliceKey, SliceResult]:
     """Ranks every slice's captions among its gallery, each text read in the slice's language.
 
-    Args:
-        encoder: the version to measure.
-        slices: held-out pairs; a slice without captions is left out.
-        load_image: decodes a picture by id.
-        cache: where raw features are kept.
+    A slice without captions is left out.
     """
     return {
         held_out.key: _own_result(encoder, held_out, load_image, cache)
@@ -103,12 +99,8 @@ def measure_views(
 ) -> Results:
     """Ranks every slice in its view.
 
-    Args:
-        side: the version to measure.
-        slices: pairs; a slice without captions is left out.
-        load_image: decodes a picture by id.
-        cache: where raw features are kept.
-        known: another version and its results on the same slices: what the two read alike is not computed again.
+    A slice without captions is left out. `known` is another version and its results on the same slices: what the two
+    read alike is not computed again.
     """
     galleries: dict[tuple[str, ...], _Gallery] = {}
     results: Results = {}
@@ -270,12 +262,7 @@ def searched(
     Of several readings each counts by how far it stands out (`model_updates.readings`), as in search; what all scores
     of a text share is left out.
 
-    Args:
-        encoder: reads the texts.
-        texts: captions.
-        readings: of each text, at least one.
-        images: (n_images, dim) float32 unit vectors.
-        cache: where raw features are kept.
+    Each text has at least one reading; the images are (n_images, dim) float32 unit vectors.
     """
     scores = np.full((len(texts), len(images)), -np.inf, dtype=np.float32)
     scale = encoder.similarity_scale

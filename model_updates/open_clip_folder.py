@@ -48,10 +48,6 @@ def require_plain(encoder: Encoder) -> None:
 def write_open_clip_folder(encoder: Encoder, folder: Path) -> None:
     """Writes an encoder into an empty folder as open_clip reads it.
 
-    Args:
-        encoder: on any device.
-        folder: is there, and empty.
-
     Raises:
         NotPlain: open_clip would compute other vectors.
     """

@@ -126,9 +126,7 @@ def open_photo() -> Encoder:
 def base_languages(model: str, stated: Sequence[str] = ()) -> tuple[str, ...]:
     """Returns the languages that a base encoder knows before any update; the first reads texts of no language.
 
-    Args:
-        model: as `open_encoder` takes it.
-        stated: of a model that does not say itself what it knows.
+    `model` is as `open_encoder` takes it; languages are `stated` of one that does not say itself what it knows.
     """
     if stated:
         return tuple(dict.fromkeys(stated))

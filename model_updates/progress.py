@@ -38,16 +38,7 @@ class Pace:
         report: Callable[[TrainingProgress], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts the clock.
-
-        Args:
-            epoch: the epoch that begins, from 0.
-            epochs: epochs of the whole update.
-            steps: steps of one epoch.
-            pairs_per_step: pairs of a batch.
-            report: called with the progress.
-            clock: seconds, from any beginning.
-        """
+        """Starts the clock, in seconds from any beginning; `epoch` counts from 0, `steps` are of one epoch."""
         self._epoch, self._epochs, self._steps, self._pairs = epoch, epochs, steps, pairs_per_step
         self._report, self._clock = report, clock
         self._sums: dict[str, float] = {}

@@ -22,11 +22,8 @@ PART = 0.5
 def background(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns what is taken off each reading's cosines: a part of its tenth-best, or of the last where there are fewer.
 
-    Args:
-        cosines: (r, n) of each reading's pictures in any order, -inf where fewer were found; at least the ten best.
-
-    Returns:
-        (r,) float32; 0 for a reading that found nothing.
+    Cosines are (r, n) of each reading's pictures in any order, at least the ten best, -inf where fewer were found.
+    Returns (r,) float32; 0 for a reading that found nothing.
     """
     count = cosines.shape[1]
     if count == 0:
@@ -41,14 +38,11 @@ def background(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
 def fused(cosines: NDArray[np.float32], lowered: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     """Returns each picture's score by all readings together; by one reading alone, its cosine.
 
-    Args:
-        cosines: (r, n) of the same n pictures in each reading, what `background` says taken off; -inf where unknown.
-        lowered: (r,) log of each reading's odds against the likeliest, over the scale (`handicaps` in `app.language`).
-        scale: how steeply the towers were trained to tell cosines apart.
-
-    Returns:
-        (n,) float32: log of the mean of exp(scale * cosine) over readings, weighted by their chances, over the scale;
-        no higher than the highest cosine.
+    Cosines are (r, n) of the same n pictures in each reading, what `background` says taken off; -inf where unknown.
+    `lowered` (r,) is the log of each reading's odds against the likeliest, over the scale (`handicaps` in
+    `app.language`); `scale` is how steeply the towers were trained to tell cosines apart. Returns (n,) float32: log of
+    the mean of exp(scale * cosine) over readings, weighted by their chances, over the scale; no higher than the highest
+    cosine.
     """
     weights = scale * np.asarray(lowered, dtype=np.float64)
     exponents = scale * np.asarray(cosines, dtype=np.float64) + weights[:, None]

@@ -27,8 +27,7 @@ NAME = re.compile(r"[a-z0-9]+([-+][a-z0-9]+)*")
 class Registry(Mapping[str, type[Strategy]]):
     """Strategies by name: first Perennial's own in their order, then those of other packages by name.
 
-    Args:
-        own: where each of Perennial's own is, as ``module:Class``.
+    `own` says where each of Perennial's own is, as ``module:Class``.
     """
 
     def __init__(self, own: Mapping[str, str]) -> None:

@@ -224,9 +224,7 @@ class Part:
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Ends the update on the weights of the kept epoch: merges, counts, remembers, keeps inserts.
 
-        Args:
-            context: as `before_update` saw it.
-            batches: gives the chunk's batches once more, for importance passes.
+        The context is as `before_update` saw it; the batches give the chunk's once more, for importance passes.
         """
         for part in self.parts:
             part.after_update(context, batches)

@@ -50,9 +50,7 @@ class Surprise:
     def deviations(self, letters: int, surprise: float) -> float | None:
         """Returns by how many deviations a text is more surprising than usual; None where too few were measured.
 
-        Args:
-            letters: of the text, at least one.
-            surprise: minus the logarithm of its likelihood, in nats.
+        The text has at least one letter; its surprise is minus the logarithm of its likelihood, in nats.
         """
         if self.texts < FEWEST:
             return None

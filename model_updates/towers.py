@@ -54,13 +54,8 @@ def by_length(run: Callable[[Tensor, Tensor], Tensor], tokens: Tensor, ends: Ten
 
     Most of a batch of short texts with one long one is padding, which costs what words cost.
 
-    Args:
-        run: gives (n, dim) features of (n, length) tokens that end at (n,) positions.
-        tokens: (n, length) int64.
-        ends: (n,) int64 position of each text's last token; what follows it must not matter.
-
-    Returns:
-        (n, dim) features in the order of the texts; equal to one run of all but for float rounding.
+    `run` gives (n, dim) features of (n, length) tokens that end at (n,) positions; what follows those must not matter.
+    The features come in the order of the texts, equal to one run of all but for float rounding.
     """
     order = ends.argsort(stable=True)
     reach = (ends[order] + 1).tolist()
@@ -78,13 +73,9 @@ def by_length(run: Callable[[Tensor, Tensor], Tensor], tokens: Tensor, ends: Ten
 def text_body(model: nn.Module, embedded: Tensor, ends: Tensor) -> Tensor:
     """Runs the frozen part of a text tower on embedded tokens: whatever takes embeddings can learn a language.
 
-    Args:
-        model: of open_clip with a causal text tower, or a model with a method ``text_features``.
-        embedded: (n, length, width) rows of the token table.
-        ends: (n,) int64 position of each text's last token; what follows it must not matter.
-
-    Returns:
-        (n, dim) raw features.
+    The model is of open_clip with a causal text tower, or has a method ``text_features``. Embedded tokens are (n,
+    length, width); `ends` (n,) int64 is the position of each text's last, and what follows it must not matter. Returns
+    (n, dim) raw features.
     """
     own = getattr(model, "text_features", None)
     if own is not None:

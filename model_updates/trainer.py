@@ -55,13 +55,10 @@ def run_update(
 ) -> TrainingReport:
     """Runs one update on `context.encoder` in place.
 
-    Args:
-        strategy: with what it carried from earlier updates.
-        context: the candidate and what the strategy may look at.
-        make_data: collects the data (see `batches.gather`); called before the strategy changes the encoder, so that
-            features of frozen towers are those before this update, and with a context whose teachers are frozen.
-        checkpoints: folder for the checkpoint; an existing one is resumed.
-        progress: called about once a second and after each epoch.
+    The strategy comes with what it carried from earlier updates. `make_data` (see `batches.gather`) is called before
+    the strategy changes the encoder, so that features of frozen towers are those before this update, and with a context
+    whose teachers are frozen. An existing checkpoint is resumed; `progress` is called about once a second and after
+    each epoch.
 
     Raises:
         TrainingDiverged: a loss or a gradient is not finite.

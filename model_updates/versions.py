@@ -69,12 +69,9 @@ def write_version(
 ) -> dict[str, Any]:
     """Writes a version into an empty folder and returns its manifest.
 
-    Args:
-        folder: is made when missing.
-        encoder: in its final state.
-        facts: where it came from: parent, root, chunks, strategy, options, seed, languages, training report.
-        states: what strategies carry from this update.
-        parent: folder of the version before, whose other strategies' states come along.
+    The folder is made when missing, the encoder in its final state. `facts` say where it came from: parent, root,
+    chunks, strategy, options, seed, languages, training report. `states` are what strategies carry from this update;
+    those of other strategies come along from the folder of the version before, `parent`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _save(encoder.model.state_dict(), folder / WEIGHTS)

@@ -182,12 +182,8 @@ class Vocabulary:
     def grow_words(self, language: str, words: Sequence[str]) -> Growth:
         """Gives whole words of a language's table rows of their own; a text without them keeps its rows.
 
-        Args:
-            language: whose table; the shared one when it has none.
-            words: as `words` spells them; those that have a row already are left out.
-
-        Returns:
-            The new rows in the order of the words; they start from no other row.
+        A language without a table uses the shared one. Words are as `words` spells them; those that have a row already
+        are left out. The new rows come in the order of the words and start from no other row.
         """
         name = self.table_name(language)
         table = self.tables[name]

@@ -133,10 +133,7 @@ def class_vectors(encoder: Encoder, probe: Probe, cache: FeatureCache | None = N
 def classify(image_vectors: Rows, classes: Rows, labels: Sequence[int]) -> NDArray[np.int64]:
     """Returns (n,) how many classes are at least as near to each picture as its own, which is not counted.
 
-    Args:
-        image_vectors: (n, dim) unit rows.
-        classes: (classes, dim) unit rows.
-        labels: (n,) numbers of the right classes.
+    Image vectors (n, dim) and classes (classes, dim) are unit rows; labels (n,) are numbers of the right classes.
 
     Raises:
         ValueError: on NaN, or when the shapes do not fit.
@@ -149,14 +146,7 @@ def classify(image_vectors: Rows, classes: Rows, labels: Sequence[int]) -> NDArr
 def measure(
     encoder: Encoder, probe: Probe, load_image: LoadImage, cache: FeatureCache | None = None
 ) -> ZeroShotResult:
-    """Classifies a probe's pictures with an encoder.
-
-    Args:
-        encoder: in eval mode.
-        probe: pictures, classes and prompts.
-        load_image: decodes a picture by its id.
-        cache: keeps features between runs.
-    """
+    """Classifies a probe's pictures with an encoder."""
     kept = cache or NoCache()
     route = encoder.image_route(probe.domain)
     routes = dict.fromkeys(probe.image_ids, route)
@@ -169,8 +159,7 @@ def measure(
 def performance_degradation(results: Sequence[ZeroShotResult]) -> list[float]:
     """Returns PD after each update, in points: the accuracy before the first less that after each; lower is better.
 
-    Args:
-        results: of the encoder before the first update, and after each in turn.
+    The results are of the encoder before the first update, and after each in turn.
 
     Raises:
         ValueError: fewer than one result, or results of different pictures, classes or prompts.

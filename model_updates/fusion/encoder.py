@@ -160,10 +160,6 @@ def fusion_of(encoder: Encoder) -> FusionEncoder | None:
 def new_fusion(encoder: Encoder, layers: int) -> FusionEncoder:
     """Makes a fusion encoder for an encoder's towers, as wide as its words, with random weights.
 
-    Args:
-        encoder: whose tokens it will read.
-        layers: how many.
-
     Raises:
         BadStrategyOption: the towers give no tokens.
     """

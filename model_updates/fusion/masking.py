@@ -28,10 +28,7 @@ class Masked:
 def hide_words(tokens: Tensor, words: Tensor, others: Tensor) -> Masked:
     """Chooses words and hides them, by torch's generator of the CPU; at least one is hidden where there is a word.
 
-    Args:
-        tokens: (n, length) int64.
-        words: (n, length) bool, which tokens may be chosen.
-        others: (k,) int64, rows that may stand in a word's place.
+    `words` (n, length) bool says which tokens may be chosen; `others` (k,) are rows that may stand in a word's place.
     """
     draw, fate = torch.rand(2, *tokens.shape).to(tokens.device)
     chosen = words & (draw < CHOSEN)

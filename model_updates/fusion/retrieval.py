@@ -29,11 +29,7 @@ def fusion_features(
 ) -> Rows:
     """Returns (n, width) float32 unit features of text and picture read together.
 
-    Args:
-        encoder: with a fusion encoder.
-        items: texts with their pictures.
-        load_image: decodes a picture by its id.
-        whole: take the token that the matching head reads, not the mean of the words.
+    With `whole`, of the token that the matching head reads, and not of the mean of the words.
 
     Raises:
         ValueError: the encoder has no fusion encoder.
@@ -78,13 +74,8 @@ def relevances(
 ) -> tuple[list[list[bool]], list[int]]:
     """Says of each query which of its nearest items are of its class, and how many there are at all.
 
-    Args:
-        queries: (q, d) unit rows.
-        gallery: (n, d) unit rows.
-        query_classes: of the queries.
-        gallery_classes: of the items.
-        own: where each query itself is in the gallery, None where it is not; it does not find itself.
-        depth: how many of the nearest.
+    Queries (q, d) and gallery (n, d) are unit rows. `own` is where each query itself is in the gallery, None where it
+    is not; it does not find itself. `depth` of the nearest are looked at.
     """
     classes = np.asarray(gallery_classes)
     found, totals = [], []
@@ -104,11 +95,7 @@ def retrieval_map(
 ) -> dict[int, float]:
     """Returns mAP@N in percent for each depth, items of one gallery asking for each other.
 
-    Args:
-        features: (n, d) unit features of the gallery's items.
-        classes: of the items.
-        depths: the N.
-        queries: which items ask; None for all.
+    Features are (n, d) unit rows; `depths` are the N; all items ask where `queries` is None.
     """
     asking = list(range(len(features)) if queries is None else queries)
     named = [classes[n] for n in asking]

@@ -36,10 +36,7 @@ LEAST_WEIGHT = 1e-5
 class SlowFusion:
     """The slow model's fusion encoder: moves as the slow model's towers do.
 
-    Args:
-        fusion: as it is before the update.
-        momentum: m.
-        share_of_old: how much of each step comes from what it was before the update.
+    `share_of_old` is how much of each step comes from what it was before the update.
     """
 
     def __init__(self, fusion: FusionEncoder, *, momentum: float, share_of_old: float) -> None:
@@ -78,12 +75,8 @@ class FusionTeaching:
     ) -> FusionTeaching:
         """Goes on with an encoder's fusion encoder, or puts a new one in.
 
-        Args:
-            encoder: the candidate.
-            layers: of a new one.
-            seed: of a new one's weights.
-            slow: momentum and share of the old in each step of the slow one; None goes without.
-            first: momentum of the slow one while there is no old one; it then follows the current one alone.
+        Layers and seed are of a new one. `slow` is momentum and share of the old in each step of the slow one; None
+        goes without. While there is no old one, the slow one follows the current one alone, with the momentum `first`.
         """
         known = fusion_of(encoder)
         if known is None:
@@ -108,12 +101,8 @@ class FusionTeaching:
     ) -> dict[str, Tensor]:
         """Returns the terms of a batch.
 
-        Args:
-            batch: whose pairs.
-            images: as the towers in training read them.
-            texts: the same.
-            slow: the slow model and its reading of the pictures.
-            scale: the inverse temperature at which towers find negatives alike.
+        Images and texts are as the towers in training read them; `slow` is the slow model and its reading of the
+        pictures; `scale` the inverse temperature at which towers find negatives alike.
         """
         pictures = self.fusion.pictures(images)
         masked = masked_texts(self.encoder, batch)
@@ -147,12 +136,7 @@ def hidden_word_logits(
 ) -> Tensor:
     """Returns (m, rows) what a model makes of the chosen places, reading text and picture together.
 
-    Args:
-        encoder: whose text tower and token table.
-        fusion: its fusion encoder, or the slow one.
-        batch: whose texts.
-        masked: the same texts with words hidden.
-        pictures: as `fusion` reads them.
+    `fusion` is the encoder's or the slow one; pictures are as it reads them.
     """
     read = read_texts(encoder, masked.tokens, batch.languages, hidden=masked.hidden, mask=fusion.mask)
     fused = fusion(fusion.texts(read, real_words(encoder, batch.tokens)), pictures)[1]
@@ -171,14 +155,10 @@ def word_terms(logits: Tensor, masked: Masked, slow_logits: Tensor | None) -> di
 
 
 def hard_negatives(similarities: Tensor, image_index: Tensor, scale: Tensor | float) -> Tensor:
-    """Draws one wrong column for each row of (b, b) similarities, the likelier the more alike; -1 where none is wrong.
+    """Draws one wrong column for each row of (b, b) cosines, the likelier the more alike; -1 where none is wrong.
 
-    By torch's generator of the CPU.
-
-    Args:
-        similarities: (b, b) cosines.
-        image_index: (b,), equal where rows and columns show the same picture and so are no negatives.
-        scale: the inverse temperature.
+    By torch's generator of the CPU. `image_index` (b,) is equal where rows and columns show the same picture and so are
+    no negatives.
     """
     same = (image_index[:, None] == image_index[None, :]).cpu()
     weights = (scale * similarities.detach().float()).softmax(dim=1).cpu() + LEAST_WEIGHT
@@ -194,11 +174,7 @@ def matching(
 ) -> Tensor:
     """Returns the cross-entropy of telling b pairs from hard negatives.
 
-    Args:
-        fusion: asked.
-        texts: of the pairs.
-        pictures: of the pairs.
-        negatives: (b,) a wrong text for each picture, and a wrong picture for each text; -1 where there is none.
+    Negatives are (b,) a wrong text for each picture, and a wrong picture for each text; -1 where there is none.
     """
     places = torch.arange(len(pictures.patches), device=pictures.patches.device)
     wrong_text, wrong_image = negatives

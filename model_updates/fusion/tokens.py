@@ -110,12 +110,8 @@ def read_texts(
 ) -> Read:
     """Runs the text side on token rows (n, length), each on its language's route.
 
-    Args:
-        encoder: whose text tower.
-        tokens: (n, length) int64.
-        languages: of each text; none stands for the shared route.
-        hidden: (n, length) bool, tokens whose embedding is replaced by `mask`.
-        mask: (width,) what is read in the place of a hidden word.
+    No languages stand for the shared route. Where `hidden` (n, length) is true, `mask` (width,) is read in the place of
+    a token's embedding.
     """
     source = _known(word_source(encoder.model))
     tokens = tokens.to(encoder.device)

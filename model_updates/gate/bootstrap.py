@@ -46,13 +46,8 @@ def paired_bootstrap(
     interchangeable; the number of times each kind is drawn is then exactly multinomial, which replaces
     `samples * clusters` draws by `samples * kinds`: at most seven kinds with one caption per image.
 
-    Args:
-        scores_a: `(n,)` per query.
-        scores_b: `(n,)` for the same queries.
-        clusters: `(n,)`, equal where two queries belong to one image.
-        seed: makes the result reproducible.
-        samples: number of resamples.
-        weights: `(n,)` positive; None weighs all queries alike.
+    Scores are `(n,)` of the same queries on both sides; `clusters` `(n,)` are equal where two belong to one image;
+    positive `weights` `(n,)` weigh them, None all alike.
     """
     if not len(scores_a) == len(scores_b) == len(clusters) or len(clusters) == 0:
         raise ValueError(

@@ -35,11 +35,8 @@ def measured_drop(
     any deviation is seen; one thing that changes by a third, as one recall of three does, is always possible, and the
     error is at least that.
 
-    Args:
-        reference: `(n,)` scores in [0, 1].
-        candidate: `(n,)` scores of the same captions.
-        clusters: the group of each caption.
-        weights: `(n,)` what each caption counts; all alike when None.
+    Scores are `(n,)` in [0, 1], clusters the group of each caption; `weights` `(n,)` is what each counts, all alike
+    when None.
     """
     counted = np.ones(len(reference)) if weights is None else weights
     differences = reference - candidate
@@ -91,11 +88,8 @@ def compare(
 ) -> list[Comparison]:
     """Bootstraps each slice, clustered by group, and corrects the bounds for their number.
 
-    Args:
-        pairs: candidate and live of each slice.
-        limit: points; the hypotheses of Holm's family are "the drop is at least this".
-        policy: metric, confidence, samples and seed.
-        tries: how many candidates share the error rate.
+    Pairs are candidate and live of each slice. The hypotheses of Holm's family are "the drop is at least `limit`
+    points"; `tries` candidates share the error rate.
     """
     alpha = (1.0 - policy.confidence) / tries
     # Ten resamples beyond the family's strictest bound; the cap keeps a hundred slices affordable.

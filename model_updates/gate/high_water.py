@@ -33,10 +33,8 @@ def high_water(
 ) -> HighWater:
     """Returns the high water of some versions.
 
-    Args:
-        scores: each version's `(n_captions,)` scores of the same captions; the first wins ties.
-        clusters: the group of each caption.
-        weights: `(n_captions,)` what each caption counts; all alike when None.
+    Of each version's `(n_captions,)` scores of the same captions the first wins ties; `weights` `(n_captions,)` is what
+    each caption counts, all alike when None.
     """
     table = np.stack(scores)
     counted = np.ones(table.shape[1]) if weights is None else weights

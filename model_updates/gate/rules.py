@@ -59,15 +59,11 @@ def judge(
 ) -> GateReport:
     """Judges a candidate encoder by its ranks on held-out pairs.
 
-    Args:
-        candidate: its result on every slice in every view; a key stands for one slice in one view.
-        live: the live version's results on the same pairs.
-        new_slices: the keys of what this update taught, measured on the chunk's own pairs; all others are old.
-        taught_languages: training pairs per language of this update.
-        canaries: pinned queries, and whether the candidate still gives the pinned answer.
-        policy: what must be shown.
-        past: of old slices, how the other versions that were ever live rank the same pairs, and what was accepted.
-        attempts: how many candidates, this one included, were held against this live version.
+    A key stands for one slice in one view. `live` is measured on the same pairs. `new_slices` are the keys of what this
+    update taught, measured on the chunk's own pairs; all others are old. `taught_languages` counts this update's
+    training pairs; `canaries` are pinned queries, and whether the candidate still gives the pinned answer. `past` has
+    of old slices how the other versions that were ever live rank the same pairs, and what was accepted. `attempts`
+    candidates, this one included, were held against this live version.
 
     Raises:
         GateInputError: when a slice is missing on one side or was measured on other pairs.

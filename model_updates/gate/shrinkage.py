@@ -75,12 +75,10 @@ def share(
 ) -> Shared:
     """Reads the measured drops of some slices together.
 
-    Args:
-        drops: `(n,)` points that each slice lost, as measured.
-        errors: `(n,)` their standard errors, positive.
-        suspected: `(n,)` chance, known from elsewhere, that a slice moves by itself; at least the prior's is assumed.
-        family: how many comparisons share the prior; `n` when None.
-        scale: multiplies all prior deviations; 2 for R@1, which varies so much more than the mean of three.
+    Drops `(n,)` are points lost as measured, errors `(n,)` their standard errors, positive. `suspected` `(n,)` is the
+    chance, known from elsewhere, that a slice moves by itself; at least the prior's is assumed. `family` comparisons
+    share the prior, n when None. `scale` multiplies all prior deviations: 2 for R@1, which varies so much more than the
+    mean of three.
     """
     d, s = np.asarray(drops, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     odd = np.full(len(d), ANY_ODD / max(1, family or len(d)))

@@ -11,10 +11,7 @@ from model_updates.parts.low_rank import LowRank
 def adapter_for(encoder: Encoder, owner: Owner, *, rank: int) -> Insert:
     """Returns an owner's adapter, ready to train: the one in the encoder, or a new one that changes nothing yet.
 
-    Args:
-        encoder: a new adapter is appended to its inserts.
-        owner: the domain.
-        rank: of low-rank deltas.
+    A new one is appended to the encoder's inserts; the rank is of low-rank deltas.
     """
     for insert in encoder.inserts:
         if insert.owner == owner and insert.tower == "image":

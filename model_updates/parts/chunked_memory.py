@@ -22,10 +22,7 @@ Ranked = Callable[[UpdateContext, int], Sequence[TrainingPair]]
 class ChunkedMemory(ReplayMemory):
     """A memory that keeps a part of each chunk.
 
-    Args:
-        options: of the strategy.
-        shares: how large the parts are.
-        ranked: what is kept of a chunk.
+    `shares` says how large the parts are, `ranked` what is kept of a chunk.
     """
 
     def __init__(self, options: MemoryOptions, shares: Shares, ranked: Ranked) -> None:
@@ -47,14 +44,12 @@ class ChunkedMemory(ReplayMemory):
         return [pair for pairs in kept for pair in pairs]
 
     def carried(self) -> State:
-        """Returns the pairs and how many are of each chunk."""
         own = super().carried()
         if not self._taught:
             return own
         return State(facts={**own.facts, CHUNKS: {"taught": self._taught, "held": self._held}})
 
     def carry(self, state: State) -> None:
-        """Takes them."""
         super().carry(state)
         counts = state.facts.get(CHUNKS, {"taught": [], "held": []})
         self._taught = [int(count) for count in counts["taught"]]

@@ -47,10 +47,8 @@ class ConsolidationOptions(TwoTowerOptions):
 class HeldWeights(Part):
     """The parameters of both towers, each held where an update found it by a weight that earlier updates measured.
 
-    Args:
-        factor: what the weighted squared distances are multiplied by.
-        measure: gives the importance to carry from an update on; called once at its end.
-        weights: gives the weights where they are not the importance itself.
+    The weighted squared distances are multiplied by `factor`. `measure`, called once at an update's end, gives the
+    importance to carry from it on; `weights` gives the weights where they are not the importance itself.
     """
 
     def __init__(
@@ -67,7 +65,6 @@ class HeldWeights(Part):
         self.held: dict[str, Tensor] = {}  # their weights in this update
 
     def before_update(self, context: UpdateContext) -> None:
-        """Remembers where the parameters stand."""
         self.now = dict(context.encoder.model.named_parameters())
         self.anchors = {name: value.detach().clone() for name, value in self.now.items()}
         weights = self.weights()
@@ -94,11 +91,9 @@ class HeldWeights(Part):
         return running_mean(self.importance, new, self.updates)
 
     def carried(self) -> State:
-        """Returns the importance and the number of updates that it is of."""
         return State(self.importance, {"updates": self.updates}) if self.updates else State()
 
     def carry(self, state: State) -> None:
-        """Takes the importance that earlier updates measured."""
         self.importance = {name: value.clone() for name, value in state.tensors.items()}
         self.updates = int(state.facts["updates"])
 
@@ -106,10 +101,7 @@ class HeldWeights(Part):
 def fisher(context: UpdateContext, batches: Epochs, encoder: Encoder | None = None) -> dict[str, Tensor]:
     """Returns the mean of squared gradients over the chunk's batches, in train mode as CTP's library does.
 
-    Args:
-        context: of the update.
-        batches: gives the chunk's batches.
-        encoder: whose; the candidate's where none is named.
+    Of the candidate's encoder where none is named.
     """
     chosen = encoder or context.encoder
     with passed_over(chosen):
@@ -130,7 +122,6 @@ class Path(Part):
         self.integral = PathIntegral({})
 
     def before_update(self, context: UpdateContext) -> None:
-        """Starts the path."""
         self.integral = PathIntegral(dict(context.encoder.model.named_parameters()))
 
     def before_step(self, loss: Tensor) -> None:
@@ -138,7 +129,6 @@ class Path(Part):
         self.integral.before_step(loss)
 
     def after_step(self) -> None:
-        """Adds what the step gained."""
         self.integral.after_step()
 
     def gain(self, held: HeldWeights, importance: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
@@ -147,11 +137,9 @@ class Path(Part):
         return gain_for_distance(gained, held.now, held.anchors, damping=DAMPING, fisher=importance)
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the path so far."""
         return {f"{PATH}{name}": gained for name, gained in self.integral.gained.items()}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes the path back."""
         for name, gained in self.integral.gained.items():
             gained.copy_(progress[f"{PATH}{name}"])
 

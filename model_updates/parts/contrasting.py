@@ -38,12 +38,7 @@ def contrast(
 ) -> Tensor:
     """Returns the contrastive loss of (b, dim) unit features of a batch, under the model's temperature.
 
-    Args:
-        encoder: whose temperature counts.
-        image: unit image features.
-        text: unit text features.
-        batch: says which belong together.
-        smoothing: share of the targets that all columns of a row get alike.
+    `smoothing` is the share of the targets that all columns of a row get alike.
     """
     scale, similarities = inverse_temperature(encoder), image @ text.T
     sharp = multi_positive_info_nce(similarities, scale, batch.image_index, batch.image_index)

@@ -96,9 +96,7 @@ def sides(new: Features, old: Features) -> Sides:
 def row_divergence(old: Tensor, new: Tensor) -> Tensor:
     """Returns ``KL(softmax(old) || softmax(new))`` of each row, (r,).
 
-    Args:
-        old: (r, c) logits; no gradient flows into them.
-        new: (r, c) logits.
+    Logits are (r, c); no gradient flows into the old ones.
     """
     before = log_softmax(old.detach(), dim=1)
     return (before.exp() * (before - log_softmax(new, dim=1))).sum(dim=1)
@@ -107,9 +105,7 @@ def row_divergence(old: Tensor, new: Tensor) -> Tensor:
 def right_rows(similarities: Tensor, same: Tensor) -> Tensor:
     """Returns (r,) bool: whether a row's largest similarity is one of its own; a tie with another counts as right.
 
-    Args:
-        similarities: (r, c).
-        same: (r, c) bool, which columns belong to which row.
+    `same` (r, c) bool says which columns belong to which row.
     """
     own = similarities.masked_fill(~same, -torch.inf).amax(dim=1)
     return own >= similarities.amax(dim=1)

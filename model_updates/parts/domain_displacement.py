@@ -47,10 +47,8 @@ class HeldTexts:
 
         A new picture with the same caption is as right as the old one: it displaces nothing.
 
-        Args:
-            pictures: (b, dim) unit features of the batch's pictures, with gradients.
-            batch: the batch's pairs.
-            scale: the inverse temperature, the same that `place` was made with.
+        Pictures (b, dim) are unit features of the batch's, with gradients; `scale` is the inverse temperature that
+        `place` was made with.
         """
         same = self.old.caption[:, None] == batch.caption[None, :]
         new = (self.old.texts @ pictures.T).masked_fill(same, -torch.inf)
@@ -65,11 +63,7 @@ class HeldTexts:
 def all_held(old: Known, domains: Sequence[str], scale: Tensor | float, *, crowd: int) -> HeldTexts:
     """Returns all old pairs, held to what their texts find.
 
-    Args:
-        old: the pairs.
-        domains: of each; every domain weighs as much, however few pairs it has.
-        scale: the inverse temperature.
-        crowd: how many new pictures there are.
+    Every domain weighs as much, however few pairs it has; `crowd` is how many new pictures there are.
     """
     pictures = old.pictures[first_of_each(old.picture)]
     place = torch.logsumexp(scale * old.texts @ pictures.T, dim=1) if len(old) else old.texts.new_zeros(0)

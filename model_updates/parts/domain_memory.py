@@ -68,12 +68,8 @@ class Earlier:
     ) -> None:
         """Prepares them.
 
-        Args:
-            encoder: prepares pictures.
-            data: of the update.
-            memory: its remembered pairs as unit features.
-            rows: which of them are the domains' own.
-            pictures: whether decoded pictures are needed.
+        `memory` has the update's remembered pairs as unit features, `rows` says which are the domains' own, and
+        `pictures` whether decoded ones are needed.
         """
         self._rows = list(rows)
         self._memory = memory

@@ -93,11 +93,7 @@ def caption_numbers(*sets: Sequence[TrainingPair]) -> list[Tensor]:
 def contrast(pictures: Tensor, batch: Known, taught: Known, scale: Tensor | float) -> Tensor:
     """Returns the mean of picture → text among `taught` and text → picture in the batch.
 
-    Args:
-        pictures: (b, dim) unit features of the batch's pictures, with gradients.
-        batch: the batch's pairs.
-        taught: the texts to tell apart; the batch's own are among them.
-        scale: the inverse temperature.
+    Pictures (b, dim) are unit features of the batch's, with gradients; the batch's own texts are among `taught`.
     """
     found = soft_cross_entropy(scale * pictures @ taught.texts.T, belongs(batch, taught))
     return (found + soft_cross_entropy(scale * batch.texts @ pictures.T, belongs(batch, batch))) / 2

@@ -40,7 +40,6 @@ class Exemplars(ChunkedMemory):
         self._load: Callable[[str], Image.Image] | None = None
 
     def take(self, data: UpdateData) -> None:
-        """Remembers where pictures come from."""
         self._load = data.load_image
 
     def _exemplars(self, context: UpdateContext, count: int) -> Sequence[TrainingPair]:
@@ -73,10 +72,7 @@ def herding_order(features: Tensor, count: int, seed: int = 0) -> list[int]:
     ``w <- mu``; again and again: take the largest ``w . x``, ``w <- w + mu - x``. A pair that is picked again moves w
     and is not taken twice.
 
-    Args:
-        features: (n, dim) unit rows.
-        count: at most n.
-        seed: of no use here: nothing is drawn.
+    Features are (n, dim) unit rows, and `count` is at most n. Nothing is drawn, so that the seed is of no use.
     """
     rows = features.double()
     mean = rows.mean(dim=0)
@@ -95,10 +91,7 @@ def herding_order(features: Tensor, count: int, seed: int = 0) -> list[int]:
 def kmeans_order(features: Tensor, count: int, seed: int) -> list[int]:
     """Returns for each of so many centres the nearest pair that no other has, those of the largest clusters first.
 
-    Args:
-        features: (n, dim) unit rows.
-        count: of centres, at most n.
-        seed: of the pairs that the centres start from.
+    Features are (n, dim) unit rows, and `count` is at most n; the seed is of the pairs that the centres start from.
     """
     if not count:
         return []

@@ -112,9 +112,7 @@ class Experts(Insert):
     def routers_of(self, count: int, feature: Callable[[], Tensor]) -> Tensor:
         """Returns the router that reads each of n inputs, `NOBODY` for the plain tower.
 
-        Args:
-            count: of inputs.
-            feature: gives their (n, dim) features without experts; not asked while the newest router trains.
+        `feature` gives their (n, dim) features without experts; it is not asked while the newest router trains.
         """
         if self.training and self.learning is not None:
             return torch.full((count,), self.learning, dtype=torch.int64, device=self.down.device)
@@ -124,10 +122,7 @@ class Experts(Insert):
     def weights(self, block: int, routers: Tensor, first: Tensor) -> Tensor:
         """Returns the (n, experts) weights of experts, two of them not 0, or all 0 where no router reads an input.
 
-        Args:
-            block: number of the block.
-            routers: (n,) which router reads each input.
-            first: (n, width) the token that routes it.
+        `routers` (n,) says which router reads each input, `first` (n, width) is the token that routes it.
         """
         reads = routers.clamp(min=0)
         logits = torch.einsum("nw,nwe->ne", first.float(), self._of_block(self.gates, block)[reads])
@@ -159,10 +154,7 @@ class Experts(Insert):
     ) -> Iterator[None]:
         """Adds the experts to the tower's blocks while the block of code runs.
 
-        Args:
-            blocks: of the tower.
-            routers: (n,) which router reads each input.
-            first: picks the routing token (n, width) out of a stream.
+        `routers` (n,) says which router reads each input; `first` picks the routing token (n, width) out of a stream.
         """
         with ExitStack() as stack:
             for number, block in enumerate(blocks):

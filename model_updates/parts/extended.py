@@ -32,11 +32,9 @@ class Extended(Strategy):
 
     @property
     def reads_pictures(self) -> bool:
-        """As the other one."""
         return bool(self.host.reads_pictures)
 
     def fits(self, prospect: Prospect) -> str | None:
-        """As the other one."""
         return cast(Strategy, self.host).fits(prospect)
 
     def taught(
@@ -45,25 +43,20 @@ class Extended(Strategy):
         learned_languages: Collection[str],
         learned_domains: Collection[str],
     ) -> Sequence[TrainingPair]:
-        """As the other one."""
         return cast(Strategy, self.host).taught(pairs, learned_languages, learned_domains)
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """As the other one."""
         return cast(Strategy, self.host).schedule(encoder)
 
     def foreseen(self, context: UpdateContext) -> Foresight:
-        """As the other one."""
         return cast(Strategy, self.host).foreseen(context)
 
     def carried(self) -> State:
-        """Returns what both keep."""
         own, host = self.beside.carried(), self.host.carried()
         kept = {f"{self.prefix}{name}": value for name, value in host.tensors.items()}
         return State({**own.tensors, **kept}, {**host.facts, **own.facts})
 
     def carry(self, state: State) -> None:
-        """Hands each what is its own, if there is any."""
         self.beside.carry(state)
         own = self.beside.carried()
         tensors = {
@@ -81,11 +74,7 @@ def extended(
 ) -> type[Strategy]:
     """Makes a strategy that extends another one.
 
-    Args:
-        kind: of the other one.
-        class_name: of the new one.
-        beside: makes what it has beside the other one.
-        **said: attributes that are not as the other one's.
+    `beside` makes what it has beside the other one; what is `said` are attributes that are not as the other one's.
     """
     body = {name: getattr(kind, name) for name in SAID} | said
     made = {"__module__": beside.__module__, "host_kind": kind, "beside_kind": beside}

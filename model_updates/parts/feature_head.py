@@ -37,14 +37,7 @@ class FeatureHead(Insert):
     def configuration(
         trunk: int, dim: int, *, hidden: int = HIDDEN, dropout: float = DROPOUT
     ) -> dict[str, Any]:
-        """Returns the configuration of a new head.
-
-        Args:
-            trunk: length of the tower's features.
-            dim: length of a vector in the joint space.
-            hidden: width of the layer between.
-            dropout: of the features and of the hidden layer, in training.
-        """
+        """Returns the configuration of a new head."""
         return {"trunk": trunk, "dim": dim, "hidden": hidden, "dropout": dropout}
 
     @classmethod
@@ -53,7 +46,6 @@ class FeatureHead(Insert):
         return cls(owner, config).to(next(model.parameters()).device)
 
     def around_head(self, run: RunImages, trunk: Tensor) -> Tensor:
-        """Returns (n, dim) raw features."""
         base = run(trunk)
         features = self.dropout(functional.layer_norm(trunk, trunk.shape[-1:]))
         added: Tensor = self.added(self.dropout(functional.gelu(self.hidden(features))))

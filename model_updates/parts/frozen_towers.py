@@ -45,7 +45,6 @@ class FrozenTowers(Strategy):
         return None
 
     def before_update(self, context: UpdateContext) -> None:
-        """Freezes the towers."""
         encoder = context.encoder
         if encoder.vocabulary is None:
             raise ForeignTokenizer(self._foreign(encoder))
@@ -53,7 +52,6 @@ class FrozenTowers(Strategy):
         encoder.model.requires_grad_(False)
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term."""
         return {"contrastive": contrastive(self._encoder, batch)}
 
     def _foreign(self, encoder: Encoder) -> str:

@@ -23,9 +23,7 @@ SMALLEST_LENGTH = 1e-8
 def geodesic_loss(new: Tensor, old: Tensor) -> Tensor:
     """Returns the mean of ``1 - z^T G z' / sqrt(z^T G z * z'^T G z')`` over rows: old z, new z', no gradient into G.
 
-    Args:
-        new: (b, d) features in training.
-        old: (b, d) features before; no gradient flows into them.
+    Both are (b, d) features; no gradient flows into the old ones.
     """
     now, before = normalize(new, dim=-1), normalize(old.detach(), dim=-1)
     seen = geodesic_kernel(now.detach(), before)
@@ -33,12 +31,7 @@ def geodesic_loss(new: Tensor, old: Tensor) -> Tensor:
 
 
 def geodesic_kernel(now: Tensor, before: Tensor) -> Tensor:
-    """Returns G, (d, d), symmetric and positive semi-definite.
-
-    Args:
-        now: (b, d) unit rows.
-        before: (b, d) unit rows.
-    """
+    """Returns G, (d, d), symmetric and positive semi-definite, of (b, d) unit rows."""
     rank = max(1, min(now.shape) - 2)
     old_basis, new_basis = _basis(before, rank), _basis(now, rank)
     left, cosines, right = torch.linalg.svd(old_basis.T @ new_basis)

@@ -13,10 +13,7 @@ def quadratic_penalty(
 ) -> Tensor:
     """Returns ``sum importance * (now - anchor)**2`` over all parameters, a scalar.
 
-    Args:
-        now: parameters in training, by name.
-        anchors: where they should stay, same shapes.
-        importance: weight of each entry, same shapes; parameters without one are free.
+    All have the same shapes by name; parameters without an importance are free.
     """
     terms = [(importance[name] * (now[name] - anchors[name]) ** 2).sum() for name in importance]
     return torch.stack(terms).sum()
@@ -52,9 +49,7 @@ def mean_of_squared_gradients(
 ) -> dict[str, Tensor]:
     """Returns the mean over batches of each parameter's squared gradient: the diagonal of the Fisher matrix.
 
-    Args:
-        parameters: by name, all requiring a gradient.
-        losses: the loss of each batch, computed as they are asked for.
+    All parameters require a gradient; the losses are computed as they are asked for.
     """
     return _mean_of_gradients(parameters, losses, torch.square)
 
@@ -64,9 +59,7 @@ def mean_of_absolute_gradients(
 ) -> dict[str, Tensor]:
     """Returns the mean over batches of how steeply an output changes with each parameter: the sensitivity of MAS.
 
-    Args:
-        parameters: by name, all requiring a gradient.
-        outputs: a scalar for each batch, computed as they are asked for.
+    All parameters require a gradient; the scalars are computed as they are asked for.
     """
     return _mean_of_gradients(parameters, outputs, torch.abs)
 
@@ -129,12 +122,9 @@ def gain_for_distance(
 ) -> dict[str, Tensor]:
     """Returns ``relu(omega / (F * (theta - theta*)**2 + xi))``: what a parameter gained for how far it went.
 
-    Args:
-        gained: omega, by name.
-        now: parameters at the end of the update.
-        start: where they stood at its beginning.
-        damping: xi, which keeps a parameter that did not move from mattering without bound.
-        fisher: F (Riemannian walk); None counts every distance alike (synaptic intelligence).
+    `gained` is omega by name, `start` where the parameters stood when the update began. `damping` is xi, which keeps a
+    parameter that did not move from mattering without bound. F is Riemannian walk's; None counts every distance alike
+    (synaptic intelligence).
     """
     scores = {}
     for name, gain in gained.items():

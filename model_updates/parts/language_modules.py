@@ -27,10 +27,8 @@ from model_updates.towers import why_fixed
 class LanguageModules(Part):
     """The modules of the languages of a chunk, new or those of earlier updates.
 
-    Args:
-        blocks: the kind of module that goes into open_clip's own blocks.
-        layers: the same for the layers of a foreign tower; None where there is no such module.
-        config: of a new module.
+    `blocks` is the kind of module that goes into open_clip's own blocks, `layers` the same for the layers of a foreign
+    tower; None where there is no such module.
     """
 
     def __init__(self, blocks: type[Insert], layers: type[Insert] | None, config: Mapping[str, Any]) -> None:
@@ -65,16 +63,13 @@ class LanguageModules(Part):
         encoder.forget_fingerprints()
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns the modules."""
         return [ParameterGroup([p for module in self.of.values() for p in module.parameters()])]
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Freezes the modules."""
         for module in self.of.values():
             module.requires_grad_(False)
 
     def notes(self) -> list[str]:
-        """Says which languages have a module, and how large it is."""
         return [
             f"{name}: {'its module went on learning' if name in self._went_on else 'a new module'}, "
             f"{sum(p.numel() for p in module.parameters()):,} values."

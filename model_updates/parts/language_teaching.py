@@ -121,12 +121,7 @@ class LanguageTeaching(Strategy):
         self._train(table)
 
     def begin(self, encoder: Encoder, *, of_unit_length: bool) -> None:
-        """Starts the temperature anew and says how much the terms count.
-
-        Args:
-            encoder: the candidate.
-            of_unit_length: whether the text tower gives out unit vectors.
-        """
+        """Starts the temperature anew and says how much the terms count."""
         self._encoder = encoder
         self._scale = nn.Parameter(torch.tensor(math.log(1 / FIRST_TEMPERATURE), device=encoder.device))
         self._in_update = True
@@ -209,7 +204,6 @@ class LanguageTeaching(Strategy):
         )
 
     def after_backward(self, learning_rate: float) -> None:
-        """Scales gradients and decay row by row."""
         if self._scaled is not None:
             self._scaled.after_backward(learning_rate)
 
@@ -227,7 +221,6 @@ class LanguageTeaching(Strategy):
         super().after_update(context, batches)
 
     def notes(self) -> list[str]:
-        """Says what became of the rows, or that the modules learned alone, and what the parts say."""
         alone = "The words of this text tower cannot grow, so the modules are all that learned."
         return [*([alone] if self._scaled is None else self.rows.said()), *super().notes()]
 
@@ -237,7 +230,6 @@ class LanguageTeaching(Strategy):
         return own | super().progress()
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes the temperature back."""
         with torch.no_grad():
             self._scale.copy_(progress["log_scale"])
         super().load_progress(progress)

@@ -83,7 +83,6 @@ class LayerLowRank(InsideLayers):
             self.up.append(nn.Parameter(torch.zeros(outputs, rank)))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
-        """Puts the sums of the tower's weights and the deltas in the weights' place."""
         tower = text_tower(model)
         return overlaid(tower, self.sums(tower))
 
@@ -107,7 +106,6 @@ class LayerBottlenecks(InsideLayers):
         self.bottlenecks = nn.ModuleList(bottleneck(width, int(config["reduction"])) for width in widths)
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
-        """Adds the bottlenecks to what the MLPs give out."""
         tower = text_tower(model)
         places = [tower.get_submodule(name) for name in self.config["layers"]]
         return added_behind(places, list(self.bottlenecks))

@@ -55,13 +55,9 @@ def insert_lora(
 ) -> None:
     """Inserts adapters into a tower's residual blocks, in place; outputs are unchanged until they train.
 
-    Args:
-        tower: an image or text tower with residual blocks of open_clip, timm or transformers. In a ResNet a kernel of
-            k x k gets one of rank r and one of 1 x 1 behind it.
-        rank: inner size r of each adapter.
-        alpha: numerator of the factor alpha / r on the adapter's output.
-        dropout: on the adapter's input in training; fused attention has none.
-        targets: "qkvo+mlp" (attention and MLP) or "mlp".
+    The tower has residual blocks of open_clip, timm or transformers; in a ResNet a kernel of k x k gets one of rank r
+    and one of 1 x 1 behind it. Dropout is on an adapter's input in training; fused attention has none. Targets are
+    "qkvo+mlp" (attention and MLP) or "mlp".
 
     Raises:
         BadStrategyOption: the tower has no such block.
@@ -101,9 +97,7 @@ def lora_parameters(tower: nn.Module) -> list[nn.Parameter]:
 def outer_parameters(model: nn.Module, side: str) -> list[nn.Parameter]:
     """Returns a tower's parameters outside its blocks: embeddings, norms and projections, no convolution.
 
-    Args:
-        model: an open_clip model.
-        side: "image" or "text".
+    The side is "image" or "text".
     """
     prefix = "visual." if side == "image" else ("text." if hasattr(model, "text") else "")
     return [

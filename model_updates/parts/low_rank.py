@@ -59,7 +59,6 @@ class LowRank(Insert):
 
     @classmethod
     def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        """Makes deltas for a model's image tower."""
         return cls(owner, config, image_tower(model))
 
     @staticmethod
@@ -151,9 +150,8 @@ def overlaid(module: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
 
     Other threads must not run the module meanwhile (the encoder takes turns).
 
-    Args:
-        module: its own modules read parameters by attribute, as `nn.MultiheadAttention` and linear layers do.
-        values: by parameter name, dotted; of the parameter's shape.
+    The module's own modules read parameters by attribute, as `nn.MultiheadAttention` and linear layers do; the values
+    go by dotted parameter name and have the parameter's shape.
     """
     places = [
         (under_adapter(module.get_submodule(name.rpartition(".")[0])), name.rpartition(".")[2])

@@ -21,19 +21,16 @@ from model_updates.strategy import Epochs, Part, UpdateContext
 class Merging(Part):
     """Puts merged weights in the place of those that were trained, for validation and at the end of an update.
 
-    Args:
-        merged: gives what would be released if the update ended with these parameters.
+    `merged` gives what would be released if the update ended with these parameters.
     """
 
     def __init__(self, merged: Callable[[Mapping[str, Tensor]], dict[str, Tensor]]) -> None:
         self._merged = merged
 
     def before_update(self, context: UpdateContext) -> None:
-        """Remembers whose weights are merged."""
         self._encoder, self._seed = context.encoder, context.seed
 
     def before_epoch(self, epoch: int, batches: Epochs) -> None:
-        """Remembers the batches, for counting running statistics anew."""
         self._batches = batches
 
     @contextmanager
@@ -48,7 +45,6 @@ class Merging(Part):
             model.load_state_dict(trained)
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Merges."""
         self._release(batches)
         self._encoder.forget_fingerprints()
 
@@ -60,9 +56,7 @@ class Merging(Part):
 class TaskVectors(Merging):
     """Trains every update from the base, and releases the base with all changes merged in.
 
-    Args:
-        merged: as for `Merging`.
-        add_up: takes an update's change into what is kept; `base` is there.
+    `add_up` takes an update's change into what is kept; `base` is there.
     """
 
     def __init__(
@@ -76,7 +70,6 @@ class TaskVectors(Merging):
         self.base: dict[str, Tensor] = {}  # the base's parameters, while an update runs
 
     def before_update(self, context: UpdateContext) -> None:
-        """Goes back to the base."""
         super().before_update(context)
         base = context.open_anchor().model
         return_to(context.encoder.model, base)

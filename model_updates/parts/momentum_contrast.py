@@ -34,11 +34,8 @@ def momentum_step(slow: Tensor, old: Tensor, new: Tensor, momentum: float, share
 class MomentumModel:
     """The slow model: starts as a copy of the encoder before the update and is in eval mode throughout.
 
-    Args:
-        previous: the encoder before the update.
-        momentum: m.
-        share_of_old: how much of each step comes from the old model; ½ is CTP's, 0 a plain moving average, 1 the old
-            model itself.
+    `share_of_old` is how much of each step comes from the old model; ½ is CTP's, 0 a plain moving average, 1 the old
+    model itself.
     """
 
     def __init__(self, previous: Encoder, *, momentum: float, share_of_old: float) -> None:
@@ -58,11 +55,9 @@ class MomentumModel:
                 value.copy_(statistics[name])
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns its tensors."""
         return {MODEL + name: value for name, value in self.encoder.model.state_dict().items()}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes what `progress` returned."""
         own = {name.removeprefix(MODEL): v for name, v in progress.items() if name.startswith(MODEL)}
         self.encoder.model.load_state_dict(own)
 
@@ -101,13 +96,11 @@ class FeatureQueue:
         self.pointer = (self.pointer + kept) % size
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns its tensors, copied: the next step writes into them."""
         held = {"images": self.images, "texts": self.texts, "pictures": self.pictures}
         held["pointer"] = torch.tensor(self.pointer)
         return {QUEUE + name: value.clone() for name, value in held.items()}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes what `progress` returned."""
         for name, value in (("images", self.images), ("texts", self.texts), ("pictures", self.pictures)):
             value.copy_(progress[QUEUE + name])
         self.pointer = int(progress[QUEUE + "pointer"])
@@ -122,12 +115,8 @@ def queue_contrast(
 ) -> Tensor:
     """Returns the contrast of a batch with the slow model's features of it and of the queue, both ways averaged.
 
-    Args:
-        new: (b, dim) unit image and text features of the model in training.
-        slow: those of the slow model.
-        queue: the negatives.
-        image_index: (b,), equal where rows show the same picture; that picture's queued features are left out.
-        scale: the inverse temperature.
+    `new` and `slow` are (b, dim) unit image and text features; `image_index` (b,) is equal where rows show the same
+    picture, whose queued features are left out.
     """
     to_texts = _contrast(new[0], slow[1], queue.texts, queue.pictures, image_index, scale)
     to_images = _contrast(new[1], slow[0], queue.images, queue.pictures, image_index, scale)

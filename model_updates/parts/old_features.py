@@ -32,12 +32,8 @@ def weight_of_old(
 ) -> float | None:
     """Returns how much the old features count in an update; None where nothing is worth holding to yet.
 
-    Args:
-        options: of the strategy.
-        context: of the update.
-        seen: pairs that earlier updates taught.
-        follows_sizes: the weight grows with how much is old: by the root of old pairs over new ones (UCIR). What the
-            base was trained on counts as a chunk like the first.
+    `seen` pairs were taught by earlier updates. With `follows_sizes` the weight grows with how much is old: by the root
+    of old pairs over new ones (UCIR). What the base was trained on counts as a chunk like the first.
     """
     if options.from_scratch and context.update_number == 1 and not seen:
         return None

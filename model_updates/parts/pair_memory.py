@@ -20,11 +20,7 @@ RESERVOIR = "reservoir"
 
 
 class PairMemory(Part):
-    """The pairs kept from earlier updates, and the reservoir of this one.
-
-    Args:
-        size: most pairs kept.
-    """
+    """The pairs kept from earlier updates, and the reservoir of this one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -44,7 +40,6 @@ class PairMemory(Part):
         return self.pairs
 
     def before_update(self, context: UpdateContext) -> None:
-        """Remembers the seed of the next memory."""
         self._seed = context.seed
 
     def take(self, data: UpdateData) -> None:
@@ -77,11 +72,9 @@ class PairMemory(Part):
         self._taught, self._reservoir = (), None
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the reservoir as it is inside an update."""
         return {} if self._reservoir is None else {RESERVOIR: self._reservoir.as_tensor()}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes the reservoir back."""
         self.filling.restore(progress[RESERVOIR])
 
     def carried(self) -> State:
@@ -91,10 +84,8 @@ class PairMemory(Part):
         return State(facts={"pairs": [asdict(pair) for pair in self.pairs], "seen": self.seen})
 
     def carry(self, state: State) -> None:
-        """Takes them."""
         self.pairs = tuple(TrainingPair(**pair) for pair in state.facts["pairs"])
         self.seen = int(state.facts["seen"])
 
     def notes(self) -> list[str]:
-        """Says how many pairs are kept."""
         return [f"{len(self.pairs)} pairs are kept for replay, of {self.seen} offered."]

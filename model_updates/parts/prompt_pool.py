@@ -138,13 +138,8 @@ class TextPrompts(PromptPool):
 def behind_start(model: nn.Module, embedded: Tensor, ends: Tensor, prompts: Tensor) -> tuple[Tensor, Tensor]:
     """Returns embedded texts with prompts behind the start token, and where they end now.
 
-    What no longer fits is cut before the end token.
-
-    Args:
-        model: whose context is the limit.
-        embedded: (n, length, width) embedded tokens.
-        ends: (n,) int64 position of each text's last token.
-        prompts: (n, added, width).
+    What no longer fits the context is cut before the end token. Embedded tokens are (n, length, width), `ends` (n,)
+    int64 the position of each text's last, prompts (n, added, width).
     """
     positions: Tensor = text_parts(model).positional_embedding  # type: ignore[assignment]
     room = len(positions) - prompts.shape[1]

@@ -48,10 +48,8 @@ class PseudoTexts:
 class PseudoTextMaker:
     """Makes pseudo texts out of a memory, with an old encoder.
 
-    Args:
-        old: the frozen encoder before the update, whose tokens are embeddings that it can read.
-        memory: the pairs and their old features.
-        band: where similarities should lie; None measures it on the memory.
+    `old` is the frozen encoder before the update, whose tokens are embeddings that it can read. Without a band it is
+    measured on the memory.
     """
 
     def __init__(self, old: Encoder, memory: PairSet, band: Band | None = None) -> None:
@@ -63,11 +61,8 @@ class PseudoTextMaker:
     def make(self, count: int, batch: int, *, steps: int, turn: float) -> PseudoTexts:
         """Returns so many pseudo texts; draws from the global generator.
 
-        Args:
-            count: of texts.
-            batch: pairs of the memory that they are made of, and whose pictures they are hard for.
-            steps: of gradient descent.
-            turn: mean change of a text's similarities in a step.
+        They are made of `batch` pairs of the memory, whose pictures they are hard for; `turn` is the mean change of a
+        text's similarities in a step.
         """
         chosen = torch.randperm(len(self._sequences))[:batch].tolist()
         texts = self._mixed([self._sequences[n] for n in chosen], count)
@@ -115,12 +110,7 @@ def measured_band(memory: PairSet) -> Band:
 
 
 def band_loss(cosines: Tensor, band: Band) -> Tensor:
-    """Returns each text's mean distance from the band over all pictures, (texts,) (eq. 1).
-
-    Args:
-        cosines: (pictures, texts).
-        band: where there is nothing to pay.
-    """
+    """Returns (texts,) each text's mean distance from the band, of (pictures, texts) cosines (eq. 1)."""
     return (relu(band.lowest - cosines) + relu(cosines - band.highest)).mean(dim=0)
 
 
@@ -132,13 +122,7 @@ def moved_into(
     The rate is such that to first order a text's loss falls by `turn` in a step, the mean over those that have one: a
     loss is a mean of cosines.
 
-    Args:
-        old: the frozen encoder; it gets no gradient.
-        texts: where they start.
-        pictures: (b, dim) unit rows.
-        band: where they should be.
-        steps: how many.
-        turn: how far a step goes.
+    The old encoder is frozen and gets no gradient; pictures are (b, dim) unit rows.
     """
     embedded = texts.embedded
     for _ in range(steps):

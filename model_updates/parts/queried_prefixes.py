@@ -81,10 +81,7 @@ class DualPrompts(QueriedPrefixes):
 
         A tower of fewer blocks keeps at least one for experts.
 
-        Args:
-            model: whose text tower.
-            general: keys, and values, of a general prefix.
-            expert: keys, and values, of an expert's.
+        `general` and `expert` count the keys, and the values, of a prefix.
         """
         blocks = len(require_blocks(model))
         first = min(2, blocks - 1)

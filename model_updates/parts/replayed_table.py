@@ -35,11 +35,8 @@ class ReplayOptions(SharedTableOptions):
 def replayed_terms(teaching: LanguageTeaching, text: Tensor, batch: Batch, held: Tensor) -> dict[str, Tensor]:
     """Returns CLL-CLIP's terms and what holds the memory.
 
-    Args:
-        teaching: the strategy, whose options are `ReplayOptions`.
-        text: (b, dim) raw features of the batch's texts.
-        batch: the chunk's rows and the memory's.
-        held: what the memory's rows cost where they are not where they should be, unweighted.
+    `text` (b, dim) are raw features of the batch's texts; `held` is what the memory's rows cost where they are not
+    where they should be, unweighted.
     """
     options, current = teaching.options, ~batch.replayed
     if not isinstance(options, ReplayOptions):

@@ -84,22 +84,18 @@ class ReplayMemory(Part):
         return self.kept
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Chooses what to keep of an update."""
         self.kept = tuple(self.choose(context))
         self.seen += len(context.pairs)
 
     def notes(self) -> list[str]:
-        """Says how many pairs are kept."""
         return [f"{len(self.kept)} pairs are kept for replay, of {self.seen} seen."]
 
     def carried(self) -> State:
-        """Returns the pairs and how many were seen."""
         if not self.seen:
             return State()
         return State(facts={MEMORY: {"pairs": [asdict(pair) for pair in self.kept], "seen": self.seen}})
 
     def carry(self, state: State) -> None:
-        """Takes them."""
         kept = state.facts.get(MEMORY, {"pairs": [], "seen": 0})
         self.kept = tuple(TrainingPair(**pair) for pair in kept["pairs"])
         self.seen = int(kept["seen"])
@@ -125,9 +121,7 @@ def _memory_of(strategy: Strategy) -> ReplayMemory:
 def with_er(kind: type[Strategy], differs: str = "") -> type[Strategy]:
     """Makes ``<name>+er`` of a strategy: the same, with a uniform sample of the old pairs among the new ones.
 
-    Args:
-        kind: of the strategy.
-        differs: a sentence on how this memory is not the one that the strategy's paper has.
+    `differs` is a sentence on how this memory is not the one that the strategy's paper has.
 
     Raises:
         ValueError: the strategy has a memory of its own.

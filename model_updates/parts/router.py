@@ -54,7 +54,6 @@ class LdaRouter(Router):
         return cls(owner, config)
 
     def guess(self, trunk: NDArray[np.float32]) -> list[str]:
-        """Returns the route of each row of (n, trunk_dim) trunk features."""
         whitened = trunk.astype(np.float64) @ self.whitening.double().cpu().numpy()
         distances = _distances(whitened, self.means.double().cpu().numpy())
         domains = self.config["domains"]
@@ -66,12 +65,8 @@ class LdaRouter(Router):
 def fitted(pictures: Mapping[str, NDArray[np.float32]], routes: Collection[str]) -> LdaRouter | None:
     """Fits a router to the trunk features of the pictures of each domain.
 
-    Args:
-        pictures: (n, trunk_dim) base trunk features by domain; those with fewer than ten rows are left out.
-        routes: the domains that have a route.
-
-    Returns:
-        The router; None when fewer than two domains are left, or none of them has a route.
+    Base trunk features are (n, trunk_dim) by domain; those with fewer than ten rows are left out. None when fewer than
+    two domains are left, or none of them has a route.
     """
     points: dict[str, Points] = {
         domain: _some(rows).astype(np.float64)

@@ -37,10 +37,8 @@ class Selector(nn.Module):
     def fit(self, features: Tensor, *, share: float, seed: int) -> None:
         """Learns to rebuild features, and sets the threshold where a share of held-out ones lies below it.
 
-        Args:
-            features: (n, dim) raw features of an update's pictures or texts, at least 2.
-            share: of its inputs, how many should be known as its own.
-            seed: of the start and of what is held out.
+        Features (n, dim) are raw, of an update's pictures or texts, at least 2. The seed is of the start and of what is
+        held out.
         """
         generator = torch.Generator().manual_seed(seed)
         for layer in (self.squeeze, self.restore):

@@ -18,12 +18,7 @@ Grown = Callable[[QueriedPrefixes | None, UpdateContext, torch.Generator], Queri
 
 
 class SharedPrompts(Part):
-    """Prompts of the encoder in the text tower, which an update grows and trains.
-
-    Args:
-        kind: of the prompts.
-        grown: what becomes of those of earlier updates.
-    """
+    """Prompts of the encoder in the text tower, which an update grows and trains."""
 
     def __init__(self, kind: type[QueriedPrefixes], grown: Grown) -> None:
         self._kind, self._grown = kind, grown
@@ -45,5 +40,4 @@ class SharedPrompts(Part):
         return [ParameterGroup(list(self._trained.parameters()), weight_decay=0.0)]
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Freezes the prompts."""
         self._trained.requires_grad_(False)

@@ -48,12 +48,10 @@ class SharedRows(Rows):
         return super().merges(context)
 
     def grow(self, vocabulary: Vocabulary, context: UpdateContext) -> Growth:
-        """Appends each language's merges to the shared table."""
         growth, self._resegmented = merge_into_shared(vocabulary, self.merges(context), context)
         return growth
 
     def said(self) -> list[str]:
-        """Says how much English text the new merges segment anew."""
         return [self._resegmented]
 
 

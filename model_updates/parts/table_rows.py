@@ -51,11 +51,7 @@ class TeachingOptions(Checked):
 
 
 class Rows(Part, ABC):
-    """How the token table of an encoder grows and trains.
-
-    Args:
-        options: of the strategy.
-    """
+    """How the token table of an encoder grows and trains."""
 
     grows_shared: ClassVar[bool] = True  # whether new words join the table that all languages share
     needs_table: ClassVar[bool] = False  # whether nothing can be learned without a table that grows

@@ -51,9 +51,7 @@ class TeirOptions(SharedTableOptions):
 class TeirRows(SharedRows):
     """Decides how new rows of the shared table start and how far each may move.
 
-    Args:
-        options: of the strategy.
-        replayed: gives the pairs that are replayed beside the chunk's, where any are.
+    `replayed` gives the pairs that are replayed beside the chunk's, where any are.
 
     Attributes:
         counts: (rows,) int64, c: the updates so far whose texts held the row's token.
@@ -105,17 +103,14 @@ class TeirRows(SharedRows):
         self.counts = self.counts + self._occurs.long()
 
     def notes(self) -> list[str]:
-        """Says how many rows could move."""
         moved, alone = int(self._moves.sum()), int((self._moves & ~self._occurs).sum())
         said = f"{moved} of {len(self.counts)} token rows could move"
         return [said + (f", {alone} of them for replayed pairs alone, which do not count." if alone else ".")]
 
     def carried(self) -> State:
-        """Returns the counts."""
         return State({COUNTS: self.counts}) if len(self.counts) else State()
 
     def carry(self, state: State) -> None:
-        """Takes the counts of the updates so far."""
         self.counts = state.tensors[COUNTS].clone()
 
 

@@ -69,9 +69,7 @@ class PrefixedAttention:
     open_clip has no padding mask, so nothing is masked but what the causal mask masks: the mask gains a column of zeros
     on its left for each prefix.
 
-    Args:
-        attention: whose projections are used; batch first.
-        prefixes: what it sees beside the tokens.
+    Of the attention, which is batch first, the projections are used.
     """
 
     def __init__(self, attention: nn.MultiheadAttention, prefixes: Sequence[Prefix]) -> None:
@@ -109,9 +107,8 @@ class PrefixedAttention:
 def prefixed(blocks: Sequence[nn.Module], prefixes: Sequence[Prefix | None]) -> Iterator[None]:
     """Gives the attention of some blocks keys and values of its own while the block of code runs.
 
-    Args:
-        blocks: of the tower; what an insert around this one put before them stays there, too.
-        prefixes: for each of them, see `PrefixedAttention`; None leaves a block as it is.
+    What an insert around this one put before them stays there, too. Prefixes go by block as in `PrefixedAttention`;
+    None leaves a block as it is.
     """
     with ExitStack() as stack:
         for block, prefix in zip(blocks, prefixes, strict=True):

@@ -27,12 +27,10 @@ class InsideText(Insert):
         """Puts the insert into the tower while the block of code runs."""
 
     def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
-        """Runs the body with the insert in it."""
         with self.inside(model):
             return run(embedded, ends)
 
     def around_tokens(self, model: nn.Module, run: RunTokens, tokens: Tensor) -> Tensor:
-        """Runs the tower with the insert in it."""
         with self.inside(model):
             return run(tokens)
 
@@ -53,7 +51,6 @@ class TextBottlenecks(InsideText):
 
     @classmethod
     def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        """Makes a bottleneck for each block of a model's text tower."""
         blocks = require_blocks(model)
         return cls(owner, config, blocks).to(_device(blocks))
 
@@ -92,12 +89,10 @@ class TextLowRank(InsideText):
 
     @classmethod
     def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        """Makes deltas for each block of a model's text tower."""
         blocks = require_blocks(model)
         return cls(owner, config, blocks).to(_device(blocks))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
-        """Puts the sums of the tower's weights and the deltas in the weights' place."""
         transformer: nn.Module = text_parts(model).transformer  # type: ignore[assignment]
         return overlaid(transformer, self.sums(text_blocks(model)))
 
@@ -141,12 +136,10 @@ class TextPrefixes(InsideText):
 
     @classmethod
     def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        """Makes prefixes for each block of a model's text tower."""
         blocks = require_blocks(model)
         return cls(owner, config, blocks).to(_device(blocks))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
-        """Puts the prefixes before what each block attends to."""
         return prefixed(text_blocks(model), [(keys, values) for keys, values in self.made()])
 
     def made(self) -> Tensor:

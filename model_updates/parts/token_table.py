@@ -54,12 +54,8 @@ class ScaledRows:
     Put the table in a parameter group with weight decay 0: the decay is applied here, so that it can be
     scaled too.
 
-    Args:
-        table: (rows, width) parameter.
-        gradient_scale: (rows,) factors of the gradient (or of the step).
-        decay_scale: (rows,) factors of the weight decay.
-        weight_decay: of a row with decay scale 1.
-        apply_to: "grad" scales the gradient before Adam sees it, "update" the step that Adam makes.
+    The table is (rows, width); gradient and decay scale are (rows,) factors, and the decay is that of a row with decay
+    scale 1. `apply_to` "grad" scales the gradient before Adam sees it, "update" the step that Adam makes.
     """
 
     def __init__(

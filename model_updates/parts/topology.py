@@ -22,10 +22,7 @@ def cross_modal_topology(
 ) -> Tensor:
     """Returns ``½ [KL(old i2t, new i2t) + KL(old t2i, new t2i)]``, mean over rows (eq. 7).
 
-    Args:
-        new: (b, dim) image and text features of the model in training.
-        old: (b, dim) image and text features of the model before; no gradient flows into them.
-        scale: the inverse temperature.
+    Both are (b, dim) image and text features; no gradient flows into the old ones. `scale` is the inverse temperature.
     """
     before, now = scale * _cosines(*old).detach(), scale * _cosines(*new)
     return (kl_rows(before, now) + kl_rows(before.T, now.T)) / 2
@@ -43,12 +40,8 @@ def same_modal_topology(
 
     A row is as similar to itself as can be under any model, and would drown all others: its place counts for nothing.
 
-    Args:
-        new: (b, dim) image and text features of the model in training.
-        old: (b, dim) image and text features of the model before.
-        scale: the inverse temperature.
-        image_index: (b,), equal where rows show the same picture: their image features are equal as well.
-        suppress: False leaves the diagonal as it is, for the paper's ablation.
+    Features are as above. `image_index` (b,) is equal where rows show the same picture: their image features are equal
+    as well. `suppress=False` leaves the diagonal as it is, for the paper's ablation.
     """
     diagonal = torch.eye(len(new[0]), dtype=torch.bool, device=new[0].device)
     equal_images = diagonal if image_index is None else image_index[:, None] == image_index[None, :]

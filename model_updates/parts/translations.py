@@ -34,14 +34,9 @@ class Translations:
 def translations(foreign: Rows, english: Rows, *, rounds: int = ROUNDS) -> Translations:
     """Learns which English tokens translate a foreign one.
 
-    Args:
-        foreign: each caption's rows in the new language.
-        english: the rows of the English caption beside it, in the same order.
-        rounds: of expectation maximisation.
-
-    Returns:
-        Shares that add up to 1 for each foreign row that occurs. Of very many captions an even sample is read, so the
-        captions of two languages go in apart: an even sample of a table that alternates is one language alone.
+    Each caption's rows in the new language stand beside those of its English caption; `rounds` are of expectation
+    maximisation. The shares add up to 1 for each foreign row that occurs. Of very many captions an even sample is read,
+    so the captions of two languages go in apart: an even sample of a table that alternates is one language alone.
     """
     pairs = _within(
         [(tuple(set(f)), tuple(set(e))) for f, e in zip(foreign, english, strict=True) if f and e]

@@ -80,7 +80,6 @@ class TwoTowers(Strategy):
         return None
 
     def after_step(self) -> None:
-        """Keeps the temperature in CLIP's range."""
         clamp_scale(self._encoder)
         super().after_step()
 

@@ -24,10 +24,7 @@ class WeightAverage:
     def __init__(self, model: nn.Module, every: int, steps: int = 0) -> None:
         """Starts at a model's weights.
 
-        Args:
-            model: in training.
-            every: steps between two terms.
-            steps: of the whole update, whose last one is a term, too; 0 where that is not known.
+        `every` is steps between two terms; the last of all `steps` is a term, too, 0 where that is not known.
         """
         self._model, self._every, self._last = model, max(1, every), steps - 1
         self._mean = {name: value.clone() for name, value in _averaged(model).items()}

@@ -47,8 +47,7 @@ class ConSE(nn.Module):
 def class_vectors(encode: Callable[[Sequence[str]], Tensor]) -> Tensor:
     """Returns (1000, 512), the centred vectors of ImageNet's classes.
 
-    Args:
-        encode: gives the unit vectors (n, 512) of English texts.
+    `encode` gives the unit vectors (n, 512) of English texts.
     """
     info = ImageNetInfo()
     definitions = encode([info.index_to_description(number, detailed=True) for number in range(CLASSES)])

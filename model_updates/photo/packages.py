@@ -54,8 +54,7 @@ def text_arrays() -> dict[str, NDArray[Any]]:
 def checked_file(wanted: tuple[str, str, str, str]) -> Path:
     """Returns the path of a package's file whose bytes are the pinned ones.
 
-    Args:
-        wanted: distribution, module, path inside the module, SHA-256.
+    `wanted` is distribution, module, path inside the module and SHA-256.
 
     Raises:
         UnknownModel: the package is not installed.

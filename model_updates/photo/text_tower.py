@@ -69,9 +69,7 @@ class SentenceTower(nn.Module):
     def forward(self, embedded: Tensor, lengths: Tensor) -> Tensor:
         """Returns (n, 512) unit vectors; what an embedded text holds beyond its length does not matter.
 
-        Args:
-            embedded: (n, longest, 512) token embeddings, start and end tokens included.
-            lengths: (n,) int64, tokens of each text.
+        Token embeddings are (n, longest, 512), lengths (n,) int64; both count start and end tokens.
         """
         # Only the tokens of texts are computed, one after the other: padding costs nothing and cannot matter.
         places = torch.arange(embedded.shape[1], device=embedded.device)

@@ -46,10 +46,8 @@ def is_folder(model: str) -> bool:
 def open_folders(images: Path, texts: Path | None = None, languages: Sequence[str] = ("en",)) -> Encoder:
     """Opens the image tower of one folder with its own text tower or that of another, in eval mode on the CPU.
 
-    Args:
-        images: holds a CLIP model.
-        texts: holds a text model that was trained into the same space; None for CLIP's own.
-        languages: that the text tower knows, for telling a query's language.
+    `images` holds a CLIP model, `texts` a text model that was trained into the same space, None for CLIP's own. The
+    languages are those that the text tower knows, for telling a query's language.
 
     Raises:
         UnknownModel: a folder holds no such model, or one of parts that are not known here.

@@ -15,13 +15,7 @@ class KeptTokenizer:
     """Texts to token rows by rules that are not ours."""
 
     def __init__(self, text: str, *, longest: int, lower: bool = False) -> None:
-        """Reads the rules.
-
-        Args:
-            text: of ``tokenizer.json``.
-            longest: most tokens of a text, start and end included.
-            lower: whether texts are lower-cased first.
-        """
+        """Reads the rules; a text has at most `longest` tokens, both ends included; `lower` lower-cases it first."""
         self.text = text  # of ``tokenizer.json``, all there is to know of the rules
         self._longest, self._lower = longest, lower
         self._rules = Tokenizer.from_str(text)

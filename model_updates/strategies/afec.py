@@ -110,7 +110,6 @@ class Afec(TwoTowers):
         return torch.optim.AdamW(groups, betas=schedule.betas, eps=schedule.eps, fused=True)
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns EWC's terms and the distance to the free model."""
         terms = super().terms(batch)
         if self._free is not None and self._steep:
             free = dict(self._free.model.named_parameters())
@@ -126,7 +125,6 @@ class Afec(TwoTowers):
         return self.held.mean_with(fisher(context, batches))
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the free model, its optimizer's moments and where it is steep."""
         if self._free is None:
             return {}
         state = {f"{FREE}{name}": value for name, value in self._free.model.state_dict().items()}
@@ -136,7 +134,6 @@ class Afec(TwoTowers):
         return state
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes the free model back."""
         if self._free is None:
             return
         self._free.model.load_state_dict(_under(FREE, progress))

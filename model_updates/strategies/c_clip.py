@@ -219,7 +219,6 @@ class CClip(Strategy):
         )
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive and the consolidation term."""
         if batch.images is None or batch.text_features is None:
             raise ValueError("c-clip needs before_update, pictures and the old model's text features first")
         # On the routes that the old features were read on.
@@ -236,7 +235,6 @@ class CClip(Strategy):
         return {"contrastive": contrast, "consolidation": self.options.consolidation * ckc(new, old, scale)}
 
     def after_step(self) -> None:
-        """Keeps the temperature in CLIP's range."""
         scale: Tensor = self._encoder.model.logit_scale  # type: ignore[assignment]
         with torch.no_grad():
             scale.clamp_(0, LARGEST_LOG_SCALE)
@@ -265,17 +263,14 @@ class CClip(Strategy):
         self._encoder.forget_fingerprints()
 
     def notes(self) -> list[str]:
-        """Says which towers were taught."""
         if not self.options.adapters:
             return ["Both towers trained." if "text" in self.touches else "The image tower trained."]
         return ["Adapters in both towers." if "text" in self.touches else "Adapters in the image tower only."]
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the projector, which the next update makes afresh."""
         return {} if self._projector is None else self._projector.state_dict(prefix=PROJECTOR)
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes the projector back."""
         own = {name.removeprefix(PROJECTOR): value for name, value in progress.items()}
         if self._projector is not None:
             self._projector.load_state_dict(own)

@@ -98,12 +98,8 @@ def relation_distillation(
 ) -> Tensor:
     """Returns the mean over rows of the cross-entropy of old against new similarities to the other rows.
 
-    Args:
-        new: (b, d) features in training.
-        old: (b, d) features before; no gradient flows into them.
-        equal: (b, b) bool, rows of the same input, which are no neighbours: each to itself, and pairs of one picture.
-        new_temperature: divides the new cosines.
-        old_temperature: divides the old ones.
+    Features are (b, d); no gradient flows into the old ones. `equal` (b, b) bool marks rows of the same input, which
+    are no neighbours: each to itself, and pairs of one picture. The temperatures divide the cosines.
     """
 
     def row_logits(features: Tensor, temperature: float) -> Tensor:

@@ -89,6 +89,5 @@ class CodaPrompt(LanguageTeaching):
         return self._prompts
 
     def notes(self) -> list[str]:
-        """Says how many components there are, and how many could train."""
         count = self._prompts.config["components"]
         return [*super().notes(), f"{count} components, the newest {count - self._prompts.past} trained."]

@@ -99,7 +99,6 @@ class CpeClip(FrozenTowers):
         encoder.forget_fingerprints()
 
     def built(self, model: nn.Module) -> tuple[DeepImagePrompts, DeepTextPrompts]:
-        """Returns new prompts for both towers."""
         texts, pictures = require_blocks(model), require_image_blocks(model)
         layers = min(len(texts), len(pictures))
         depth = min(self.options.depth or layers, layers)
@@ -110,7 +109,6 @@ class CpeClip(FrozenTowers):
         )
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns the prompts and the map."""
         return [ParameterGroup([self._text.prompts, *self._image.map.parameters()])]
 
     def schedule(self, encoder: Encoder) -> Schedule:
@@ -137,7 +135,6 @@ class CpeClip(FrozenTowers):
         self._taught += len(context.pairs)
 
     def notes(self) -> list[str]:
-        """Says how many prompts there are and how far the chunk could move them."""
         depth, length, _ = self._text.prompts.shape
         said = f"{length} prompts in each of {depth} layers of both towers."
         return [
@@ -146,9 +143,7 @@ class CpeClip(FrozenTowers):
         ]
 
     def carried(self) -> State:
-        """Returns how many pairs were taught."""
         return State(facts={"pairs": self._taught}) if self._taught else State()
 
     def carry(self, state: State) -> None:
-        """Takes how many pairs were taught."""
         self._taught = int(state.facts["pairs"])

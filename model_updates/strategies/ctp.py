@@ -225,13 +225,11 @@ class Ctp(TwoTowers):
         self._slow = self._queue = self._fresh = self._fusion = None
 
     def notes(self) -> list[str]:
-        """Says that search can re-rank."""
         if not self.options.fusion:
             return []
         return ["A fusion encoder learned beside the towers; searches can ask to be re-ranked by it."]
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the slow model, with its fusion encoder, and the queue."""
         if self._slow is None or self._queue is None:
             return {}
         slow = (
@@ -240,7 +238,6 @@ class Ctp(TwoTowers):
         return self._slow.progress() | self._queue.progress() | slow
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes them back."""
         if self._slow is not None and self._queue is not None:
             self._slow.load_progress(progress)
             self._queue.load_progress(progress)
@@ -248,7 +245,6 @@ class Ctp(TwoTowers):
                 self._fusion.slow.load_progress(progress)
 
     def carried(self) -> State:
-        """Returns the queue."""
         if self._carried_queue is None:
             return State()
         kept = self._carried_queue

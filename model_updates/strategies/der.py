@@ -107,17 +107,14 @@ class Der(LanguageTeaching):
         return super().progress() | {"features": self._next.clone()} if self._in_update else {}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes the memory back as it was."""
         super().load_progress(progress)
         self._next = progress["features"].clone()
 
     def carried(self) -> State:
-        """Returns pairs, features and count."""
         facts = super().carried().facts
         return State({"features": self._stored}, facts) if facts else State()
 
     def carry(self, state: State) -> None:
-        """Takes the memory of the updates so far."""
         super().carry(state)
         self._stored = state.tensors["features"].clone()
 

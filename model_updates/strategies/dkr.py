@@ -47,18 +47,13 @@ class Dkr(TwoTowers):
     options: RowOptions
 
     def distillation(self, new: Features, batch: Batch) -> Tensor:
-        """Returns the divergences of rectified rows, weighted."""
         return row_distillation(new, batch, self.options, rectified_divergence)
 
 
 def rectified_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:
     """Returns KL(target || new) of each row, (r,): the old row, nothing, or the truth.
 
-    Args:
-        old: (r, c) cosines of the old model.
-        new: (r, c) cosines of the model in training.
-        same: (r, c) bool, which columns are right for a row.
-        temperature: divides the cosines.
+    Cosines are (r, c); `same` (r, c) bool says which columns are right for a row; the temperature divides the cosines.
     """
     old_right, new_right = right_rows(old, same), right_rows(new.detach(), same)
     truth = same.to(new.dtype) / same.sum(dim=1, keepdim=True)

@@ -212,7 +212,6 @@ class DomainAdapters(Strategy):
         self._trunks = trunk_rows(data)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns the adapters."""
         return [ParameterGroup([p for a in self._adapters.values() for p in a.parameters()])]
 
     def foreseen(self, context: UpdateContext) -> Foresight:
@@ -222,7 +221,6 @@ class DomainAdapters(Strategy):
         return Foresight(epochs, not maps_features(context.encoder), moves_pictures=True, domains=domains)
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns a warm-up and a cosine."""
         usual = defaults_for(encoder, self._pairs)
         return Schedule(
             epochs=self.options.epochs or usual.epochs,
@@ -235,7 +233,6 @@ class DomainAdapters(Strategy):
         )
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns contrast, visibility and displacement."""
         pairs = self._taught.rows(batch.row)
         rows = [self._forward(batch.images, batch.trunk, batch.domains)]
         told_apart = [self._told_apart] if len(self._taught) <= MOST_TEXTS else [self._told_apart, pairs]
@@ -269,7 +266,6 @@ class DomainAdapters(Strategy):
         encoder.forget_fingerprints()
 
     def notes(self) -> list[str]:
-        """Says which domains have an adapter, and how large it is."""
         return [
             f"{name}: {'its adapter went on learning' if name in self._went_on else 'a new adapter'}, "
             f"{sum(p.numel() for p in adapter.parameters()):,} values; no other picture and no text could change."

@@ -124,5 +124,4 @@ class DualPrompt(LanguageTeaching):
         return torch.cat(rows)[torch.tensor(positions, device=batch.tokens.device).argsort()]
 
     def notes(self) -> list[str]:
-        """Says which languages have an expert."""
         return [*super().notes(), f"Experts: {', '.join(self._prompts.config['tasks'])}."]

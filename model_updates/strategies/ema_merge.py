@@ -94,7 +94,6 @@ class EmaMerge(TwoTowers):
         self._made_in, self._mean = context.update_number, {}
 
     def notes(self) -> list[str]:
-        """Says how many updates the mean is of, and where training could not start as asked."""
         said = [f"The mean of {self._updates} updates is released."]
         if self._interrupted:
             said.append(
@@ -107,6 +106,5 @@ class EmaMerge(TwoTowers):
         return State(self._trained, {"updates": self._updates}) if self._updates else State()
 
     def carry(self, state: State) -> None:
-        """Takes them."""
         self._trained = {name: value.clone() for name, value in state.tensors.items()}
         self._updates, self._made_in = int(state.facts["updates"]), state.update

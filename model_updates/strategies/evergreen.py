@@ -187,7 +187,6 @@ class Evergreen(Strategy):
             part.factor = schedule.learning_rate / self._schedules[0].learning_rate
 
     def take(self, data: UpdateData) -> None:
-        """Hands each part its pairs of the chunk."""
         for part in self._parts:
             part.strategy.take(replace(data, train=data.train.select(part.rows)))
 
@@ -237,26 +236,21 @@ class Evergreen(Strategy):
         return terms
 
     def after_backward(self, learning_rate: float) -> None:
-        """Lets each part edit its gradients, at its own rate."""
         for part in self._parts:
             part.strategy.after_backward(learning_rate * part.factor)
 
     def after_step(self) -> None:
-        """Lets each part follow the step."""
         for part in self._parts:
             part.strategy.after_step()
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Ends each part's update."""
         for part in self._parts:
             part.strategy.after_update(_narrowed(context, part), batches)
 
     def notes(self) -> list[str]:
-        """Says what each part taught."""
         return [f"{part.strategy.name}: {note}" for part in self._parts for note in part.strategy.notes()]
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the progress of each part."""
         return {
             f"{part.strategy.name}.{name}": value
             for part in self._parts
@@ -264,7 +258,6 @@ class Evergreen(Strategy):
         }
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Gives each part its progress back."""
         for part in self._parts:
             prefix = f"{part.strategy.name}."
             own = {k.removeprefix(prefix): v for k, v in progress.items() if k.startswith(prefix)}

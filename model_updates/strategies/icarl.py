@@ -59,7 +59,6 @@ class Icarl(TwoTowers):
         self._weight = weight_of_old(self.options, context, self.kept.seen)
 
     def distillation(self, new: Features, batch: Batch) -> Tensor | None:
-        """Returns the divergence of coordinates."""
         if self._weight is None:
             return None
         return self._weight * feature_divergence(new, old_features(batch))

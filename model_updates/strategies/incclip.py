@@ -165,7 +165,6 @@ class Incclip(TwoTowers):
         return terms
 
     def after_step(self) -> None:
-        """Keeps the temperature in CLIP's range, and weights within their lengths."""
         super().after_step()
         hold_lengths(self._weights, self._bounds)
 
@@ -193,10 +192,7 @@ class Incclip(TwoTowers):
 def contrast_beside(cosines: Tensor, scale: Tensor | float, same: Tensor) -> Tensor:
     """Returns InfoNCE whose pictures choose among real and pseudo texts, and whose real texts choose among pictures.
 
-    Args:
-        cosines: (b, b + k), the real texts first.
-        scale: the inverse temperature.
-        same: (b, b) bool, which real texts show which picture.
+    Cosines are (b, b + k), the real texts first; `same` (b, b) bool says which real texts show which picture.
     """
     real = len(same)
     right = torch.cat([same, same.new_zeros(real, cosines.shape[1] - real)], dim=1)
@@ -207,11 +203,8 @@ def contrast_beside(cosines: Tensor, scale: Tensor | float, same: Tensor) -> Ten
 def divergence(now: Tensor, before: Tensor, *, real: int, direction: str) -> Tensor:
     """Returns the KL between new and old choices of texts and of pictures, half and half, means over rows (eq. 7 to 9).
 
-    Args:
-        now: (b, b + k) new logits.
-        before: (b, b + k) old logits; no gradient flows into them.
-        real: b, how many columns are real texts: they alone choose among pictures.
-        direction: "reverse" for KL(new || old), "forward" for KL(old || new).
+    Logits are (b, b + k); no gradient flows into the old ones. The first `real` columns are real texts: they alone
+    choose among pictures. The direction is "reverse" for KL(new || old), "forward" for KL(old || new).
     """
     old = before.detach()
     both = [(now, old), (now[:, :real].T, old[:, :real].T)]

@@ -69,7 +69,6 @@ class Joint(TwoTowers):
         super().before_update(context)
 
     def notes(self) -> list[str]:
-        """Says how many pairs were learned again, and what did not start anew."""
         said = [f"{len(self._earlier)} pairs of earlier chunks were learned again."]
         if self._went_on:
             said.append(

@@ -90,7 +90,6 @@ class L2p(FrozenTowers):
         encoder.forget_fingerprints()
 
     def built(self, model: nn.Module) -> list[PromptPool]:
-        """Returns new pools for both towers."""
         config = {"size": self.options.pool, "length": self.options.length, "top": self.options.top}
         return [ImagePrompts.build(ENCODER, config, model), TextPrompts.build(ENCODER, config, model)]
 
@@ -117,10 +116,8 @@ class L2p(FrozenTowers):
         return terms | {"keys": -self.options.pull * pulls}
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Lets go of the last batch."""
         for pool in self._pools:
             pool.forget()
 
     def notes(self) -> list[str]:
-        """Says how large the pools are."""
         return [f"{len(pool.keys)} prompts in the {pool.tower} tower." for pool in self._pools]

@@ -73,7 +73,6 @@ class LanguageRows(Rows):
         )
 
     def own(self) -> Tensor:
-        """Returns the rows of the chunk's languages."""
         return self._own.nonzero()[:, 0]
 
     def scales(self, rows: int) -> tuple[Tensor, Tensor]:
@@ -81,7 +80,6 @@ class LanguageRows(Rows):
         return self._own, self._own
 
     def said(self) -> list[str]:
-        """Says how many rows the languages own."""
         said = [
             f"{int(self._own.sum())} token rows belong to the chunk's languages; no other row could move."
         ]

@@ -54,10 +54,6 @@ class ModX(TwoTowers):
 def right_row_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:
     """Returns KL(old || new) of each row whose old maximum is right, and 0 for the others; (r,).
 
-    Args:
-        old: (r, c) cosines of the old model.
-        new: (r, c) cosines of the model in training.
-        same: (r, c) bool, which columns are right for a row.
-        temperature: divides the cosines.
+    Cosines are (r, c); `same` (r, c) bool says which columns are right for a row; the temperature divides the cosines.
     """
     return row_divergence(old / temperature, new / temperature).where(right_rows(old, same), 0.0)

@@ -125,7 +125,6 @@ class MoeAdapters(FrozenTowers):
         encoder.forget_fingerprints()
 
     def built(self, model: nn.Module) -> list[Experts]:
-        """Returns new experts for both towers."""
         options = self.options
         config = {
             "experts": options.experts,
@@ -163,7 +162,6 @@ class MoeAdapters(FrozenTowers):
         )
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
-        """Returns the contrastive term."""
         image, text = self._features(batch)
         smoothing = self.options.label_smoothing
         return {"contrastive": contrast(self._encoder, image, text, batch, smoothing=smoothing)}
@@ -176,7 +174,6 @@ class MoeAdapters(FrozenTowers):
         return normalize(batch.image_features.float(), dim=-1), normalize(text, dim=-1)
 
     def after_backward(self, learning_rate: float) -> None:
-        """Leaves frozen experts alone."""
         for experts in self._experts:
             experts.hold_frozen()
 
@@ -186,7 +183,6 @@ class MoeAdapters(FrozenTowers):
             experts.end()
 
     def notes(self) -> list[str]:
-        """Says which router this update has, what it reads and how many experts are frozen."""
         return [
             f"Router {len(experts.gates)} of the {experts.tower} tower reads {100 * self._known[experts.tower]:.0f} % "
             f"of the chunk; {int(experts.frozen.sum())} of {experts.frozen.numel()} experts are frozen."

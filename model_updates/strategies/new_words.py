@@ -82,7 +82,6 @@ class WordRows(Rows):
         return self._own, self._own
 
     def said(self) -> list[str]:
-        """Says how many words are new."""
         return [f"{len(self._pieces)} words are new and got a row each; no other row could move."]
 
 

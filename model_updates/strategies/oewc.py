@@ -98,11 +98,9 @@ class Oewc(LanguageTeaching):
         super().after_update(context, batches)
 
     def carried(self) -> State:
-        """Returns the Fisher diagonal."""
         return State({"fisher": self._fisher}) if len(self._fisher) else State()
 
     def carry(self, state: State) -> None:
-        """Takes the Fisher diagonal."""
         self._fisher = state.tensors["fisher"].clone()
 
     def _losses(self, batches: Epochs, context: UpdateContext) -> Iterator[tuple[Tensor, int]]:
@@ -117,10 +115,8 @@ def mean_of_squared_sample_gradients(
 ) -> Tensor:
     """Returns the mean over texts of the squared gradient that reaches the table through each text.
 
-    Args:
-        table: (rows, width).
-        model: whose `token_embedding` looks rows up, once a batch or more.
-        losses: each batch's mean loss, computed as it is asked for, and the number of texts it is the mean of.
+    The table is (rows, width), and the model's `token_embedding` looks rows up, once a batch or more. Each batch's mean
+    loss, computed as it is asked for, comes with the number of texts it is the mean of.
     """
     total, texts = torch.zeros_like(table), 0
     with _looked_up(model) as seen:

@@ -80,12 +80,10 @@ class Rwalk(TwoTowers):
         return importance
 
     def carried(self) -> State:
-        """Returns F, score and the number of updates that they are of."""
         state = super().carried()
         return State({**state.tensors, **{f"{SCORE}{n}": v for n, v in self._score.items()}}, state.facts)
 
     def carry(self, state: State) -> None:
-        """Takes F and score."""
         super().carry(state)
         scores = [name for name in self.held.importance if name.startswith(SCORE)]
         self._score = {name.removeprefix(SCORE): self.held.importance.pop(name) for name in scores}

@@ -107,7 +107,6 @@ class TableJoint(LanguageTeaching):
         super().before_update(context)
 
     def notes(self) -> list[str]:
-        """Says how many pairs were learned again."""
         return [
             *super().notes(),
             f"{len(self._earlier)} earlier and English pairs were learned beside the chunk.",

@@ -71,15 +71,12 @@ class TaskArithmetic(TwoTowers):
         self._sum = self._summed(trained)
 
     def notes(self) -> list[str]:
-        """Says how many changes were added."""
         return [f"The changes of {self.vectors.updates} updates are added to the base."]
 
     def carried(self) -> State:
-        """Returns the sum and the number of its vectors."""
         return State(self._sum, {"updates": self.vectors.updates}) if self.vectors.updates else State()
 
     def carry(self, state: State) -> None:
-        """Takes them."""
         self._sum = {name: value.clone() for name, value in state.tensors.items()}
         self.vectors.updates = int(state.facts["updates"])
 

@@ -72,7 +72,6 @@ class Buffer(ChunkedMemory):
         return () if self.options.buffer == "all" else super().choose(context)
 
     def notes(self) -> list[str]:
-        """Says what the buffer holds."""
         if self.options.buffer == "all":
             return ["All pairs of earlier chunks were learned again."]
         return super().notes()

@@ -74,11 +74,9 @@ class Ties(TwoTowers):
         self._sums = self._summed(trained)
 
     def notes(self) -> list[str]:
-        """Says how many changes were merged."""
         return [f"The changes of {self.vectors.updates} updates are merged into the base."]
 
     def carried(self) -> State:
-        """Returns sums and counts."""
         if self._sums is None:
             return State()
         sums = {part: getattr(self._sums, part) for part in PARTS}
@@ -86,7 +84,6 @@ class Ties(TwoTowers):
         return State(tensors, {"updates": self.vectors.updates})
 
     def carry(self, state: State) -> None:
-        """Takes them."""
         parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
         for key, value in state.tensors.items():
             part, _, name = key.partition("/")

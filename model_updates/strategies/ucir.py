@@ -99,10 +99,7 @@ class Ucir(TwoTowers):
 def margin_to_hardest(cosines: Tensor, same: Tensor, margin: float) -> Tensor:
     """Returns the mean over rows of ``sum max(0, margin - s_own + s_wrong)`` over the most similar wrong columns.
 
-    Args:
-        cosines: (r, c).
-        same: (r, c) bool, which columns are right; the least similar of them is a row's own.
-        margin: between right and wrong.
+    `same` (r, c) bool says which columns are right; the least similar of them is a row's own.
     """
     own = cosines.masked_fill(~same, torch.inf).amin(dim=1, keepdim=True)
     wrong = cosines.masked_fill(same, -torch.inf).topk(min(HARDEST, cosines.shape[1]), dim=1).values

@@ -116,7 +116,6 @@ class Zscl(TwoTowers):
             self._taught = TeacherOutputs(self._reference, self._anchor(), data.load_image)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Returns every parameter but the temperature."""
         scale = self._encoder.model.logit_scale
         groups = groups_of(self._encoder)
         for group in groups:
@@ -149,7 +148,6 @@ class Zscl(TwoTowers):
             self._average.after_step()
 
     def deployed(self) -> AbstractContextManager[None]:
-        """Validates the average."""
         return super().deployed() if self._average is None else self._average.in_place()
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
@@ -160,7 +158,6 @@ class Zscl(TwoTowers):
         self._average, self._taught, self._start = None, None, {}
 
     def notes(self) -> list[str]:
-        """Says what the reference was and how many weights were averaged."""
         used = (
             f"{len(self._reference.pairs)} reference pictures from {self._reference.origin}."
             if self.options.distillation
@@ -169,10 +166,8 @@ class Zscl(TwoTowers):
         return [used, f"The mean of {self._terms} weights along the way."]
 
     def progress(self) -> dict[str, Tensor]:
-        """Returns the average, which counts the steps, too."""
         return {} if self._average is None else self._average.state()
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes the average back."""
         if self._average is not None:
             self._average.restore(progress)

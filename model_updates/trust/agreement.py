@@ -59,12 +59,9 @@ def agreement(
 ) -> Agreement:
     """Hears all witnesses on all pairs.
 
-    Args:
-        witnesses: per name the scores of each block, (b, b), own pairs on the diagonal.
-        blocks: positions of the pairs in each block.
-        groups: (n,) which pairs are of one thing, for standard errors.
-        same: per block (b, b), true where picture and caption may belong together, so that they are no example of a
-            mismatched pair; the diagonal is.
+    Witnesses give by name the (b, b) scores of each block, own pairs on the diagonal; blocks are positions of pairs;
+    `groups` (n,) says which pairs are of one thing, for standard errors. `same` is per block (b, b), true where picture
+    and caption may belong together, so that they are no example of a mismatched pair; the diagonal is.
     """
     table, weights = _joint(witnesses, same)
     found, others = np.zeros(len(groups)), []

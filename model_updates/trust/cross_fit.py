@@ -30,9 +30,8 @@ SMALLEST_BLOCK = 20
 def as_one(*labels: Sequence[Hashable | None]) -> NDArray[np.intp]:
     """Returns a number for each pair, equal where pairs hang together by any of the labels.
 
-    Args:
-        labels: each (n,); equal values tie two pairs, None ties nothing. A label that would tie more than a tenth of
-            all pairs together is a class and not an identity, and ties nothing.
+    Each label is (n,); equal values tie two pairs, None ties nothing. A label that would tie more than a tenth of all
+    pairs together is a class and not an identity, and ties nothing.
     """
     n = len(labels[0])
     parent = list(range(n))
@@ -84,10 +83,9 @@ class CrossFit:
     ) -> None:
         """Inverts once what every scoring needs.
 
-        Args:
-            pictures: (n, n) likeness of the pictures, scaled so that a picture's likeness with itself is about 1.
-            blocks: positions that are predicted from all others; they part the n pairs.
-            weights: (n,) in (0, 1], how far each pair is believed; all of them when None.
+        The likeness of the pictures is (n, n), scaled so that a picture's with itself is about 1. Blocks are positions
+        that are predicted from all others; they part the n pairs. `weights` (n,) in (0, 1] is how far each pair is
+        believed; all of them when None.
         """
         self.blocks = [np.asarray(block) for block in blocks]
         scale = float(np.mean(np.diagonal(pictures))) or 1.0
@@ -100,9 +98,8 @@ class CrossFit:
     def scores(self, captions: Kernel, order: NDArray[np.intp] | None = None) -> list[Block]:
         """Returns how well each caption of a block fits what is predicted for each picture of it.
 
-        Args:
-            captions: (n, n) likeness of the captions.
-            order: (n,) which caption stands at each picture; its own when None.
+        The likeness of the captions is (n, n); `order` (n,) says which caption stands at each picture, its own when
+        None.
         """
         found = []
         for block, own in zip(self.blocks, self._own, strict=True):

@@ -40,13 +40,8 @@ def declared_language(
 ) -> DeclaredLanguage | None:
     """Compares what a detector says of all captions with what was declared.
 
-    Args:
-        declared: the tag of the upload.
-        confidences: by language, (n,) confidences in [0, 1]; the declared language is left out when the detector does
-            not know it.
-
-    Returns:
-        None when there are too few captions to say anything.
+    Confidences are (n,) in [0, 1] by language; the declared one is left out when the detector does not know it. None
+    when there are too few captions to say anything.
     """
     size = len(next(iter(confidences.values()), np.empty(0)))
     others = {tag: values for tag, values in confidences.items() if tag != declared}
@@ -68,9 +63,8 @@ def declared_language(
 def better_profile(declared: str, fits: Mapping[str, NDArray[np.float64]]) -> str | None:
     """Returns the learned language whose profile fits the captions certainly better than the declared one's, or None.
 
-    Args:
-        declared: a tag among `fits`, else nothing can be said.
-        fits: by language, (n,) log-likelihoods per letter of the same captions, in nats.
+    `fits` has by language (n,) log-likelihoods per letter of the same captions, in nats; where the declared language is
+    not among them nothing can be said.
     """
     if declared not in fits or len(fits[declared]) < LEAST_CAPTIONS:
         return None

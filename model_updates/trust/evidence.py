@@ -75,10 +75,8 @@ class Evidence:
     def __init__(self, pairs: UploadedPairs, *, only: Sequence[str] | None = None, seed: int = 0) -> None:
         """Prepares what every hearing shares.
 
-        Args:
-            pairs: at least 40, else no block is large enough to say what mismatched pairs look like.
-            only: the witnesses to ask; all that can be asked when None.
-            seed: of the blocks.
+        There are at least 40 pairs, else no block is large enough to say what mismatched pairs look like. All witnesses
+        that can be asked are asked when `only` is None; the seed is of the blocks.
         """
         self.pairs = pairs
         has_words = _has_words(pairs)
@@ -117,11 +115,7 @@ class Evidence:
         return agreement(*self._said(None))
 
     def strength(self, order: NDArray[np.intp]) -> float:
-        """Returns how strong the agreement is in another order.
-
-        Args:
-            order: (n,) which caption stands at each picture.
-        """
+        """Returns how strong the agreement is in another order (n,): which caption stands at each picture."""
         return strength(*self._said(order))
 
     def _said(

@@ -41,9 +41,7 @@ class Exchange:
 def exchanged(scores: NDArray[np.float32], texts: Sequence[str]) -> list[Exchange]:
     """Returns the couples of words that look exchanged, clearest first; a word is in one couple at most.
 
-    Args:
-        scores: (n, n) of pictures (rows) and captions (columns) by an encoder that has learned nothing from them.
-        texts: (n,) captions.
+    Scores are (n, n) of pictures (rows) and captions (columns) by an encoder that has learned nothing from them.
     """
     values = np.asarray(scores, dtype=np.float64)
     values = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()

@@ -87,12 +87,9 @@ def matching(
 ) -> Matching:
     """Judges the pairs of one language and domain.
 
-    Args:
-        pairs: in the order of the upload.
-        parts: positions of the training part and of the held-out part, by name.
-        reference: trusted pairs of the same domain, known in the same way as `pairs`; their estimate shows what matched
-            captions look like here. Asked only where nothing else tells.
-        seed: of blocks and resampling.
+    The pairs are in the order of the upload; `parts` has the positions of the training part and of the held-out part,
+    by name. `reference` are trusted pairs of the same domain, known in the same way; their estimate shows what matched
+    captions look like here. It is asked only where nothing else tells. The seed is of blocks and resampling.
     """
     if len(pairs) < FEWEST:
         return Matching(Impression.FEW)

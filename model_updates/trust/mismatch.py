@@ -35,10 +35,7 @@ class Mismatch:
 def mismatch(p_values: NDArray[np.float64], groups: NDArray[np.intp], *, seed: int = 0) -> Mismatch:
     """Estimates the mismatched share and each pair's chance of being one of them.
 
-    Args:
-        p_values: (n,) as `agreement` gives them.
-        groups: (n,) pairs of one thing; they are resampled together.
-        seed: of the resampling.
+    p-values are (n,) as `agreement` gives them; `groups` (n,) are pairs of one thing, which are resampled together.
     """
     share, low, high = share_of(p_values, groups, seed=seed)
     doubt = np.clip(
@@ -51,10 +48,7 @@ def mismatch(p_values: NDArray[np.float64], groups: NDArray[np.intp], *, seed: i
 def with_rivals(judged: Mismatch, p_values: NDArray[np.float64], rivals: NDArray[np.bool_]) -> Mismatch:
     """Returns the same with chances that know whether another picture would fit each caption as well.
 
-    Args:
-        judged: as `mismatch` gives it.
-        p_values: (n,) of the pairs.
-        rivals: (n,) whether there is such a picture.
+    `rivals` (n,) says whether there is such a picture.
     """
     odds = judged.doubt / np.maximum(1e-9, 1 - np.minimum(judged.doubt, 1 - 1e-9))
     odds = odds * np.where(rivals, RIVAL_ODDS, 1 / RIVAL_ODDS)

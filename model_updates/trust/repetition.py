@@ -51,11 +51,7 @@ def repetition(
 ) -> Repetition:
     """Counts what repeats among the pairs of one language and domain.
 
-    Args:
-        texts: (n,) captions; letter case and spaces around them do not tell two apart.
-        images: (n,) which picture each belongs to.
-        groups: (n,) which thing the picture shows.
-        held_out: (n,) whether the picture is held out.
+    All are (n,). Letter case and spaces around captions do not tell two apart; groups say which thing a picture shows.
     """
     said = {(image, " ".join(text.casefold().split())) for image, text in zip(images, texts, strict=True)}
     counts = Counter(text for _, text in said)

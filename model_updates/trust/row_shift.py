@@ -47,10 +47,8 @@ def moved(size: int, at: NDArray[np.intp], rows: int) -> NDArray[np.intp]:
 def row_shift(evidence: Evidence, parts: Mapping[str, NDArray[np.intp]], *, seed: int = 0) -> RowShift:
     """Returns the order of captions that fits best, and whether it certainly beats the uploaded one.
 
-    Args:
-        evidence: of pairs in the order of the upload.
-        parts: positions of each part that could have slipped by itself, such as the training part.
-        seed: of the random orders.
+    The evidence is of pairs in the order of the upload; `parts` are positions of each part that could have slipped by
+    itself, such as the training part. The seed is of the random orders.
     """
     size = len(evidence.pairs)
     random = np.random.default_rng(seed)

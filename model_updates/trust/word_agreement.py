@@ -69,9 +69,8 @@ def _is_unspaced(letter: str) -> bool:
 def likeness(bags: Sequence[Iterable[str]], *, seen_in: int = 2) -> Kernel:
     """Returns how alike each two bags are: (n, n) float32 cosines of tf-idf weights, in [0, 1].
 
-    Args:
-        bags: the distinct words or sequences of each text. An empty one is like no other, and not like itself.
-        seen_in: sequences that fewer bags hold say nothing of other texts and are left out.
+    Bags hold the distinct words or sequences of each text. An empty one is like no other, and not like itself.
+    Sequences that fewer than `seen_in` bags hold say nothing of other texts and are left out.
     """
     held = [list(dict.fromkeys(bag)) for bag in bags]
     counts = Counter(part for bag in held for part in bag)
