@@ -16,8 +16,6 @@ _ORIGINAL = b"i"
 _THUMBNAIL = b"t"
 _ASIDE = b"h"  # pictures of pairs that were put aside: nobody finds them, and no pair in the catalog has them
 _ASIDE_THUMBNAIL = b"k"
-_GROUP = 256  # images written together, unless their bytes come to more first
-_GROUP_BYTES = 32 * 1024**2
 
 # What is stored has passed the limits of its own upload; today's defaults must not hide it.
 _STORED = Limits(image_bytes=2**62, image_pixels=2**62, shortest_side=1, aspect=2**62, allow_flat=True)
@@ -39,14 +37,9 @@ class BlobStore:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def put(self, items: Iterable[tuple[ImageId, bytes, bytes]]) -> int:
-        """Stores `(id, original bytes, thumbnail bytes)` durably and returns how many images are new."""
-        new = 0
-        for group in _groups(items):
-            known = self.contains(list(group))
-            self._store.put_many(_records(group))
-            new += len(group) - sum(known)
-        return new
+    def put(self, items: Iterable[tuple[ImageId, bytes, bytes]]) -> None:
+        """Stores `(id, original bytes, thumbnail bytes)` durably, batch after batch."""
+        self._store.put_many(_records(items, _ORIGINAL, _THUMBNAIL))
 
     def contains(self, image_ids: Sequence[ImageId]) -> list[bool]:
         """Returns for each id whether its picture is stored."""
@@ -87,13 +80,11 @@ class BlobStore:
 
     def delete(self, image_ids: Iterable[ImageId]) -> None:
         """Deletes pictures and thumbnails; ids that are not stored are no error."""
-        self._store.delete_many(
-            _key(kind, image_id) for image_id in image_ids for kind in (_ORIGINAL, _THUMBNAIL)
-        )
+        self._delete(image_ids, _ORIGINAL, _THUMBNAIL)
 
     def put_aside(self, items: Iterable[tuple[ImageId, bytes | None, bytes]]) -> None:
         """Stores `(id, original bytes or None, thumbnail bytes)` of pairs that were put aside."""
-        self._store.put_many(_aside_records(items))
+        self._store.put_many(_records(items, _ASIDE, _ASIDE_THUMBNAIL))
 
     def aside_original(self, image_id: ImageId) -> bytes:
         """Returns the file of a picture that was put aside, or that was stored since."""
@@ -105,9 +96,10 @@ class BlobStore:
 
     def drop_aside(self, image_ids: Iterable[ImageId]) -> None:
         """Deletes pictures that were put aside; ids that were not are no error."""
-        self._store.delete_many(
-            _key(kind, image_id) for image_id in image_ids for kind in (_ASIDE, _ASIDE_THUMBNAIL)
-        )
+        self._delete(image_ids, _ASIDE, _ASIDE_THUMBNAIL)
+
+    def _delete(self, image_ids: Iterable[ImageId], *kinds: bytes) -> None:
+        self._store.delete_many(_key(kind, image_id) for image_id in image_ids for kind in kinds)
 
     def _get(self, kind: bytes, image_id: ImageId, otherwise: bytes | None = None) -> bytes:
         found = self._store.get(_key(kind, image_id))
@@ -120,28 +112,11 @@ class BlobStore:
         return found
 
 
-def _groups(items: Iterable[tuple[ImageId, bytes, bytes]]) -> Iterator[dict[ImageId, tuple[bytes, bytes]]]:
-    group: dict[ImageId, tuple[bytes, bytes]] = {}
-    size = 0
+def _records(
+    items: Iterable[tuple[ImageId, bytes | None, bytes]], original_kind: bytes, thumbnail_kind: bytes
+) -> Iterator[tuple[bytes, bytes]]:
     for image_id, original, thumbnail in items:
-        group[image_id] = (original, thumbnail)
-        size += len(original) + len(thumbnail)
-        if len(group) >= _GROUP or size >= _GROUP_BYTES:
-            yield group
-            group, size = {}, 0
-    if group:
-        yield group
-
-
-def _aside_records(items: Iterable[tuple[ImageId, bytes | None, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    for image_id, original, small in items:
-        yield _key(_ASIDE_THUMBNAIL, image_id), small
-        if original is not None:
-            yield _key(_ASIDE, image_id), original
-
-
-def _records(group: dict[ImageId, tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    for image_id, (original, thumbnail) in group.items():
         # The thumbnail first: an original in the store then always has its thumbnail.
-        yield _key(_THUMBNAIL, image_id), thumbnail
-        yield _key(_ORIGINAL, image_id), original
+        yield _key(thumbnail_kind, image_id), thumbnail
+        if original is not None:
+            yield _key(original_kind, image_id), original

@@ -1,13 +1,6 @@
-"""What a scan finds in a container, the budgets it keeps, and why an archive is refused.
-
-No member's name ever becomes a path on this machine, so traversal, links and long-path tricks have nothing to
-act on (`tarfile`'s own filter does not stop all of them). Sizes are checked as declared before reading, and
-counted as read.
-"""
+"""What a scan finds in a container, file after file."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
@@ -21,11 +14,9 @@ from ingest.readers.names import (
     suffix_of,
 )
 
-MEGABYTE = 1024**2
-
 
 class Listing:
-    """Sorts the files of a container, and keeps the budgets of an archive."""
+    """Sorts the files of a container."""
 
     def __init__(self, limits: Limits, formats: Formats, *, within: str | None = None) -> None:
         self.pictures: list[str] = []  # names in container order; a name may repeat
@@ -37,19 +28,8 @@ class Listing:
         self._limits = limits
         self._formats = formats
         self._within = within
-        self._members = 0
-        self._declared = 0
         self._text_bytes = 0
         self._renamed = 0
-
-    def count(self, size: int) -> None:
-        """Counts a member of a declared size, in bytes; refuses one too many or too much."""
-        self._members += 1
-        self._declared += size
-        if self._members > self._limits.items:
-            raise too_many_items(self._members, self._limits)
-        if self._declared > self._limits.unpacked_bytes:
-            raise too_much(self._limits)
 
     def label(self, raw_name: str) -> str:
         """Returns the name by which a member is known, whatever folders it names."""
@@ -115,48 +95,3 @@ class Listing:
         self.others += shard.others
         self.problems += shard.problems
         self.notes += [f"{name}: {note}" for note in shard.notes]
-
-
-class Archive:
-    """An archive and its name; a scan fills in where its members are found."""
-
-    def __init__(
-        self, path: Path, limits: Limits, *, folder: Path | None = None, within: str | None = None
-    ) -> None:
-        self.name = path.name
-        self._path = path
-        self._limits = limits
-        self._within = within
-        self._index = NameIndex()
-
-    def locate(self, name: str) -> str | None:
-        """Finds a member by its relative name."""
-        return self._index.find(name)
-
-
-def too_many_items(found: int, limits: Limits) -> BadUpload:
-    """Refuses an archive with too many members."""
-    return BadUpload(
-        "too_many_items",
-        f"The archive has {found:,} items or more; the limit is {limits.items:,}. "
-        "Split it, or unpack it and ingest the folder.",
-    )
-
-
-def too_much(limits: Limits) -> BadUpload:
-    """Refuses an archive that is too large once unpacked."""
-    return BadUpload(
-        "too_large_unpacked",
-        f"Unpacked, the archive has more than {limits.unpacked_bytes / 1024**3:.0f} GB. "
-        "Split it, or unpack it and ingest the folder.",
-    )
-
-
-def bomb(limits: Limits) -> BadUpload:
-    """Refuses an archive that expands as no pictures do."""
-    return BadUpload("archive_bomb", f"The archive expands more than {limits.ratio}:1; pictures never do.")
-
-
-def damaged(kind: str) -> BadUpload:
-    """Refuses an archive that cannot be read."""
-    return BadUpload("archive_damaged", f"The {kind} is damaged or incomplete; make or upload it again.")

@@ -1,4 +1,4 @@
-"""tar archives, plain or gzip: streamed member by member, never extracted (see `ingest.readers.listing`)."""
+"""tar archives, plain or gzip: streamed member by member, never extracted (see `ingest.readers.archive`)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import io
 import struct
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
+from ingest.errors import BadRow
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Format, Formats, Skipped, Text
-from ingest.readers.listing import MEGABYTE, Archive, Listing, bomb, damaged, too_much
-from ingest.readers.names import label_of
-from ingest.readers.table_file import too_large
+from ingest.readers.archive import MEGABYTE, SPECIAL, Archive, Member, bomb, damaged, too_much
+from ingest.readers.container import Format
 
 _TAR_DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, struct.error, ValueError)
 
@@ -49,55 +48,9 @@ class _Counted(io.RawIOBase):
 
 
 class TarArchive(Archive):
-    """A tar file, plain or gzip, read from front to back in two passes."""
+    """A tar file, plain or gzip, read from front to back in two passes: for names and texts, then for pictures."""
 
-    def scan(self, formats: Formats) -> Listing:
-        """First pass: lists the pictures and reads the texts."""
-        listing = Listing(self._limits, formats, within=self._within)
-        found = 0
-        with self._opened() as (archive, counted):
-            for member in _members(archive):
-                if member.isdir():
-                    continue
-                listing.count(member.size if _is_plain(member) else 0)
-                found += 1
-                name = listing.label(member.name)
-                if not _is_plain(member):
-                    listing.problem(name, "special_file", SPECIAL_FILE)
-                elif format := listing.text_format(name, member.size):
-                    data = _tar_bytes(archive, member)
-                    if data is None:
-                        break
-                    listing.add_text(name, Text(format, data))
-            is_complete = counted.tail == bytes(512)
-        if not found:
-            raise damaged("tar")
-        if not is_complete:
-            listing.notes.append(
-                f"the archive ended early: {found} members were found before its end; upload it again"
-            )
-        self._index = listing.index()
-        return listing
-
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
-        """Second pass: yields the bytes of the wanted members in archive order."""
-        with self._opened() as (archive, _):
-            for member in _members(archive):
-                name, _ = label_of(member.name, self._within)
-                if not _is_plain(member) or name not in wanted:
-                    continue
-                if member.size > self._limits.image_bytes:
-                    yield name, too_large(name, member.size, self._limits)
-                    continue
-                data = _tar_bytes(archive, member)
-                if data is None:
-                    sentence = "The archive ends in the middle of this file."
-                    yield name, Skipped(name, "member_damaged", sentence)
-                    return
-                yield name, data
-
-    @contextmanager
-    def _opened(self) -> Iterator[tuple[tarfile.TarFile, _Counted]]:
+    def _members(self, notes: list[str]) -> Iterator[Member]:
         with self._path.open("rb") as packed:
             is_gzip = packed.read(2) == b"\x1f\x8b"
             packed.seek(0)
@@ -109,8 +62,19 @@ class TarArchive(Archive):
                 )
             except _TAR_DAMAGE:
                 raise damaged("tar") from None
+            found = 0
             with archive:
-                yield archive, counted
+                for entry in _entries(archive):
+                    found += 1
+                    is_plain = entry.isreg() and not entry.issparse()
+                    size, problem = (entry.size, None) if is_plain else (0, SPECIAL)
+                    yield Member(entry.name, size, problem, partial(_read, archive, entry))
+            if not found:
+                raise damaged("tar")
+            if counted.tail != bytes(512):
+                notes.append(
+                    f"the archive ended early: {found} members were found before its end; upload it again"
+                )
 
 
 def _is_tar(path: Path, head: bytes) -> bool:
@@ -131,29 +95,28 @@ def _is_tar(path: Path, head: bytes) -> bool:
     return True
 
 
-def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yields members until the end, or until the archive breaks off."""
+def _entries(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yields all but folders until the end, or until the archive breaks off."""
     while True:
         try:
-            member = archive.next()
+            entry = archive.next()
         except _TAR_DAMAGE:
             return
-        if member is None:
+        if entry is None:
             return
-        yield member
+        if not entry.isdir():
+            yield entry
 
 
-def _is_plain(member: tarfile.TarInfo) -> bool:
-    return member.isreg() and not member.issparse()
-
-
-def _tar_bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+def _read(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
     try:
-        file = archive.extractfile(member)
+        file = archive.extractfile(entry)
         data = b"" if file is None else file.read()
     except _TAR_DAMAGE:
-        return None
-    return data if len(data) == member.size else None
+        data = b""
+    if len(data) < entry.size:
+        raise BadRow("member_damaged", "The archive ends in the middle of this file.")
+    return data
 
 
 FORMATS = (

@@ -15,18 +15,19 @@ def test_pictures_come_back_decoded_and_as_they_were(tmp_path: Path) -> None:
     data = picture(5)
     with Store.open(tmp_path / "s") as store:
         blobs = BlobStore(store)
-        assert blobs.put([(image_id_of(data), data, b"small")]) == 1
+        blobs.put([(image_id_of(data), data, b"small")])
         assert blobs.original(image_id_of(data)) == data
         assert blobs.thumbnail(image_id_of(data)) == b"small"
         assert blobs.image(image_id_of(data)).mode == "RGB"
 
 
-def test_only_new_pictures_are_counted(tmp_path: Path) -> None:
+def test_a_picture_is_stored_once(tmp_path: Path) -> None:
     items = [(image_id_of(picture(n)), picture(n), b"") for n in range(300)]
     with Store.open(tmp_path / "s") as store:
         blobs = BlobStore(store)
-        assert blobs.put(items[:290]) == 290
-        assert blobs.put([*items, *items]) == 10
+        blobs.put(items[:290])
+        blobs.put([*items, *items])
+        assert sorted(blobs.ids()) == sorted(image_id for image_id, _, _ in items)
 
 
 def test_a_deleted_picture_is_gone_with_its_thumbnail(tmp_path: Path) -> None:
