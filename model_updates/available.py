@@ -1,7 +1,5 @@
 """Which encoders there are to begin with: embedded ones, open_clip's architectures, pretrained tags."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ teacher features come through the feature cache; pictures are decoded only for a
 image tower.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

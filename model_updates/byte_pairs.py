@@ -6,8 +6,6 @@ marks get exactly the ids of open_clip's tokenizer (tested). Merging itself is d
 library.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby

@@ -5,8 +5,6 @@ the optimizer's moments and the random state; its metadata the counters. It repl
 there is always a whole one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

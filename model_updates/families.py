@@ -1,7 +1,5 @@
 """Families of strategies: what several have in common, so that a list of many can be read."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

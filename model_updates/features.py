@@ -5,8 +5,6 @@ is kept, what the image tower gives out: a head that changes needs no picture ag
 that lives in LMDB; without one, `NoCache` computes everything each time.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

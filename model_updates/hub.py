@@ -4,8 +4,6 @@ Its address is `huggingface_hub`'s own (HF_ENDPOINT names another). Asked first,
 tries for over a minute before it gives up.
 """
 
-from __future__ import annotations
-
 import threading
 import urllib.error
 import urllib.request

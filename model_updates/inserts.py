@@ -10,8 +10,6 @@ its inserts from kind, owner and configuration, loads their tensors, and hashes 
 exactly the routes that read it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from abc import ABC, abstractmethod

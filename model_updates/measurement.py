@@ -8,8 +8,6 @@ What an encoder makes of a caption follows from fingerprints. Where they are tho
 already, so are the ranks, and nothing is computed again.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

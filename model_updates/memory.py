@@ -1,7 +1,5 @@
 """Memories: which pairs of the past are kept for replay."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field

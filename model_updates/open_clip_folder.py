@@ -5,8 +5,6 @@ alone, and tokens that were added to the vocabulary, have none; an encoder with 
 would be others there.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -5,8 +5,6 @@ file are read by `safetensors` alone. Pickled files (.pt, .pth, .bin, .ckpt, .pk
 can run code.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence

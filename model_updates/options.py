@@ -1,7 +1,5 @@
 """Options of strategies from plain values: what a person typed or a request said, checked and converted."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How a decoded picture becomes the input of an image tower."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast

@@ -10,8 +10,6 @@ weights, and their figures: docs/results/perennial-tiny.md. Those weights were t
 equal merges: `--vocabulary` takes the shipped vocabulary instead of learning one, to train them again.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

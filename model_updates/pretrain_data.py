@@ -1,7 +1,5 @@
 """What `perennial-tiny` is trained on: emoji pictures and drawn scenes, their texts, and random crops of them."""
 
-from __future__ import annotations
-
 import math
 import os
 from concurrent.futures import ProcessPoolExecutor

@@ -7,8 +7,6 @@ that an embedded encoder knows from the start, and for English also each differe
 says how emoji are tagged and not how English is written (docs/log.md).
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figures of `perennial-tiny`: recall on emoji names and on unseen scenes among their near misses."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How far an update is: the running means of an epoch's terms, the rate, and the time left."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

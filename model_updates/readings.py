@@ -10,8 +10,6 @@ towers were trained to, the posterior weighs languages, and the chances of all r
 call alike is found by both; taking each picture's best reading alone lost a fifth of a point more (docs/log.md).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

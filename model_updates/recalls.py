@@ -1,7 +1,5 @@
 """How deep recall looks, and what its figures are called: the one place that says 1, 5 and 10."""
 
-from __future__ import annotations
-
 RECALL_DEPTHS = (1, 5, 10)
 TEXT_RECALLS = tuple(f"t2i_r{depth}" for depth in RECALL_DEPTHS)
 """The recalls of captions that look for their picture, by the names that reports and manifests use."""

@@ -1,7 +1,5 @@
 """References: what strategies are measured against although nothing learns, so that no chunk can be taught by them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

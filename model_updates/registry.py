@@ -9,8 +9,6 @@ A strategy is imported when somebody asks for it. Packages are looked at when so
 one that is not Perennial's own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property

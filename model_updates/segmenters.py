@@ -4,8 +4,6 @@ A vocabulary stores the name alone; what it stands for is an installed package's
 text fingerprint that depends on it. Adding one is a class with these attributes and a line in `SEGMENTERS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Protocol

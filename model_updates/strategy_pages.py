@@ -1,7 +1,5 @@
 """What strategies say of themselves: as plain values, and as `docs/strategies.md`, both from the code alone."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import sys

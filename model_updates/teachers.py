@@ -1,7 +1,5 @@
 """The frozen encoders that an update may look at, and the proof that they stayed frozen."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace

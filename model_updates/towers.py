@@ -6,8 +6,6 @@ tower gives out, the *trunk features*, into the joint space; of other models the
 temperature and bias belong to neither.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

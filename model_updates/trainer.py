@@ -6,8 +6,6 @@ pairs the latest is kept (the last one when there are none); a checkpoint after 
 interrupted update goes on to the same weights.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping

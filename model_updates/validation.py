@@ -11,8 +11,6 @@ score is the mean of the two, and the best epoch is kept. (The latest of several
 forgets least has learned nothing yet. Among the few pictures of a small chunk alone, everything is found at once.)
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@
 A folder without a manifest does not exist. Publishing it durably is `app`'s business.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

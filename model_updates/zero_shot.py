@@ -8,8 +8,6 @@ the encoder before the first update less that after the last, on the same pictur
 A tie counts against the encoder, as in `evaluation`: one that maps everything to one vector has an accuracy of 0.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 15 % of the words are chosen; of these 80 % are hidden, 10 % become some other word, 10 % stay as they are.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

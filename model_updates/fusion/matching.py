@@ -1,7 +1,5 @@
 """Asking a fusion encoder whether a text belongs to pictures: what re-ranks the first hits of a search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

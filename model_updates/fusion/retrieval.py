@@ -7,8 +7,6 @@ show (docs/log.md): ``whole=True`` takes it. Beside it stands what needs no fusi
 picture and text vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

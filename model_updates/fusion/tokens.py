@@ -5,8 +5,6 @@ forward pass gives both. Towers that we know: open_clip's ViT (class token and p
 the last map) for pictures, its causal and its `TextTransformer` for texts.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext

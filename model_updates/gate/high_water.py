@@ -8,8 +8,6 @@ differ for certain `f` is nearly 1; where they do not, their mean is known bette
 It is a weighted mean of versions, so every caption has a score at the high water, and what is compared stays paired.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

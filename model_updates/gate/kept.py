@@ -7,8 +7,6 @@ far beyond it, which keeps the others from vouching for one that nobody measured
 certain. Whatever lies between is for a person.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

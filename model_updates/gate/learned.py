@@ -7,8 +7,6 @@ Bounds on single slices hold jointly (Holm over the family of a rule): with twen
 of the report would be expected to be wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from ingest.sentence import joined, phrase, template

@@ -1,7 +1,5 @@
 """What a verdict's numbers suggest to do next: more held-out pairs, a smaller change, another strategy, or nothing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

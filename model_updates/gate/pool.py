@@ -4,8 +4,6 @@ Each slice weighs as many as it has different things, so that a hundred small up
 and slices in which nothing is found under either version weigh nothing: junk dilutes no loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ grid, weighed by how well they explain all slices, so that one slice alone can b
 slice at all is of the second kind is a half, shared among them: the more slices, the more it takes to suspect one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import NormalDist
 

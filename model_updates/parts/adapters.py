@@ -1,7 +1,5 @@
 """Which kind of adapter a domain gets, by what the encoder offers."""
 
-from __future__ import annotations
-
 from model_updates.encoder import Encoder
 from model_updates.inserts import Insert, Owner
 from model_updates.parts.feature_head import FeatureHead

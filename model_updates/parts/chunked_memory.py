@@ -4,8 +4,6 @@ What is kept of a chunk is chosen once, at the end of its update, best first; wh
 from its end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from model_updates.pairs import TrainingPair

@@ -5,8 +5,6 @@ how they measure the weights W at the end of an update. Masked-language terms of
 dual encoder. Rows that another strategy has added to the token table since weigh nothing until they were measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The loss is the symmetric InfoNCE (CLIP, 2021) with several captions of one pict
 temperature.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 

@@ -5,8 +5,6 @@ that layer's own. Behind the start token of a text they are given positions like
 they have none. Those of the image tower are a linear map of those of the text tower, so that both learn together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self

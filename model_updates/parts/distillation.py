@@ -5,8 +5,6 @@ pass over the chunk and not one a step. Similarities are cosines, pictures by te
 one, ``KL(old || new)``, and no gradient reaches the old side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated

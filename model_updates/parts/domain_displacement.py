@@ -14,8 +14,6 @@ A head on cached features has less room to step aside than a tower has. There on
 ten are held, each to its own picture, against the batch alone; photographs were measured so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

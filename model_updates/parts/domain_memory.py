@@ -1,7 +1,5 @@
 """What stands beside a domain's chunk: a sample of every known slice, and the domain's own earlier pairs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ mean of all. *k-means* takes the pair nearest to each centre. Both hold parts of
 sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ weighted by their softmax. Which update's router reads an input its own feature 
 experts (`parts/selectors.py`); what no selector knows runs as the plain tower does.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Strategies that are another one with something beside it: `<name>+er` has a memory, `teir+<name>` other rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, cast
 

@@ -5,8 +5,6 @@ features x. The image tower is not run: a picture whose features are cached is n
 that a new head changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

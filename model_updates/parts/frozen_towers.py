@@ -4,8 +4,6 @@ The modules are inserts of the encoder. An encoder whose vocabulary is not ours 
 embedded words.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 

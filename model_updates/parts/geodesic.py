@@ -9,8 +9,6 @@ sin(theta) V^T``. The path is ``Phi(t) = P U1 cos(t theta) - R U2 sin(t theta)``
 Phi^T`` from 0 to 1. R itself is not needed: ``R U2 sin(theta) = P P^T Q V - Q V``.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize

@@ -1,7 +1,5 @@
 """The transformer blocks of an image tower that reads a picture by its class token."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

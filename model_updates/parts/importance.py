@@ -1,7 +1,5 @@
 """How much each parameter matters for what was learned, and the penalty for moving it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """The kinds of inserts that an encoder can hold: one line each."""
 
-from __future__ import annotations
-
 from model_updates.fusion.encoder import FusionEncoder
 from model_updates.inserts import Insert
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts

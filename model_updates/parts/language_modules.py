@@ -8,8 +8,6 @@ A foreign text tower has a table that cannot grow. There the module of a languag
 spelled as the tower's tokenizer spells them, and every other language keeps each bit of its vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -9,8 +9,6 @@ Which rows there are and how far each may move is up to `Rows`. A strategy may g
 table (`LanguageModules`). Behind a foreign text tower, whose table cannot grow, the modules are then all that trains.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar

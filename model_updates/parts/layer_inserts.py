@@ -4,8 +4,6 @@ The same modules as in `text_inserts`, for towers that project queries, keys and
 their own. What they lie on is named in their configuration, so that a version finds it again.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ weight is written: the sum takes the weight's place while the tower runs and the
 tower keeps every bit. What training leaves is rounded to float16 and stored so.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

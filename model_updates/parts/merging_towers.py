@@ -4,8 +4,6 @@ Validation sees what would be released, after every epoch (`deployed`). Running 
 anew on the chunk wherever merged weights are put in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 

@@ -4,8 +4,6 @@ Of each matrix or kernel W that grows beyond ``gamma`` times its length at the s
 the direction kept (IncCLIP, ECCV 2022, 3.3). Biases, norms, the temperature and embeddings are left alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

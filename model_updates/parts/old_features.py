@@ -3,8 +3,6 @@
 The old features of the chunk and of the memory are cached: those of the encoder before the update.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Adam keeps two numbers for each that may move. Of a table of 128,000 rows a lang
 of its own they cost memory and time for those alone, and no other row can change.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

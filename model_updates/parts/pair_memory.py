@@ -4,8 +4,6 @@ An update replays the memory as it was at its start, while the reservoir fills f
 chunk is offered in every epoch, as in CLL-CLIP's library.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 

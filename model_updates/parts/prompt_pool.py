@@ -5,8 +5,6 @@ cosine name the prompts that are put into the second run: behind the class token
 of a text. A text then has that many words less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self

@@ -6,8 +6,6 @@ batch lies in a band: above ``lowest``, or it were no hard negative, and below `
 (IncCLIP, ECCV 2022, 3.2, eq. 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A text runs through the tower once without them; its feature is the query, witho
 put before the keys and values of some blocks in the second run.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

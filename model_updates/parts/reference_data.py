@@ -1,7 +1,5 @@
 """Reference data: pictures and texts that are not taught, on which an update must say what a teacher says of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ rows of the batch, as it did in CLL-CLIP's library (``replay_in_contrastive``), 
 what holds the memory's rows is each strategy's own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -16,8 +16,6 @@ other strategies taught the chunks before, the memory starts as a sample of thei
 Carried between updates: the pairs and how many were seen, beside what the strategy itself carries.
 """
 
-from __future__ import annotations
-
 import inspect
 import random
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ Gaussians were not fitted to (five folds); the margin is the smallest that sends
 pictures astray.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 

@@ -1,7 +1,5 @@
 """Whose input is this? One autoencoder for each update: the one that rebuilds an input's feature best knows it best."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

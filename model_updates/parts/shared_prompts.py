@@ -4,8 +4,6 @@ The prompts belong to the encoder: no query has to say its language, and every t
 do not decay, since decay would move those that an update leaves alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

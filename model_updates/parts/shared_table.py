@@ -5,8 +5,6 @@ table grows once instead, by one BPE learned on captions of all languages to com
 (AAAI 2024, Table 3): later merges then never segment old text anew.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """The rows of a token table in an update: which are new, where they start, and how far each may move."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

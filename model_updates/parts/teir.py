@@ -9,8 +9,6 @@ the strategy replays pairs, tokens of the memory may move too, by the same lambd
 the languages in the memory, which would count a replayed language again in every update: we count the chunk alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from typing import Annotated

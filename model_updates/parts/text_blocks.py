@@ -4,8 +4,6 @@ What is put in is taken out again when the block of code ends: the tower keeps e
 threads must not run the tower meanwhile (the encoder takes turns).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Modules in the blocks of a frozen text tower: a bottleneck, low-rank deltas, or prefixes; inserts of one language."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping

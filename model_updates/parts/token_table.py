@@ -5,8 +5,6 @@ its own size, so a scaled gradient hardly changes the step; ``apply_to="update"`
 which is what eq. 5 intends. Rows with lambda 0 stay bit-identical either way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -5,8 +5,6 @@ one's (CTP, ICCV 2023, eq. 6 to 9). Features may turn and move together at no co
 KL, as in its code, has the same gradient and is zero where nothing changed.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize

@@ -6,8 +6,6 @@ weighted by that. It takes a second or two for ten thousand pairs; on photograph
 and names of drawings that train nowhere are found a twelfth to a fifth more often (docs/log.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The loss is the symmetric InfoNCE (CLIP, 2021) with several captions of one pict
 temperature. AdamW with a cosine schedule; vectors and the temperature do not decay.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

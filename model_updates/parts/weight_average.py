@@ -1,7 +1,5 @@
 """The running mean of a model's weights over an update, which is released in the place of the last ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 

@@ -8,8 +8,6 @@ a class is not its name alone but the mean of two vectors, that of its WordNet d
 would use of such a picture (``class_phrases.tsv``, written by hand from what the classes mean, no caption seen).
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Sequence
 from importlib import resources

@@ -3,8 +3,6 @@
 The architecture is timm's `tf_efficientnet_lite2` (Apache-2.0), the weights are the package's (ImageNet-1k).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

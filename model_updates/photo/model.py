@@ -5,8 +5,6 @@ What `Encoder` asks of a tower that takes embeddings: ``visual`` (prepared pixel
 to text vectors) and ``logit_scale``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ image weights are a pickled file, which is read with ``weights_only=True``; the 
 with ``allow_pickle=False``. A version folder holds them as safetensors, so the packages' weights are read once.
 """
 
-from __future__ import annotations
-
 import hashlib
 from importlib.util import find_spec
 from pathlib import Path

@@ -9,8 +9,6 @@ It takes embedded tokens and not ids, so that rows which the package never had (
 through the same frozen body.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The segmentation that the sentence encoder was trained with: the package's own pieces, 128,010 of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ What ``modules.json`` names is looked up in a short list; code that a folder bri
 of newer versions of the library are read alike.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

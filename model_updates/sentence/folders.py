@@ -4,8 +4,6 @@ Everything is built by us from what the folders say; pickled weights are never o
 needed (tests compare with it).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,6 @@ A blueprint is what a version keeps beside the weights, so that it opens again w
 Only the classes named here are ever built, whatever a folder asks for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tokenizer that travels with the version: the text of its ``tokenizer.json``, and how long a text may be."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -14,8 +14,6 @@ the first update there is nothing to forget, and no free model.
 Carried between updates: F and how many updates it is of. theta_e lives within one update.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

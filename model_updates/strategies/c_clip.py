@@ -26,8 +26,6 @@ a tenth of the steps, as everywhere here; the paper's is 5 of 40 epochs.
 Kept between updates: nothing but the encoder itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

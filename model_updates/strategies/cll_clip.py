@@ -9,8 +9,6 @@ section 3. Where we differ: the rate follows the encoder's size, and a pair
 without an English caption drops L_cl. Kept between updates: vocabulary and table, both part of the encoder.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import nn

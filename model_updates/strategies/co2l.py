@@ -15,8 +15,6 @@ there.
 Carried between updates: a sample of the pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -19,8 +19,6 @@ Kept in the encoder: the components, which every text reads from then on, Englis
 nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -19,8 +19,6 @@ Kept in the encoder: the prompts and the map. Every vector changes with them, so
 Carried between updates: how many pairs were taught.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -29,8 +29,6 @@ the towers with it, stays in the encoder beside them, and search can re-rank its
 Carried between updates: the queue. The slow model starts anew from the encoder before each update.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

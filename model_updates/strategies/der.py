@@ -16,8 +16,6 @@ steps stored is mostly from before the language was learned (docs/log.md). ``fea
 Carried between updates: the pairs, their features, and how many items the reservoir has seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -14,8 +14,6 @@ Where we differ: the truth is shared by several captions of a picture.
 Kept between updates: nothing but the encoder itself, the teacher of the next one.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax

@@ -15,8 +15,6 @@ move with the adapter.
 Kept between updates: the adapters and the router (`parts.router`), part of the encoder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated

@@ -19,8 +19,6 @@ Kept in the encoder: prefixes and keys, which every text reads from then on, Eng
 nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -17,8 +17,6 @@ encoder and says so.
 Carried between updates: their number, and with ``start=trained`` the weights that the last one trained.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

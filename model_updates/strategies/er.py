@@ -15,8 +15,6 @@ counts in the contrastive part alone.
 Carried between updates: the pairs, and how many items the reservoir has seen.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from model_updates.families import Family

@@ -16,8 +16,6 @@ Source: our own.
 Kept between updates: tables, rows, deltas and adapters, part of the encoder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce

@@ -15,8 +15,6 @@ them. The Fisher pass runs in train mode, as the reference's does, and leaves ru
 Carried between updates: F and how many updates it is of. theta* needs no copy: it is the encoder before the update.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from model_updates.families import Family

@@ -5,8 +5,6 @@ is measured against it. Source: the "SeqF" baseline of CTP (ICCV 2023) and the "
 nothing between updates.
 """
 
-from __future__ import annotations
-
 from model_updates.families import Family
 from model_updates.parts.two_towers import TwoTowers
 

@@ -15,8 +15,6 @@ there. What the base knows counts as a chunk like the first.
 Carried between updates: a sample of the pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

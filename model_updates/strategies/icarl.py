@@ -13,8 +13,6 @@ teacher, too; ``from_scratch`` leaves that out where the base was never trained.
 Carried between updates: the pairs in their order, and how many are of which chunk.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -22,8 +22,6 @@ Carried between updates: a sample of the pairs. The lengths at the start are tho
 versions started from.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated
 

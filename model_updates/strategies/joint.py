@@ -12,8 +12,6 @@ Where we differ: only what both encoders have starts anew. Rows that the token t
 and inserts stay; the notes say so. Kept between updates: nothing but the catalog's pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -15,8 +15,6 @@ which training does not know; it ends when nothing moves, at most after 100 roun
 Carried between updates: the pairs in their order, and how many are of which chunk.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from model_updates.families import Family

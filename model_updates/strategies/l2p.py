@@ -13,8 +13,6 @@ Kept in the encoder: the two pools, which every input reads from then on (two ru
 gallery is embedded again after each update.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

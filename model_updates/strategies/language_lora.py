@@ -13,8 +13,6 @@ Behind a foreign text tower, whose table cannot grow, the deltas alone train; no
 Kept in the encoder: one set of deltas a language, read by its texts alone. Carried between updates: nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from model_updates.checked import Count, Positive

@@ -13,8 +13,6 @@ query.
 Kept between updates: the tables, part of the encoder.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -14,8 +14,6 @@ captions do not have.
 Kept between updates: nothing but the encoder itself, the teacher of the next one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

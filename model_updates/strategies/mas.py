@@ -11,8 +11,6 @@ library (ICCV 2023): the length and not its square, lambda 1. Its term for fusio
 Carried between updates: Omega and how many updates it is of. theta* is the encoder before the update.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -12,8 +12,6 @@ Behind a foreign text tower, whose table cannot grow, the modules alone train; n
 Kept in the encoder: one module a language, read by its texts alone. Carried between updates: nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from model_updates.checked import Count

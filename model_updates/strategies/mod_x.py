@@ -16,8 +16,6 @@ of each row's change. A row is also right with another caption of its own pictur
 Kept between updates: nothing but the encoder itself, the teacher of the next one.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from model_updates.families import Family

@@ -23,8 +23,6 @@ smoothed unless told, for InfoNCE under a fixed temperature then pushes wrong pa
 Kept in the encoder: experts, routers and autoencoders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

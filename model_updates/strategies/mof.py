@@ -14,8 +14,6 @@ there are no classes.
 Carried between updates: the pairs in their order, and how many are of which chunk.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from model_updates.families import Family

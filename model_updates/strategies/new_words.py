@@ -12,8 +12,6 @@ inside old words too.
 Kept between updates: the rows, part of the encoder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

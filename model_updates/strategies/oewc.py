@@ -15,8 +15,6 @@ batch size. A text's own gradient is what reaches the table through that text, s
 Carried between updates: F. theta* needs no copy: it is the table before the update.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ Behind a foreign text tower with blocks of open_clip, whose table cannot grow, t
 Kept in the encoder: one set of prefixes a language, read by its texts alone. Carried between updates: nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from model_updates.checked import Count

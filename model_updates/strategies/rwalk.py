@@ -13,8 +13,6 @@ gradient in omega comes from a second backward pass, so that neither the penalty
 Carried between updates: F, score and how many updates they are of. theta* is the encoder before the update.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -14,8 +14,6 @@ that clipping does not enter g. theta* is the encoder before the update.
 Carried between updates: Omega.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

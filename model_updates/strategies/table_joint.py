@@ -13,8 +13,6 @@ captions so far, and those to come only where the option ``oracle`` names them. 
 Kept between updates: nothing but the catalog's pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

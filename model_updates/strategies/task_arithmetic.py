@@ -14,8 +14,6 @@ any vector and gets lost, so do not alternate it with one that trains them.
 Carried between updates: the sum of the task vectors, and how many they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

@@ -14,8 +14,6 @@ strategy taught in between start at 0, so do not alternate it with `cll-clip` on
 that trains the shared table has a `teir+` form with the same rows (`parts.teir`).
 """
 
-from __future__ import annotations
-
 from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.teir import PAPER, TeirOptions, TeirRows

@@ -18,8 +18,6 @@ part leaves the rest unused.
 Carried between updates: the buffer and how many pairs of it are of which chunk; with ``all`` nothing.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -16,8 +16,6 @@ strategy moved in the towers since the base gets lost, so do not alternate it wi
 Carried between updates: the sums of positive and of negative changes and how many there were of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated

@@ -16,8 +16,6 @@ differ by much less than the 0.5 that it asks between classes. What the base kno
 Carried between updates: a sample of the pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

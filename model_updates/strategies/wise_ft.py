@@ -12,8 +12,6 @@ Where we differ: running statistics are counted anew, not averaged; rows that th
 was trained. The epoch is chosen on the weights that the merge will leave. Kept between updates: nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

@@ -24,8 +24,6 @@ hand. What C-CLIP (ICLR 2025) compares with under this name distils within the b
 Kept between updates: nothing but the encoder itself; the first encoder of the line is the teacher.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

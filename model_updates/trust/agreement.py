@@ -8,8 +8,6 @@ mismatched pairs that score at least as high as it. Some own pairs are mismatche
 smaller, and changes neither their proportions nor the p-values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@ outside B are Y_B - G_BB^-1 (G Y)_B, exactly (the block form of the leave-one-ou
 Weisberg, Residuals and Influence in Regression, 1982). Only products Y Y^T are needed, which are the captions' kernel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 
 import numpy as np

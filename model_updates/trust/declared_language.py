@@ -6,8 +6,6 @@ detector that does not know the declared language spreads its confidence over ma
 does that say something, as it does of English under a foreign tag.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

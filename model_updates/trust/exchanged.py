@@ -9,8 +9,6 @@ same way; so nothing is said unless the pictures of most words prefer captions w
 the two finds the other before all other words.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

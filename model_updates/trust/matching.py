@@ -6,8 +6,6 @@ told from mismatched ones: because a trusted caption stands beside, because the 
 because trusted pairs of the same domain, heard in the same way, do. Elsewhere the answer is that nobody can tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -6,8 +6,6 @@ large p-values, over the share that would be there if all were mismatched, estim
 than chance, so it is worth something only where few do; whether so is measured, not assumed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

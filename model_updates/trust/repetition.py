@@ -4,8 +4,6 @@ Idea: a pair teaches, and a held-out pair measures, only as far as it differs fr
 counted instead of rows: captions, and groups of pictures that show one thing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ slipped by 1 to 5 rows, in the whole upload and within each part of it, and the 
 was uploaded. What orders that mean nothing reach is measured with random ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

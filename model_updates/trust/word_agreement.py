@@ -6,8 +6,6 @@ captions a number between 0 and 1: the cosine of their weighted bags. Which of t
 shows is left to `cross_fit`, which learns it from the other pairs.
 """
 
-from __future__ import annotations
-
 import unicodedata
 import zlib
 from collections import Counter
