@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from ingest.pair import ImageId
+from ingest.sentence import known_fields
 
 Figure: TypeAlias = "float | int | str | list[Any]"
 
@@ -50,13 +51,14 @@ class Finding:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Finding:
-        """Reads what `to_json` wrote.
+        """Reads what `to_json` wrote, here or in a newer Perennial, of which more fields are left out.
 
         Raises:
             KeyError, ValueError, TypeError: it is something else.
         """
-        examples = tuple(Example(**example) for example in values["examples"])
-        return cls(**{**values, "outcome": Outcome(values["outcome"]), "examples": examples})
+        examples = tuple(Example(**known_fields(Example, example)) for example in values["examples"])
+        known = known_fields(cls, values)
+        return cls(**{**known, "outcome": Outcome(values["outcome"]), "examples": examples})
 
 
 def holds(findings: Iterable[Finding]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 Value: TypeAlias = "str | int"
@@ -99,6 +100,11 @@ def from_stored(document: Any) -> Any:
     if isinstance(document, list):
         return [from_stored(value) for value in document]
     return document
+
+
+def known_fields(record: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a dataclass has fields for of a stored document, to which a newer Perennial may have added some."""
+    return {one.name: document[one.name] for one in fields(record) if one.name in document}
 
 
 def _sentence(read: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import os
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from ingest.sentence import known_fields
 from model_updates.strategy import Strategy, UpdateContext
 from model_updates.towers import hash_tensors
 from model_updates.validation import Score
@@ -144,32 +146,25 @@ def load(folder: Path, *, owner: str) -> Loaded | None:
     if metadata.get("owner") != owner:
         logger.warning("the checkpoint in %s is of another update; this one starts again", folder.name)
         return None
-    return _sorted_out(_progressed(json.loads(metadata["progressed"])), tensors)
-
-
-def _progressed(values: dict[str, Any]) -> Progressed:
+    values = known_fields(Progressed, json.loads(metadata["progressed"]))
     best = values.pop("best")
-    return Progressed(**values, best=None if best is None else Score(**best))
-
-
-def _sorted_out(progressed: Progressed, tensors: dict[str, Tensor]) -> Loaded:
-    parts: dict[str, dict[str, Tensor]] = {
-        part: {} for part in ("weights", "kept", "kept_strategy", "strategy", "optimizer", "steps", "random")
-    }
-    for key, value in tensors.items():
-        part, _, name = key.partition(".")
-        parts[part][name] = value
-    optimizer: dict[int, dict[str, Tensor]] = {}
-    for name, value in parts.pop("optimizer").items():
-        index, _, moment = name.partition(".")
-        optimizer.setdefault(int(index), {})[moment] = value
-    kept = Kept(parts["kept"], parts["kept_strategy"])
+    progressed = Progressed(**values, best=best and Score(**known_fields(Score, best)))
+    parts = _by_first(tensors)
     return Loaded(
         progressed,
-        parts["weights"],
-        kept,
-        parts["strategy"],
-        optimizer=optimizer,
+        weights=parts["weights"],
+        kept=Kept(parts["kept"], parts["kept_strategy"]),
+        strategy=parts["strategy"],
+        optimizer={int(index): moments for index, moments in _by_first(parts["optimizer"]).items()},
         steps=parts["steps"],
         random=parts["random"],
     )
+
+
+def _by_first(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """Returns tensors by the first part of their names, which ends at a dot."""
+    found: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    for name, value in tensors.items():
+        first, _, rest = name.partition(".")
+        found[first][rest] = value
+    return found

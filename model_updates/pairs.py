@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor
+
+from ingest.sentence import known_fields
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,11 @@ class TrainingPair:
     language: str
     domain: str
     english: str | None = None
+
+
+def stored_pairs(stored: Iterable[Mapping[str, Any]]) -> tuple[TrainingPair, ...]:
+    """Returns the pairs that a strategy's facts keep as plain values."""
+    return tuple(TrainingPair(**known_fields(TrainingPair, pair)) for pair in stored)
 
 
 @dataclass(frozen=True)

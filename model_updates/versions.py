@@ -24,6 +24,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from ingest.sentence import known_fields
 from model_updates import language_profiles
 from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import VersionDamaged
@@ -128,19 +129,28 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
     if vocabulary is not None:
         _fit_table(model, vocabulary.size)
     load_weights(model, folder / WEIGHTS)
-    values: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list) else v for k, v in manifest["preprocessing"].items()
-    }
     encoder = Encoder(
         model,
         architecture=manifest["architecture"],
-        preprocessing=Preprocessing(**values),
+        preprocessing=_preprocessing(folder, manifest["preprocessing"]),
         vocabulary=vocabulary,
         foreign_tokenizer=None if vocabulary else _tokenizer(folder, manifest),
         inserts=read_inserts(folder, model),
         profiles=profiles,
     )
     return Version(encoder, manifest)
+
+
+def _preprocessing(folder: Path, said: Mapping[str, Any]) -> Preprocessing:
+    """Reads how pictures are prepared; what is not known here cannot be left out, as vectors would be others."""
+    strange = sorted(said.keys() - known_fields(Preprocessing, said).keys())
+    if strange:
+        raise VersionDamaged(
+            f"version {folder.name} prepares its pictures by {', '.join(strange)}, which this program does not know; "
+            "use the program version that wrote it"
+        )
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
+    return Preprocessing(**values)
 
 
 def _built(manifest: Mapping[str, Any]) -> nn.Module:

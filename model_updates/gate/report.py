@@ -1,10 +1,11 @@
 """What the gate says: the policy it applied, a verdict, reasons a person can read, and a row per slice."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
+from ingest.sentence import known_fields
 from model_updates.checked import Checked, NotNegative, OneOf, Share, Within
 from model_updates.recalls import MEAN, QUERY_METRICS, TEXT_RECALLS
 
@@ -161,21 +162,21 @@ class GateReport:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "GateReport":
-        """Rebuilds what `to_json` wrote; what an older Perennial did not write takes its default."""
+        """Rebuilds what `to_json` wrote; an older Perennial's lack takes defaults, a newer one's more is left out."""
         return cls(
-            policy=Policy(**_known(Policy, document["policy"])),
+            policy=Policy(**known_fields(Policy, document["policy"])),
             rules=tuple(
                 RuleResult(rule["rule"], Verdict(rule["verdict"]), tuple(rule["reasons"]))
                 for rule in document["rules"]
             ),
             rows=tuple(
-                GateRow(**_known(GateRow, row) | {"verdict": Verdict(row["verdict"])})
+                GateRow(**known_fields(GateRow, row) | {"verdict": Verdict(row["verdict"])})
                 for row in document["rows"]
             ),
             attempts=int(document.get("attempts", 1)),
             next_steps=tuple(document.get("next_steps", ())),
-            lost=tuple(QueryChange(**_known(QueryChange, one)) for one in document.get("lost", ())),
-            won=tuple(QueryChange(**_known(QueryChange, one)) for one in document.get("won", ())),
+            lost=tuple(QueryChange(**known_fields(QueryChange, one)) for one in document.get("lost", ())),
+            won=tuple(QueryChange(**known_fields(QueryChange, one)) for one in document.get("won", ())),
         )
 
     def table(self) -> list[list[str]]:
@@ -193,11 +194,6 @@ class GateReport:
             lines += ["What to do next:", "", *(f"- {step}" for step in self.next_steps), ""]
         lines += [_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, rows)]
         return "\n".join(lines) + "\n"
-
-
-def _known(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in document.items() if name in names}
 
 
 def _markdown_line(cells: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from torch import Tensor
 
 from model_updates.memory import Reservoir
-from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.pairs import Batch, TrainingPair, UpdateData, stored_pairs
 from model_updates.parts.replaying import unlike
 from model_updates.strategy import Epochs, Part, State, UpdateContext
 
@@ -82,7 +82,7 @@ class PairMemory(Part):
         return State(facts={"pairs": [asdict(pair) for pair in self.pairs], "seen": self.seen})
 
     def carry(self, state: State) -> None:
-        self.pairs = tuple(TrainingPair(**pair) for pair in state.facts["pairs"])
+        self.pairs = stored_pairs(state.facts["pairs"])
         self.seen = int(state.facts["seen"])
 
     def notes(self) -> list[str]:

@@ -25,7 +25,7 @@ from typing import Annotated, TypeVar
 from model_updates.checked import Checked, CountOrZero, OneOf, Within
 from model_updates.families import Family
 from model_updates.memory import Reservoir
-from model_updates.pairs import TrainingPair
+from model_updates.pairs import TrainingPair, stored_pairs
 from model_updates.parts.extended import also, extended
 from model_updates.strategy import Epochs, Part, Replay, State, Strategy, UpdateContext
 
@@ -95,7 +95,7 @@ class ReplayMemory(Part):
 
     def carry(self, state: State) -> None:
         kept = state.facts.get(MEMORY, {"pairs": [], "seen": 0})
-        self.kept = tuple(TrainingPair(**pair) for pair in kept["pairs"])
+        self.kept = stored_pairs(kept["pairs"])
         self.seen = int(kept["seen"])
 
 

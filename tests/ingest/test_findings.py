@@ -19,6 +19,14 @@ def test_a_finding_survives_json() -> None:
     assert Finding.from_json(json.loads(json.dumps(MOVED.to_json()))) == MOVED
 
 
+def test_what_a_newer_release_says_beside_is_left_out() -> None:
+    stored = json.loads(json.dumps(MOVED.to_json()))
+    stored["since"] = 3
+    stored["examples"][0]["rank"] = 1
+    assert Finding.from_json(stored) == MOVED
+    assert findings_in({"findings": [stored]}) == [MOVED]
+
+
 def test_something_else_is_no_finding() -> None:
     with pytest.raises(ValueError, match="perhaps"):
         Finding.from_json({**MOVED.to_json(), "outcome": "perhaps"})

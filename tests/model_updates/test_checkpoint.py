@@ -54,6 +54,18 @@ def test_all_of_it_comes_back(tmp_path: Path) -> None:
     assert torch.equal(torch.rand(4), drawn)
 
 
+@dataclasses.dataclass
+class NewerProgressed(Progressed):
+    paused: int = 2
+
+
+def test_what_a_newer_release_counts_beside_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, NewerProgressed(3, 2, Score(41.5, 2.0), [{"loss": 1.0}]))
+    loaded = checkpoint.load(tmp_path, owner="me")
+    assert loaded is not None
+    assert loaded.progressed == Progressed(3, 2, Score(41.5, 2.0), [{"loss": 1.0}])
+
+
 def test_an_optimizer_goes_on_with_its_moments(tmp_path: Path) -> None:
     write(tmp_path, Progressed())
     layer, optimizer = trained()

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from model_updates.encoder import Encoder
-from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
+from model_updates.errors import UnknownModel, UnsafeWeights, VersionDamaged, WeightsMismatch
 from model_updates.opening import build_model, foreign_tokenizer, load_weights, open_embedded, open_encoder
 from model_updates.versions import load_version, write_version
 from tests.model_updates.contract import prospect_of
@@ -150,6 +150,21 @@ def test_a_version_from_before_such_a_tower_could_grow_keeps_its_vectors(tmp_pat
     assert opened.text_fingerprint() == fingerprint
     refused = str(make_strategy("language-tables").fits(prospect_of(opened)))
     assert "keeps the tokenizer that it was opened with, so its vocabulary cannot grow" in refused
+
+
+def test_a_version_of_a_newer_release_is_read_unless_its_pictures_are_prepared_otherwise(
+    tmp_path: Path,
+) -> None:
+    write_version(tmp_path, open_embedded(), {})
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"newer": 1}))
+    assert load_version(tmp_path).encoder.preprocessing == open_embedded().preprocessing
+    manifest["preprocessing"]["sharpened"] = 0.5
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(
+        VersionDamaged, match="prepares its pictures by sharpened, which this program does not know"
+    ):
+        load_version(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["finetune", "c-clip"])

@@ -268,6 +268,14 @@ def test_a_report_survives_json_and_reads_well() -> None:
     assert {line.count("|") for line in table} == {15}
 
 
+def test_a_report_of_a_newer_release_is_read_without_what_is_new_there() -> None:
+    report = verdict_of({**GOOD, "en/photo": ranks_with(0.5)}, LIVE)
+    stored = json.loads(json.dumps(report.to_json()))
+    for part in (stored, stored["policy"], *stored["rules"], *stored["rows"]):
+        part["newer"] = 1
+    assert GateReport.from_json(stored) == report
+
+
 def test_the_same_ranks_give_the_same_report() -> None:
     candidate = {**GOOD, "en/photo": noisy(LIVE["en/photo"], np.random.default_rng(0), 0.3)}
     assert verdict_of(candidate, LIVE) == verdict_of(candidate, LIVE)

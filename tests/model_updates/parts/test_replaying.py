@@ -134,6 +134,15 @@ def test_a_first_update_carries_nothing_before_its_end() -> None:
     assert kept_by(make_strategy("finetune+er")) == []
 
 
+@pytest.mark.parametrize("name", ["finetune+er", "er"])
+def test_pairs_that_a_newer_release_kept_with_more_are_read(name: str) -> None:
+    pair = TrainingPair("a", "ein Hund", "de", "photo", "a dog")
+    newer = {"pairs": [dataclasses.asdict(pair) | {"weight": 2.0}], "seen": 1}
+    strategy: Any = make_strategy(name)
+    strategy.carry(State(facts={"memory": newer, **newer}))
+    assert [*(strategy.kept.pairs if name == "er" else kept_by(strategy))] == [pair]
+
+
 def test_it_is_named_and_described_after_what_it_is_laid_on() -> None:
     made = STRATEGIES["finetune+er"]
     assert (made.name, made.replay, made.keeps) == ("finetune+er", Replay.JOINED, "a sample of the pairs")
