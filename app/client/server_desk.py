@@ -26,7 +26,7 @@ from app.desk.errors import JobFailed, UsageProblem
 from app.desk.health import Examination
 from app.desk.jobs import Stage
 from app.desk.operation import Operation, document_of, operations
-from app.desk.releases import Exported, Imported
+from app.desk.releases import SUFFIX, Exported, Imported
 from ingest.records import FINAL_STATES, JobRecord
 
 if TYPE_CHECKING:
@@ -95,8 +95,6 @@ class ServerDesk(Connection):
 
     def export(self, release: str, to: Path) -> Exported:
         """Fetches a release as one file for another home; nothing stays where that fails."""
-        from app.home.package import SUFFIX
-
         release = as_desk(self).release(release).id
         target = to / f"{release}{SUFFIX}" if to.is_dir() else to
         if target.exists() or not target.absolute().parent.is_dir():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import computed_field
 
+from app.desk.errors import UsageProblem
 from ingest.findings import Example, Figure, Outcome
 from ingest.records import AsidePair, ChunkRecord, JobRecord, QuestionedPair
 
@@ -36,9 +37,16 @@ class ShownFinding:
 
 @dataclass(frozen=True)
 class Chunk(ChunkRecord):
-    """A chunk: what it holds, what it counts for and since when by whom, its intake, what its checks found."""
+    """A chunk: what it holds, what it counts for and since when by whom, its intake, what its checks found.
+
+    Attributes:
+        learned: releases that learned from it, oldest first.
+        samples: some of its pictures, spread over it, each with a caption while one of it counts.
+    """
 
     findings: tuple[ShownFinding, ...] = ()
+    learned: tuple[str, ...] = ()
+    samples: tuple[ShownExample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,3 +177,18 @@ class Decided:
     has_changed: bool
     sentence: str
     job: JobRecord | None = None
+
+
+def column_names(pairs: Iterable[str]) -> dict[str, str]:
+    """Reads the `theirs=ours` pairs that an upload states.
+
+    Raises:
+        UsageProblem: one of them is not of that form.
+    """
+    mapping = {}
+    for pair in pairs:
+        theirs, equals, ours = pair.partition("=")
+        if not (theirs.strip() and equals and ours.strip()):
+            raise UsageProblem(f"map is like text=caption (your column, then ours); found {pair[:80]!r}.")
+        mapping[theirs.strip()] = ours.strip()
+    return mapping

@@ -410,6 +410,10 @@ class Desk(Protocol):
     def shadow(self, release: Slug) -> ShadowReport:
         """Says how far its answers to live queries lay from the live ones, by language: means, never queries."""
 
+    @reads("/v1/shadow", wraps="release")
+    def in_shadow(self) -> str:
+        """Returns the id of the release that is in the shadow now; empty where none is."""
+
     @acts("/v1/releases/{release}/shadow")
     def start_shadow(
         self, release: Slug, share: Annotated[float | None, Field(gt=0, le=1)] = None

@@ -9,8 +9,12 @@ from typing import Any
 from pydantic import Field, StrictBool, computed_field
 
 from app.desk.hits import Strict
+from ingest.records import JobRecord
 
 Value = str | float | int | bool
+STAGES = ("features", "train", "measure", "embed")
+"""What takes time in an update; judging, checking and publishing are counted with what they follow."""
+_WITH = {"gate": "measure", "index": "embed", "release": "embed", "commit": "embed"}
 
 
 class StartUpdate(Strict):
@@ -116,3 +120,41 @@ class Forecast:
     def total_seconds(self) -> float:
         """Of all stages."""
         return sum(self.seconds.values())
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an update took."""
+
+    seconds: float  # of all stages
+    peak_bytes: int  # of memory; 0 where nobody looked
+    disk_bytes: int  # written and kept
+
+
+def timed_as(stage: str) -> str:
+    """Returns the one of `STAGES` that a stage's time is counted with; another stage is itself."""
+    return _WITH.get(stage, stage)
+
+
+def forecast_of(job: JobRecord) -> Forecast | None:
+    """Returns what was forecast when a job was queued, if anything was."""
+    kept = job.arguments.get("forecast")
+    if not kept:
+        return None
+    return Forecast(**{one.name: kept[one.name] for one in fields(Forecast) if one.name in kept})
+
+
+def seconds_left(job: JobRecord) -> float | None:
+    """Returns how long a running update will still take, None where nobody can tell.
+
+    The stage at work is believed where it says so itself; those that come after it are taken from the forecast.
+    """
+    expected = forecast_of(job)
+    stage = timed_as(str(job.progress.get("name")))
+    if expected is None or stage not in STAGES:
+        return None
+    rest = sum(expected.seconds.get(later, 0.0) for later in STAGES[STAGES.index(stage) + 1 :])
+    own = (job.progress.get("details") or {}).get("seconds_left")
+    if own is None:
+        own = expected.seconds.get(stage, 0.0) * (1.0 - float(job.progress.get("fraction") or 0.0))
+    return float(own) + rest

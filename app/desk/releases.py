@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ingest.records import JobRecord
-from ingest.release_words import ReleaseWord
+from ingest.release_words import JUDGEMENTS, ReleaseWord
+
+SUFFIX = ".perennial"
+"""Of a file that carries a release from one home to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +231,10 @@ class ReleaseWords:
 
     pinned: ReleaseWord | None
     words: tuple[ReleaseWord, ...]
+
+    def judgement(self, release: str) -> ReleaseWord | None:
+        """Returns the newest word that keeps or rejects a release, if any."""
+        return next((one for one in self.words if one.release == release and one.said in JUDGEMENTS), None)
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import computed_field
 
+from app.desk.jobs import Forecast, Taken
 from app.desk.operation import grown
 from app.desk.opinions import AskedLanguage, ShadowReport
 from app.desk.releases import ListedRelease
+from ingest.captions import UNDETERMINED
+from ingest.sentence import phrase
 from model_updates.drift import Drift
 from model_updates.gate.report import GateReport, QueryChange, Verdict
+
+FEWEST_ASKED = 3
+"""Queries in a language to speak of it: one of two words may look like any."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ class Judged:
         job: the update's, when a job was asked for.
         chunk: that was taught, where known.
         gate: its report; None when nothing was judged.
+        expected: what the update was forecast to take; None where nothing was.
+        took: what it took; None before it was judged.
     """
 
     asked: str
@@ -86,6 +94,8 @@ class Judged:
     job: str | None = None
     chunk: str | None = None
     gate: Gate | None = None
+    expected: Forecast | None = None
+    took: Taken | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +243,33 @@ class ReleaseDrift:
 
 @dataclass(frozen=True)
 class AskedLanguages:
-    """In which languages people searched of late, and what follows from that, in sentences."""
+    """In which languages people searched in the last days, the most asked first, and what follows from that."""
 
     days: int
     languages: tuple[AskedLanguage, ...]
-    advice: tuple[str, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """A sentence for each language that is asked for and not learned."""
+        return self.advised()
+
+    def advised(self, name: Callable[[str], str] = str) -> tuple[str, ...]:
+        """Returns `advice` with languages called as `name` calls them, by their tags."""
+        return tuple(
+            phrase(
+                "{language} is asked for and not learned: {queries} of the last {days} days look like it, {share} % of "
+                "all. Upload {language} pairs.",
+                language=name(one.language),
+                queries=phrase("1 query")
+                if one.queries == 1
+                else phrase("{count} queries", count=one.queries),
+                days=self.days,
+                share=f"{100 * one.share:.0f}",
+            )
+            for one in self.languages
+            if not one.is_learned and one.language != UNDETERMINED and one.queries >= FEWEST_ASKED
+        )
 
 
 @dataclass(frozen=True)

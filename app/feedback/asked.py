@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -22,14 +22,11 @@ from app.query.snapshot import AUTO, Snapshot
 from ingest.asked import AskedRecord
 from ingest.catalog import Catalog
 from ingest.errors import IngestError
-from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
 
 WINDOW_DAYS = 30
 """How far back the languages that are asked for are looked at."""
-FEWEST_QUERIES = 3
-"""Of a language to speak of it: one query of two words may look like any."""
 _EVERY_SECONDS = 5.0
 _MOST_WAITING = 5000  # queries; of a rush beyond that some are not counted
 
@@ -117,25 +114,6 @@ def language_of(text: str, snapshot: Snapshot) -> str:
     """Returns the language that a text looks like: a learned one, or any other; `und` where nobody can tell."""
     profiles = snapshot.encoder.profiles
     return _looks_like(text, detect(text, snapshot.languages, profiles), profiles)
-
-
-def advice(asked: Sequence[AskedLanguage], name: Callable[[str], str] = str) -> list[str]:
-    """Returns a sentence for each language that is asked for and not learned, the most asked first.
-
-    `name` says what a language is called, by its tag.
-    """
-    return [
-        phrase(
-            "{language} is asked for and not learned: {queries} of the last {days} days look like it, {share} % of "
-            "all. Upload {language} pairs.",
-            language=name(one.language),
-            queries=phrase("1 query") if one.queries == 1 else phrase("{count} queries", count=one.queries),
-            days=WINDOW_DAYS,
-            share=f"{100 * one.share:.0f}",
-        )
-        for one in asked
-        if not one.is_learned and one.language != UNDETERMINED and one.queries >= FEWEST_QUERIES
-    ]
 
 
 def _query(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> _Query:

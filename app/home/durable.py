@@ -155,6 +155,11 @@ def require_space(path: Path, bytes_needed: int) -> None:
         )
 
 
+def folder_bytes(folder: Path) -> int:
+    """Returns how large the files right in a folder are together; 0 where there is none."""
+    return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
+
+
 def free_bytes(path: Path) -> int:
     """How many bytes an ordinary user may still write where a path is, or would be."""
     place = path.absolute()

@@ -20,7 +20,6 @@ from typing import Any
 from app.desk.errors import NewerFormat, PackageDamaged
 from app.home.durable import FileSystem, explaining_full_disk, temporary
 
-SUFFIX = ".perennial"
 MANIFEST = "export.json"
 FORMAT = 1
 _NAME = re.compile(r"(version|release)/[A-Za-z0-9][A-Za-z0-9._+-]{0,120}\.(safetensors|json|npz|md)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import uuid
 import zipfile
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from app.desk.errors import UsageProblem
 from app.desk.jobs import UpdateRequest
+from app.desk.releases import SUFFIX
 from app.home.settings import Settings
 from app.jobs import requests
 from ingest.captions import normalise_caption, normalise_language
@@ -19,9 +22,11 @@ from ingest.images import decode
 from ingest.intake import IntakeOptions, check_upload
 from ingest.pair import ImageId, image_id_of
 from ingest.records import JobRecord
+from ingest.sentence import phrase
 
 _COPY_BYTES = 1024**2
 _LONGEST_NAME = 120
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def receive(source: Path, inbox: Path) -> Path:
@@ -79,12 +84,38 @@ def take_in(
 def take_release_in(
     settings: Settings, received: Path, sent_as: str, sha256: str | None, by: str
 ) -> JobRecord:
-    """Queues taking in a release of another home; `received` is not the caller's any more."""
+    """Queues taking in a release of another home; `received` is not the caller's any more.
+
+    Raises:
+        UsageProblem: it has another ending than packages have, or the checksum, as a person typed it, is no sha256.
+    """
     name = Path(sent_as).name[:_LONGEST_NAME]
     try:
-        return requests.import_job(settings, received, name=name, sha256=sha256, by=by)
+        if Path(sent_as).suffix.lower() != SUFFIX:
+            raise UsageProblem(
+                phrase(
+                    "{name} is no exported release; those end in {suffix}.",
+                    name=f"{name[:80]!r}",
+                    suffix=SUFFIX,
+                )
+            )
+        said = _checked_sha256(sha256 or "")
+        return requests.import_job(settings, received, name=name, sha256=said, by=by)
     finally:
         received.unlink(missing_ok=True)
+
+
+def _checked_sha256(sha256: str) -> str | None:
+    """Returns a checksum as a person typed it, None for an empty one."""
+    said = sha256.strip().lower()
+    if said and not _SHA256.fullmatch(said):
+        raise UsageProblem(
+            phrase(
+                "The checksum is 64 letters 0-9 and a-f, as the export showed it; found {found}.",
+                found=f"{said[:80]!r}",
+            )
+        )
+    return said or None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from app.desk.jobs import Forecast, UpdateRequest
+from app.desk.jobs import STAGES, Forecast, UpdateRequest, timed_as
+from app.home.durable import folder_bytes
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
@@ -31,9 +31,6 @@ from model_updates.options import options_of
 from model_updates.strategies import strategy_named
 from model_updates.strategy import Foresight
 
-STAGES = ("features", "train", "measure", "embed")
-"""What takes time; judging, checking and publishing are counted with what they follow."""
-_WITH = {"gate": "measure", "index": "embed", "release": "embed", "commit": "embed"}
 _PAST_JOBS, _ALIKE = 100, 5
 _TRIED_TEXTS, _TRIED_PICTURES = 64, 8
 _BACKWARD = 3.0  # a step forward and back costs about three times the way forward
@@ -49,15 +46,6 @@ class Workload:
     train: int  # pairs times epochs
     measure: int  # held-out captions, in every view
     embed: int  # pictures of the gallery that may get new vectors
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What an update took."""
-
-    seconds: float  # of all stages
-    peak_bytes: int  # of memory; 0 where nobody looked
-    disk_bytes: int  # written and kept
 
 
 def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
@@ -110,42 +98,6 @@ def _moved(workspace: Workspace, foreseen: Foresight) -> int:
     return sum(one.domain in foreseen.domains for one in workspace.catalog.images(gallery).values())
 
 
-def forecast_of(job: JobRecord) -> Forecast | None:
-    """Returns what was forecast when a job was queued, if anything was."""
-    kept = job.arguments.get("forecast")
-    if not kept:
-        return None
-    return Forecast(**{one.name: kept[one.name] for one in fields(Forecast) if one.name in kept})
-
-
-def seconds_left(job: JobRecord) -> float | None:
-    """Returns how long a running update will still take, None where nobody can tell.
-
-    The stage at work is believed where it says so itself; those that come after it are taken from the forecast.
-    """
-    expected = forecast_of(job)
-    stage = _WITH.get(str(job.progress.get("name")), str(job.progress.get("name")))
-    if expected is None or stage not in STAGES:
-        return None
-    rest = sum(expected.seconds.get(later, 0.0) for later in STAGES[STAGES.index(stage) + 1 :])
-    own = (job.progress.get("details") or {}).get("seconds_left")
-    if own is None:
-        own = expected.seconds.get(stage, 0.0) * (1.0 - float(job.progress.get("fraction") or 0.0))
-    return float(own) + rest
-
-
-def taken(workspace: Workspace, job: JobRecord) -> Taken | None:
-    """Returns what an update that was judged took; None before that."""
-    if not job.result.get("version"):
-        return None
-    folders = [workspace.home.versions / str(job.result["version"])]
-    if job.result.get("release") and job.result.get("mode") not in (None, "none"):
-        record = workspace.releases.readable(str(job.result["release"]))
-        folders += [workspace.home.generations / record.generation] if record is not None else []
-    seconds = float(job.result.get("seconds") or 0.0)
-    return Taken(seconds, int(job.progress.get("peak_bytes") or 0), sum(map(_bytes, folders)))
-
-
 def _past(workspace: Workspace, strategy: str) -> list[JobRecord]:
     """Returns updates whose stages were timed: the newest by the same strategy, else the newest by any."""
     ended = [
@@ -184,7 +136,7 @@ def _done(job: JobRecord) -> Workload:
 def _by_stage(seconds: Mapping[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, value in seconds.items():
-        stage = _WITH.get(name, name)
+        stage = timed_as(name)
         found[stage] = found.get(stage, 0.0) + value
     return found
 
@@ -219,13 +171,9 @@ def _peak(past: Sequence[JobRecord], encoder: Encoder) -> int:
 
 
 def _disk(workspace: Workspace, record: ReleaseRecord, encoder: Encoder, work: Workload) -> int:
-    version = _bytes(workspace.home.versions / record.version)
-    generation = _bytes(workspace.home.generations / record.generation) if work.embed else 0
+    version = folder_bytes(workspace.home.versions / record.version)
+    generation = folder_bytes(workspace.home.generations / record.generation) if work.embed else 0
     return version + generation + 4 * encoder.dim * work.features
-
-
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
 
 
 def _said(past: Sequence[JobRecord], strategy: str) -> str:

@@ -74,11 +74,3 @@ def _held_of(workspace: Workspace, chunk: ChunkRecord) -> Iterator[HeldRow]:
                 known[row["where"], row["code"]] -= 1
             else:
                 yield HeldRow(chunk.id, chunk.name, row["where"], row["code"], row["sentence"])
-
-
-def samples(workspace: Workspace, chunk: str, count: int) -> list[tuple[str, str]]:
-    """Returns some pictures of a chunk, spread over it, each with a caption while one of it counts."""
-    ids = sorted(workspace.catalog.ids_where(chunks=[chunk]))
-    some = ids[:: max(1, len(ids) // count)][:count]
-    spoken = {image_id: workspace.catalog.captions_of(image_id) for image_id in some}
-    return [(image_id, spoken[image_id][0].text if spoken[image_id] else "") for image_id in some]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from app.desk.jobs import Taken, forecast_of
 from app.desk.verdicts import Gate, Judged
+from app.home.durable import folder_bytes
+from app.home.folder import Home
 from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
@@ -34,8 +39,8 @@ def judged_release(releases: ReleaseStore, name: str) -> Judged:
     return Judged(asked.id, said, judged.id, chunk=chunk, gate=Gate.read(gate))
 
 
-def judged_job(catalog: Catalog, name: str) -> Judged:
-    """Returns the verdict on an update's job; of an upload's job, that on the update that followed it.
+def judged_job(catalog: Catalog, releases: ReleaseStore, home: Home, name: str) -> Judged:
+    """Returns the verdict on an update's job, and what it took; of an upload's job, that on the update that followed.
 
     Raises:
         UnknownJob: there is none.
@@ -43,11 +48,9 @@ def judged_job(catalog: Catalog, name: str) -> Judged:
     job = catalog.job(name)
     follower = job.result.get("update")
     if job.kind != "update" and follower:
-        found = judged_job(catalog, str(follower))
+        found = judged_job(catalog, releases, home, str(follower))
         said = phrase("{job} took an upload in; its update is {update}.", job=job.id, update=found.job)
-        return Judged(
-            job.id, joined((said, found.sentence)), found.release, found.job, found.chunk, found.gate
-        )
+        return replace(found, asked=job.id, sentence=joined((said, found.sentence)))
     if job.kind != "update":
         return Judged(
             job.id, phrase("{job} is no update: it learned nothing, so nothing was judged.", job=job.id)
@@ -69,13 +72,21 @@ def judged_job(catalog: Catalog, name: str) -> Judged:
                 **told,
             )
         )
-        return Judged(job.id, said, release, job.id, chunk, Gate.read(gate))
+        took = taken(releases, home, job)
+        return Judged(job.id, said, release, job.id, chunk, Gate.read(gate), forecast_of(job), took)
     return Judged(job.id, _why_none(job), job=job.id, chunk=chunk)
 
 
-def past_updates(catalog: Catalog, *, among: int = 200) -> list[JobRecord]:
-    """Returns the updates that were judged, newest first, of the last `among` jobs."""
-    return [job for job in catalog.jobs(limit=among) if job.kind == "update" and job.result.get("gate")]
+def taken(releases: ReleaseStore, home: Home, job: JobRecord) -> Taken | None:
+    """Returns what an update that was judged took; None where its version is not told."""
+    if not job.result.get("version"):
+        return None
+    folders = [home.versions / str(job.result["version"])]
+    if job.result.get("release") and job.result.get("mode") not in (None, "none"):
+        record = releases.readable(str(job.result["release"]))
+        folders += [home.generations / record.generation] if record is not None else []
+    seconds = float(job.result.get("seconds") or 0.0)
+    return Taken(seconds, int(job.progress.get("peak_bytes") or 0), sum(map(folder_bytes, folders)))
 
 
 def _judged(releases: ReleaseStore, record: ReleaseRecord) -> ReleaseRecord:

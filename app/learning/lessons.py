@@ -19,7 +19,7 @@ from ingest.sentence import joined, phrase
 from model_updates.errors import StrategyMisfit
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair
-from model_updates.strategies import strategy_named
+from model_updates.strategies import DEFAULT_STRATEGY, strategy_named
 from model_updates.strategy import Strategy
 
 
@@ -68,7 +68,7 @@ def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
                     domains=names,
                 )
             )
-    return "evergreen", phrase("{why}: nothing known can change.", why=joined(brings, "; "))
+    return DEFAULT_STRATEGY, phrase("{why}: nothing known can change.", why=joined(brings, "; "))
 
 
 def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) -> Lesson:

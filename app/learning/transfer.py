@@ -17,10 +17,10 @@ from typing import Any
 
 from app.desk.errors import PackageDamaged, ReleaseDamaged, UsageProblem
 from app.desk.jobs import Stage
-from app.desk.releases import Exported, Imported
+from app.desk.releases import SUFFIX, Exported, Imported
 from app.home.durable import require_space
 from app.home.manifest import ReleaseManifest
-from app.home.package import SUFFIX, read_package, write_package
+from app.home.package import read_package, write_package
 from app.home.published import MANIFEST
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ingest.intake import IntakeOptions
 
 _AGAINST = [Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT]  # what speaks against it first
+_SAMPLES = 12
 _COLUMNS = ("where", "outcome", "code", "sentence")
 
 
@@ -44,7 +45,7 @@ class Chunks(Opened):
         return [replace(one, report={}) for one in reversed(self.catalog.chunks())]
 
     def chunk(self, chunk: str) -> Chunk:
-        return _shown(self.catalog.chunk(chunk))
+        return self._shown(self.catalog.chunk(chunk))
 
     def chunk_report(self, chunk: str) -> bytes:
         return csv_of(self.catalog.chunk(chunk).report)
@@ -102,7 +103,7 @@ class Chunks(Opened):
     def accept(self, chunk: str, why: str, measure: bool = False) -> Chunk:
         from app.learning import standing
 
-        return _shown(standing.accept(self.workspace, chunk, why=why, by=self.by, measure=measure))
+        return self._shown(standing.accept(self.workspace, chunk, why=why, by=self.by, measure=measure))
 
     def withdraw(self, chunk: str, why: str) -> Withdrawn:
         from app.jobs import requests
@@ -163,6 +164,21 @@ class Chunks(Opened):
         job = self._followed(requests.decision_job(self.workspace, decided, by=self.by))
         return replace(decided, job=job)
 
+    def _shown(self, chunk: ChunkRecord) -> Chunk:
+        findings = tuple(
+            grown(ShownFinding, one, examples=tuple(grown(ShownExample, example) for example in one.examples))
+            for one in sorted(findings_in(chunk.report), key=lambda one: _AGAINST.index(one.outcome))
+        )
+        learned = tuple(one.id for one in self.store.releases() if chunk.id in one.manifest.chunks)
+        return grown(Chunk, chunk, findings=findings, learned=learned, samples=tuple(self._samples(chunk.id)))
+
+    def _samples(self, chunk: str) -> Iterator[ShownExample]:
+        ids = sorted(self.catalog.ids_where(chunks=[chunk]))
+        for image_id in ids[:: max(1, len(ids) // _SAMPLES)][:_SAMPLES]:
+            captions = self.catalog.captions_of(image_id)
+            language, text = (captions[0].language, captions[0].text) if captions else ("", "")
+            yield ShownExample(image_id, language, text, "")
+
 
 def csv_of(report: Mapping[str, Any]) -> bytes:
     """Returns a kept report's rows as CSV with a byte-order mark, safe to open in a spreadsheet."""
@@ -172,11 +188,3 @@ def csv_of(report: Mapping[str, Any]) -> bytes:
     for row in report.get("rows", []):
         writer.writerow([guarded(str(row[column])) for column in _COLUMNS])
     return text.getvalue().encode("utf-8-sig")
-
-
-def _shown(chunk: ChunkRecord) -> Chunk:
-    findings = tuple(
-        grown(ShownFinding, one, examples=tuple(grown(ShownExample, example) for example in one.examples))
-        for one in sorted(findings_in(chunk.report), key=lambda one: _AGAINST.index(one.outcome))
-    )
-    return grown(Chunk, chunk, findings=findings)

@@ -137,14 +137,13 @@ class Releases(Opened):
     # How good they are
 
     def quality(self, metric: str = "t2i_r10", view: str = "own") -> Quality:
-        from app.feedback.asked import WINDOW_DAYS, advice, asked_languages
+        from app.feedback.asked import WINDOW_DAYS, asked_languages
         from app.learning.quality import coverage, quality_table
 
         table = quality_table(self.workspace, metric=metric, view=view)
         learned = next((column.languages for column in table.columns if column.is_live), ())
-        asked = asked_languages(self.catalog, learned)
-        languages = AskedLanguages(WINDOW_DAYS, tuple(asked), tuple(advice(asked)))
-        return Quality(table, tuple(coverage(self.workspace)), languages)
+        asked = AskedLanguages(WINDOW_DAYS, tuple(asked_languages(self.catalog, learned)))
+        return Quality(table, tuple(coverage(self.workspace)), asked)
 
     def moves(self, language: str, domain: str, before: str, after: str, view: str = "own") -> SliceMoves:
         from app.learning.lost import slice_moves
@@ -167,6 +166,12 @@ class Releases(Opened):
         from app.feedback import shadow
 
         return shadow.report(self.workspace, release)
+
+    def in_shadow(self) -> str:
+        from app.feedback import shadow
+
+        found = shadow.active(self.workspace)
+        return found.release if found else ""
 
     def start_shadow(self, release: str, share: float | None = None) -> ShadowReport:
         from app.feedback import shadow

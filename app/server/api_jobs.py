@@ -12,6 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field, StrictBool
 from starlette.concurrency import run_in_threadpool
 
+from app.desk.chunks import column_names
 from app.desk.errors import UsageProblem
 from app.desk.hits import Strict
 from app.desk.jobs import UpdateRequest
@@ -19,9 +20,7 @@ from app.desk.operation import document_of
 from app.jobs import worker
 from app.jobs.intake import receive_stream, take_release_in
 from app.server.api_context import AdminDesk, AnyDesk, ContributorDesk, NoQuery, State
-from app.server.packages import checked_sha256, packed, require_package
 from app.server.routes import shown
-from app.server.uploads import column_names
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES, JobRecord
 from model_updates.references import REFERENCES
@@ -141,7 +140,7 @@ def examine(body: Examine, desk: AdminDesk, nothing: NoQuery) -> JobRecord:
 @router.get("/releases/{release_id}/package", response_class=FileResponse, responses=_PACKAGE)
 def package(release_id: str, desk: AdminDesk, nothing: NoQuery) -> FileResponse:
     """Returns a release as one file for another home; the header `X-Perennial-Sha256` is its checksum."""
-    made = packed(desk.workspace, release_id)
+    made = desk.packed(release_id)
     headers = {"X-Perennial-Sha256": made.sha256}
     return FileResponse(made.path, filename=made.path.name, headers=headers, media_type="application/zip")
 
@@ -150,10 +149,8 @@ def package(release_id: str, desk: AdminDesk, nothing: NoQuery) -> FileResponse:
 def add_package(form: Annotated[PackageUpload, _MULTIPART], desk: AdminDesk, nothing: NoQuery) -> Started:
     """Starts taking in a release of another home and returns the job; it is not live before somebody promotes it."""
     name = form.file.filename or "package"
-    require_package(name)
-    expected = checked_sha256(form.sha256)
     received = receive_stream(form.file.file, name, desk.home.inbox)
-    job = take_release_in(desk.installed, received, name, expected, desk.by)
+    job = take_release_in(desk.installed, received, name, form.sha256, desk.by)
     desk.begin(job)
     return Started(job=job)
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from app.desk.errors import TooBusy
+from app.desk.releases import SUFFIX, Exported
+from app.home.package import checksum
 from app.local.at_home import AtHome
 from app.server.places import PATIENCE_SECONDS
 from app.server.security import Account
@@ -105,6 +107,20 @@ class Served(AtHome):
         if found.state in FINAL_STATES:
             self._serving.refresh()
         return found
+
+    def packed(self, release: str) -> Exported:
+        """Returns a release's package, made now or up to a day ago; what lies in staging goes by itself.
+
+        Raises:
+            UnknownRelease, ReleaseDamaged, NoSpace: nothing was written.
+        """
+        record = self.store.release(release)
+        folder = self.home.staging / f"export-{record.id}"
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{record.id}{SUFFIX}"
+        if path.is_file():  # written whole or not at all, and a release never changes
+            return Exported(record.id, path, path.stat().st_size, checksum(path))
+        return self.export(record.id, folder)
 
     def shadow(self, release: str) -> ShadowReport:
         """Returns what the shadow of a release has shown, what was counted just now included."""

@@ -1,17 +1,51 @@
-"""Who is at a screen. Hidden buttons protect nothing: each function that changes something asks here again."""
+"""Who is at a screen, and the desk of each. Hidden buttons protect nothing: each function of an admin asks here again.
+
+Gradio calls what `of_admin` and `on_row` return: they hand the desk over, and turn what is refused into a sentence.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
 import gradio as gr
 from fastapi import Request
+from gradio.components import Component
+from pydantic import ValidationError
 
-from app.desk.desk import Desk
 from app.desk.errors import NotAllowed
+from app.desk.troubles import OWN_ERRORS, invalid_sentence
 from app.server.guard import account_of
 from app.server.security import ANYONE, Account, Passwords, ProxySignIn
 from app.server.served import Served
 from app.server.serving import Serving
+from app.ui.wording import base_address, refusal
+from app.ui.words import Words, words_of
 from ingest.sentence import phrase
+
+Shown = Mapping[Any, Any]
+"""What components show from now on, by component; those that are not named stay as they are."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One call of a function of a page.
+
+    Attributes:
+        desk: of who called.
+        say: the words of their browser.
+        base: address that it reached us by.
+    """
+
+    desk: Served
+    say: Words
+    base: str
+
+
+Act = Callable[..., Any]
+"""Given a `Visit` and what the inputs hold; returns what the outputs show, in their order or as `Shown`."""
 
 
 class Access:
@@ -24,11 +58,48 @@ class Access:
         self._passwords = passwords
         self._is_open = passwords is None and proxy is None
 
-    def desk(self, request: gr.Request) -> Desk:
+    def of_admin(self, act: Act, told: Component, instead: Shown = MappingProxyType({})) -> Act:
+        """Returns what Gradio is to call for something that admins alone may do.
+
+        Args:
+            act: what happens.
+            told: an output that says why, where it is refused.
+            instead: what other outputs show then.
+        """
+
+        def call(request: gr.Request, *values: Any) -> Any:
+            return self._answered(act, request, values, told, instead)
+
+        call.__name__ = act.__name__
+        return call
+
+    def on_row(self, act: Act, told: Component, instead: Shown = MappingProxyType({})) -> Act:
+        """Returns the same for a selected row of a table, which is the first input; `act` is given the row's cells."""
+
+        def call(request: gr.Request, event: gr.SelectData, table: list[list[str]], *values: Any) -> Any:
+            row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
+            return self._answered(act, request, (table[row], *values), told, instead)
+
+        call.__name__ = act.__name__
+        return call
+
+    def _answered(
+        self, act: Act, request: gr.Request, values: tuple[Any, ...], told: Component, instead: Shown
+    ) -> Any:
+        say = words_of(request)
+        try:
+            return act(Visit(self.desk(request), say, base_address(*base_of(request))), *values)
+        except OWN_ERRORS as error:
+            why = str(error)
+        except ValidationError as error:  # a value beyond what the desk takes
+            why = invalid_sentence(error.errors())
+        return {**instead, told: gr.update(value=refusal(why, say), visible=True)}
+
+    def desk(self, request: gr.Request) -> Served:
         """Returns the desk of the admin who called a function; errors as `admin`."""
         return Served(self._serving, self.admin(request))
 
-    def searchers_desk(self, request: gr.Request) -> Desk:
+    def searchers_desk(self, request: gr.Request) -> Served:
         """Returns the desk of whoever called a function of the search page; errors as `person`."""
         return Served(self._serving, person(request))
 

@@ -6,25 +6,23 @@ from typing import Any
 
 import gradio as gr
 
-from app.server.serving import Serving
-from app.ui import report_words, update_words, wording
-from app.ui.access import Access, base_of
+from app.ui import report_words, update_words
+from app.ui.access import Access, Shown, Visit
 from app.ui.held import HeldPairs
 from app.ui.word import PersonsWord
-from app.ui.words import Words, filled, words_of
+from app.ui.words import Words, filled
 from app.words.chunk import findings_of
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
 
 MOST_CARDS = 12
 _TEACHABLE = {"new", "accepted", "rejected"}
-Outputs = tuple[Any, ...]
 
 
 class CheckStep:
     """The components of the step, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws the step; call inside it."""
         self.summary = gr.Markdown(
             "No chunk is chosen yet.", elem_id="report-summary", elem_classes="tables", latex_delimiters=[]
@@ -35,8 +33,8 @@ class CheckStep:
             )
             for n in range(MOST_CARDS)
         ]
-        self.held = HeldPairs(serving, access)
-        self.word = PersonsWord(serving, access)
+        self.held = HeldPairs(access)
+        self.word = PersonsWord(access)
         self.rows = gr.Dataframe(
             headers=update_words.REPORT_HEADERS,
             label="Held and rejected",
@@ -54,59 +52,37 @@ class CheckStep:
 
     @property
     def components(self) -> list[Any]:
-        """What `shown` fills, in its order."""
-        return [*self._around_word, *self.word.components]
-
-    @property
-    def _around_word(self) -> list[Any]:
-        return [*self._facts, *self.held.components]
+        """What `shown` fills."""
+        return [*self._facts, *self.held.components, *self.word.components]
 
     @property
     def _facts(self) -> list[Any]:
         return [self.summary, *self.cards, self.rows, self.download, self.go_on]
 
-    def connect(self, chunk: gr.State, private: dict[str, Any]) -> None:
-        """Connects the step.
+    def connect(self, chunk: gr.State) -> None:
+        """Connects the step; `chunk` is the id of the one that is shown."""
+        self.word.connect(chunk, [*self._facts, *self.held.components], self._about)
+        self.held.connect(chunk, self._facts, self._facts_of)
 
-        Args:
-            chunk: the id of the chunk that is shown.
-            private: how Gradio is to call functions of admins.
-        """
+    def shown(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
+        """Returns what the step shows of a chunk, and how many pictures were embedded, if that was just now."""
+        return {**self._about(visit, chunk, embedded), **self.word.shown(chunk)}
 
-        def shown(record: ChunkRecord, request: gr.Request) -> Outputs:
-            return self._about(record, request, None)
+    def _about(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
+        return {**self._facts_of(visit, chunk, embedded), **self.held.shown(visit, chunk)}
 
-        def facts(record: ChunkRecord, request: gr.Request) -> Outputs:
-            return self._facts_of(record, request, None)
-
-        self.word.connect(chunk, self._around_word, shown, private)
-        self.held.connect(chunk, self._facts, facts, private)
-
-    def shown(self, chunk: ChunkRecord, request: gr.Request, *, embedded: int | None = None) -> Outputs:
-        """Returns what the step shows of a chunk.
-
-        Args:
-            chunk: as the catalog has it now.
-            request: of the browser.
-            embedded: how many pictures were embedded when it was taken in, if that was just now.
-        """
-        return *self._about(chunk, request, embedded), *self.word.shown(chunk)
-
-    def _about(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
-        base = wording.base_address(*base_of(request))
-        return *self._facts_of(chunk, request, embedded), *self.held.shown(chunk, base, say=words_of(request))
-
-    def _facts_of(self, chunk: ChunkRecord, request: gr.Request, embedded: int | None) -> Outputs:
-        say, base = words_of(request), wording.base_address(*base_of(request))
-        text = update_words.intake_view(chunk.report, embedded, say)
+    def _facts_of(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
+        say = visit.say
+        head = report_words.chunk_title(chunk, say), report_words.standing_view(chunk, say)
         rows = update_words.report_rows(chunk.report, say)
-        return (
-            f"## {report_words.chunk_title(chunk, say)}\n\n{report_words.standing_view(chunk, say)}\n\n{text}",
-            *_cards(chunk, base, say),
-            gr.Dataframe(value=filled(update_words.REPORT_HEADERS, rows, say), visible=bool(rows)),
-            gr.Button(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
-            gr.Button(interactive=chunk.standing in _TEACHABLE),
-        )
+        table = filled(update_words.REPORT_HEADERS, rows, say)
+        return {
+            self.summary: "## " + "\n\n".join([*head, update_words.intake_view(chunk.report, embedded, say)]),
+            **dict(zip(self.cards, _cards(chunk, visit.base, say), strict=True)),
+            self.rows: gr.update(value=table, visible=bool(rows)),
+            self.download: gr.update(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
+            self.go_on: gr.update(interactive=chunk.standing in _TEACHABLE),
+        }
 
 
 def _cards(chunk: ChunkRecord, base: str, say: Words) -> list[gr.Markdown]:

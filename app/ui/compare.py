@@ -11,6 +11,7 @@ import gradio as gr
 from app.feedback import shadow
 from app.feedback import votes as feedback
 from app.query.snapshot import AUTO, CompareAnswer
+from app.server.served import Served
 from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
 from app.ui import wording
@@ -139,7 +140,7 @@ class _CompareTab:
         say = words_of(request)
         live = self.serving.live_id()
         records = self.serving.releases()
-        choices = [(wording.release_label(record, live, say), record.id) for record in records]
+        choices = wording.release_choices(Served(self.serving, person(request)).releases(), say)
         current = next((record for record in records if record.id == live), None)
         others = [record for record in records if current and record.version != current.version] or records
         other = next((record.id for record in others if record.id != live), live)

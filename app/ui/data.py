@@ -6,24 +6,21 @@ from typing import Any
 
 import gradio as gr
 
-from app.learning import inventory
-from app.server import deciding
-from app.server.serving import OWN_ERRORS, Serving
-from app.ui import data_words, wording
-from app.ui.access import Access, base_of
+from app.desk.chunks import Chunk
+from app.server.serving import Serving
+from app.ui import data_words
+from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.held import HeldPairs
 from app.ui.one_picture import OnePicture
 from app.ui.word import PersonsWord
-from app.ui.words import Words, filled, words_of
-from ingest.records import FINAL_STATES, ChunkRecord
+from app.ui.words import filled
+from ingest.records import FINAL_STATES, ChunkRecord, JobRecord
 from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.5
 _HELD_SHOWN = 200
 _THINGS_SHOWN = 12
-_SAMPLES = 12
-Outputs = tuple[Any, ...]
 
 
 def add_data_tab(serving: Serving, access: Access, tab: gr.Tab) -> None:
@@ -35,7 +32,6 @@ class _DataTab:
     """The components of the tab, and what happens on them."""
 
     def __init__(self, serving: Serving, access: Access) -> None:
-        self.serving = serving
         self.access = access
         self.chosen = gr.State("")
         self.job = gr.State("")
@@ -52,8 +48,8 @@ class _DataTab:
             elem_id="chunks",
         )
         self.about = _text(phrase("Select a chunk to see what it holds."), "chunk-about", "strip")
-        self.pairs = HeldPairs(serving, access, name="data-")
-        self.word = PersonsWord(serving, access, name="data-")
+        self.pairs = HeldPairs(access, name="data-")
+        self.word = PersonsWord(access, name="data-")
         with gr.Column(visible=False) as self.removing:
             gr.Markdown(data_words.REMOVE_HELP, elem_classes="notice")
             self.remove = gr.Button("Remove it from what is live", variant="stop", elem_id="remove")
@@ -82,157 +78,114 @@ class _DataTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private = AT_ONCE
+        of_admin, quietly = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
+        waiting = [self.held_line, self.held]
         things = [self.first, self.things_line, self.things, self.before, self.after]
-        opened = [self.overview, self.table, self.held_line, self.held, self.one.table, *things]
-        tab.select(self._opened, None, opened, show_progress="hidden", **private)
-        self.table.select(
-            self._select,
-            [self.table],
-            [self.chosen, self.about, self.removing, *self.pairs.components, *self.word.components],
-            **private,
-        )
-        around = [*self._around, *self.pairs.components]
-        self.word.connect(self.chosen, around, self._after_word_with_pairs, private)
-        waiting = [*self._around, self.held_line, self.held]
-        self.pairs.connect(self.chosen, waiting, self._after_decision, private)
-        watched = [self.job, self.timer, self.removed, self.remove]
-        self.remove.click(self._remove, [self.chosen, self.word.why], [*watched, self.word.said], **private)
-        self.timer.tick(
-            self._watch,
-            [self.job, self.chosen],
-            [*watched, *self._around, *self.word.components],
-            show_progress="hidden",
-            **private,
-        )
-        self.one.connect(private)
-        self.before.click(self._earlier, [self.first], things, **private)
-        self.after.click(self._later, [self.first], things, **private)
+        opened = [self.overview, self.table, *waiting, self.one.table, *things]
+        tab.select(of_admin(self._opened, self.overview), None, opened, **quietly)
+        one = [self.about, self.removing, *self.pairs.components, *self.word.components]
+        missing = {self.chosen: "", self.removing: gr.update(visible=False)}
+        select = self.access.on_row(self._select, self.about, missing)
+        self.table.select(select, [self.table], [self.chosen, *one], **AT_ONCE)
+        self.word.connect(self.chosen, [*self._around, *self.pairs.components], self._after_word_with_pairs)
+        self.pairs.connect(self.chosen, [*self._around, *waiting], self._after_decision)
+        stopped = {self.job: "", self.timer: gr.update(active=False)}
+        watched, asked = [self.job, self.timer, self.removed, self.remove], [self.chosen, self.word.why]
+        remove = of_admin(self._remove, self.removed, stopped)
+        self.remove.click(remove, asked, [*watched, self.word.said], **AT_ONCE)
+        ended = [*watched, *self._around, *self.word.components]
+        watch = of_admin(self._watch, self.removed, stopped)
+        self.timer.tick(watch, [self.job, self.chosen], ended, **quietly)
+        self.one.connect(AT_ONCE)
+        for button, by in ((self.before, -_THINGS_SHOWN), (self.after, _THINGS_SHOWN)):
+            button.click(of_admin(self._turn(by), self.things_line), [self.first], things, **AT_ONCE)
 
     # Looking
 
-    def _opened(self, request: gr.Request) -> Outputs:
-        try:
-            self.access.admin(request)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request)), *([gr.skip()] * 9)
-        say = words_of(request)
-        return *self._all(say), *self._waiting(say), self.one.listed(say), *self._things(0, request)
+    def _opened(self, visit: Visit) -> Shown:
+        listed = {self.one.table: self.one.listed(visit.say)}
+        return {**self._all(visit), **self._waiting(visit), **listed, **self._things(visit, 0)}
 
-    def _waiting(self, say: Words) -> Outputs:
+    def _waiting(self, visit: Visit) -> Shown:
         """What is said of held rows, and their table."""
-        total, rows = inventory.held_rows(self.serving.workspace, limit=_HELD_SHOWN)
-        table = filled(data_words.HELD_HEADERS, data_words.held_rows(rows, say), say)
-        return data_words.held_line(total, len(rows), say), gr.Dataframe(table, visible=bool(rows))
+        found, say = visit.desk.held(_HELD_SHOWN), visit.say
+        table = filled(data_words.HELD_HEADERS, data_words.held_rows(found.rows, say), say)
+        return {
+            self.held_line: data_words.held_line(found.total, len(found.rows), say),
+            self.held: gr.update(value=table, visible=bool(found.rows)),
+        }
 
-    def _all(self, say: Words) -> Outputs:
+    def _all(self, visit: Visit) -> Shown:
         """What is said of all chunks, and their table."""
-        workspace = self.serving.workspace
-        chunks = workspace.catalog.chunks()[::-1]
-        total, _ = inventory.held_rows(workspace, limit=0)
-        said = data_words.overview(
-            chunks, len(workspace.catalog.gallery_ids()), len(inventory.waiting(workspace)), total, say
-        )
-        rows = data_words.chunk_rows(chunks, self._taught(), say)
-        return said, filled(data_words.CHUNK_HEADERS, rows, say)
+        status, held, say = visit.desk.status(), visit.desk.held(limit=0), visit.say
+        live = status.live.release if status.live else ""
+        taught = visit.desk.release(live).manifest["chunks"] if live else ()
+        rows = data_words.chunk_rows(status.chunks, taught, say)
+        return {
+            self.overview: data_words.overview(
+                status.chunks, status.counts["gallery"], len(held.chunks), held.total, say
+            ),
+            self.table: filled(data_words.CHUNK_HEADERS, rows, say),
+        }
 
-    def _taught(self) -> tuple[str, ...]:
-        live = self.serving.live()
-        return live.release.manifest.chunks if live is not None else ()
+    def _select(self, visit: Visit, cells: list[str]) -> Shown:
+        chunk = visit.desk.chunk(cells[0])
+        pairs, word = self.pairs.shown(visit, chunk), self.word.shown(chunk)
+        return {self.chosen: chunk.id, **self._chunk(visit, chunk), **pairs, **word}
 
-    def _select(self, values: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
-        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-        try:
-            self.access.admin(request)
-            record = self.serving.workspace.catalog.chunk(str(values[row][0]))
-        except OWN_ERRORS as error:
-            kept = [gr.skip()] * (len(self.pairs.components) + len(self.word.components))
-            return (
-                "",
-                wording.refusal(error, words_of(request)),
-                gr.Column(visible=False),
-                *kept,
-            )
-        pairs = self._pairs_of(record, request)
-        return record.id, *self._chunk(record, request), *pairs, *self.word.shown(record)
+    def _chunk(self, visit: Visit, chunk: Chunk) -> Shown:
+        is_taught = any(one.live and one.id in chunk.learned for one in visit.desk.releases())
+        return {
+            self.about: data_words.chunk_view(chunk, visit.base, visit.say),
+            self.removing: gr.update(visible=is_taught),
+        }
 
-    def _chunk(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        workspace = self.serving.workspace
-        learned = [one.id for one in workspace.releases.releases() if record.id in one.manifest.chunks]
-        view = data_words.chunk_view(
-            record,
-            learned,
-            inventory.samples(workspace, record.id, _SAMPLES),
-            wording.base_address(*base_of(request)),
-            words_of(request),
-        )
-        return view, gr.Column(visible=record.id in self._taught())
+    def _after_word(self, visit: Visit, chunk: ChunkRecord) -> Shown:
+        return {**self._chunk(visit, visit.desk.chunk(chunk.id)), **self._all(visit)}
 
-    def _after_word(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        said, rows = self._all(words_of(request))
-        return *self._chunk(record, request), rows, said
+    def _after_word_with_pairs(self, visit: Visit, chunk: ChunkRecord) -> Shown:
+        return {**self._after_word(visit, chunk), **self.pairs.shown(visit, chunk)}
 
-    def _after_word_with_pairs(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        return *self._after_word(record, request), *self._pairs_of(record, request)
-
-    def _pairs_of(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        return self.pairs.shown(record, wording.base_address(*base_of(request)), say=words_of(request))
-
-    def _after_decision(self, record: ChunkRecord, request: gr.Request) -> Outputs:
-        return *self._after_word(record, request), *self._waiting(words_of(request))
+    def _after_decision(self, visit: Visit, chunk: ChunkRecord) -> Shown:
+        return {**self._after_word(visit, chunk), **self._waiting(visit)}
 
     # Removing
 
-    def _remove(self, chunk: str, why: str, request: gr.Request) -> Outputs:
-        try:
-            job = deciding.remove(self.serving, chunk, why=why, by=self.access.admin(request).name)
-        except OWN_ERRORS as error:
-            return (
-                "",
-                gr.Timer(active=False),
-                wording.refusal(error, words_of(request)),
-                gr.skip(),
-                gr.skip(),
-            )
-        said = data_words.removal_view(job, words_of(request))
-        return job.id, gr.Timer(active=True), said, gr.Button(interactive=False), ""
+    def _remove(self, visit: Visit, chunk: str, why: str) -> Shown:
+        job = visit.desk.remove(chunk, why)
+        started = {self.timer: gr.update(active=True), self.remove: gr.update(interactive=False)}
+        return {**self._removal(visit, job), **started, self.word.said: ""}
 
-    def _watch(self, job_id: str, chunk: str, request: gr.Request) -> Outputs:
-        kept = [gr.skip()] * (1 + len(self._around) + len(self.word.components))
-        try:
-            self.access.admin(request)
-            job = self.serving.workspace.catalog.job(job_id)
-            record = self.serving.workspace.catalog.chunk(chunk)
-        except OWN_ERRORS as error:
-            return "", gr.Timer(active=False), wording.refusal(error, words_of(request)), *kept
-        said = data_words.removal_view(job, words_of(request))
+    def _removal(self, visit: Visit, job: JobRecord) -> Shown:
+        return {self.job: job.id, self.removed: data_words.removal_view(job, visit.say)}
+
+    def _watch(self, visit: Visit, job_id: str, chunk: str) -> Shown:
+        job = visit.desk.job(job_id)
         if job.state not in FINAL_STATES:
-            return job.id, gr.skip(), said, *kept
-        self.serving.refresh()
-        ended = "", gr.Timer(active=False), said, gr.Button(interactive=True)
-        return *ended, *self._after_word(record, request), *self.word.shown(record)
+            return self._removal(visit, job)
+        record = visit.desk.chunk(chunk)
+        ended = {
+            self.job: "", self.timer: gr.update(active=False), self.remove: gr.update(interactive=True),
+        }  # fmt: skip
+        about = {**self._after_word(visit, record), **self.word.shown(record)}
+        return {**self._removal(visit, job), **ended, **about}
 
     # Pictures of one thing
 
-    def _earlier(self, first: int, request: gr.Request) -> Outputs:
-        return self._things(max(0, first - _THINGS_SHOWN), request)
+    def _turn(self, by: int) -> Any:
+        """Returns what goes on by so many things."""
+        return lambda visit, first: self._things(visit, max(0, first + by))
 
-    def _later(self, first: int, request: gr.Request) -> Outputs:
-        return self._things(first + _THINGS_SHOWN, request)
-
-    def _things(self, first: int, request: gr.Request) -> Outputs:
-        try:
-            self.access.admin(request)
-        except OWN_ERRORS as error:
-            return gr.skip(), wording.refusal(error, words_of(request)), *([gr.skip()] * 3)
-        total, found = inventory.things(self.serving.workspace, limit=_THINGS_SHOWN, offset=first)
-        return (
-            first,
-            data_words.things_line(total, first, len(found), words_of(request)),
-            data_words.things_view(found, wording.base_address(*base_of(request)), words_of(request)),
-            gr.Button(interactive=first > 0),
-            gr.Button(interactive=first + len(found) < total),
-        )
+    def _things(self, visit: Visit, first: int) -> Shown:
+        found = visit.desk.copies(_THINGS_SHOWN, first)
+        last = first + len(found.things)
+        return {
+            self.first: first,
+            self.things_line: data_words.things_line(found.total, first, len(found.things), visit.say),
+            self.things: data_words.things_view(found.things, visit.base, visit.say),
+            self.before: gr.update(interactive=first > 0),
+            self.after: gr.update(interactive=last < found.total),
+        }
 
 
 def _text(value: str, elem_id: str, classes: str) -> gr.Markdown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from app.desk.chunks import HeldRow
+from app.desk.chunks import Chunk, HeldRow
 from app.desk.pictures import OneThing
 from app.ui.report_words import chunk_title, standing_view
 from app.ui.wording import escaped, moment, thumbnail_url
@@ -70,19 +70,13 @@ def overview(
     return " · ".join(said)
 
 
-def chunk_view(
-    chunk: ChunkRecord,
-    learned: Sequence[str],
-    samples: Sequence[tuple[str, str]],
-    base: str,
-    say: Words = ENGLISH,
-) -> str:
+def chunk_view(chunk: Chunk, base: str, say: Words = ENGLISH) -> str:
     """Returns what is known of a chunk: standing, who learned from it, what speaks against it, and some pictures."""
     lines = [f"## {chunk_title(chunk, say)} · {escaped(chunk.name)}", standing_view(chunk, say)]
-    releases = ", ".join(f"`{name}`" for name in learned)
+    releases = ", ".join(f"`{name}`" for name in chunk.learned)
     lines.append(
         say("Releases that learned from it: {releases}.", releases=releases)
-        if learned
+        if chunk.learned
         else say("No release has learned from it.")
     )
     against = [
@@ -92,8 +86,8 @@ def chunk_view(
     if against:
         lines.append("\n".join(against))
     pictures = [
-        f"![{escaped(text) or say.said('a picture without a caption')}]({thumbnail_url(base, image_id)})"
-        for image_id, text in samples
+        f"![{escaped(one.text) or say.said('a picture without a caption')}]({thumbnail_url(base, one.image_id)})"
+        for one in chunk.samples
     ]
     return "\n\n".join([*lines, " ".join(pictures)]).rstrip()
 

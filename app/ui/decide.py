@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
 
-from app.learning.forecast import forecast_of, taken
-from app.learning.judged import judged_job, past_updates
-from app.learning.release_words import judgement
-from app.server.serving import OWN_ERRORS, Serving
-from app.ui import update_words, wording
-from app.ui.access import Access, base_of
+from app.desk.verdicts import Judged
+from app.ui import update_words
+from app.ui.access import Access, Shown, Visit
+from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
 from app.ui.report_words import release_word_line
-from app.ui.words import Words, words_of
+from app.ui.wording import escaped
 from app.words.forecast import compared_sentence
 from ingest.records import JobRecord
 from ingest.sentence import phrase
 
 DECIDE = 3
 """Number of this step in the walkthrough."""
-Outputs = tuple[Any, ...]
 
 
 class DecideStep:
     """The components of the step, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws the step; call inside it."""
-        self.serving = serving
         self.access = access
         self.release = gr.State("")
         self.report = GateReportView("update", phrase("No update has ended yet."))
@@ -49,118 +44,69 @@ class DecideStep:
 
     @property
     def components(self) -> list[Any]:
-        """What `shown` fills, in its order."""
+        """What `shown` fills."""
         return [*self.report.components, *self._choices, self.release, self.decided]
 
     @property
     def _choices(self) -> list[Any]:
         return [self.note, self.promote, self.keep, self.reject]
 
-    def connect(self, why: gr.Textbox, private: dict[str, Any]) -> None:
-        """Connects the buttons.
+    def connect(self, why: gr.Textbox) -> None:
+        """Connects the buttons; `why` is the reason that is kept in the history."""
+        given, after = [self.release, self.note, why], [self.decided, *self._choices]
+        for button, act in (
+            (self.promote, self._go_live),
+            (self.keep, self._keep),
+            (self.reject, self._reject),
+        ):
+            button.click(self.access.of_admin(act, self.decided), given, after, **AT_ONCE)
 
-        Args:
-            why: the reason that is kept in the history.
-            private: how Gradio is to call functions of admins.
-        """
-        after = [self.decided, *self._choices]
-        self.promote.click(self._go_live, [self.release, self.note, why], after, **private)
-        self.keep.click(self._keep, [self.release, self.note], after, **private)
-        self.reject.click(self._reject, [self.release, self.note], after, **private)
-
-    def connect_past(
-        self, past: gr.Dropdown, read: gr.Button, said: gr.Markdown, steps: Any, private: dict[str, Any]
-    ) -> None:
-        """Connects the menu of past updates, which stands elsewhere.
-
-        Args:
-            past: the menu.
-            read: the button beside it.
-            said: where a problem is told.
-            steps: the walkthrough of which this is the last step.
-            private: how Gradio is to call functions of admins.
-        """
-        read.click(self._read_past, [past], [said, steps, *self.components], **private)
-
-    def shown(self, job: JobRecord, request: gr.Request) -> Outputs:
+    def shown(self, visit: Visit, job: JobRecord) -> Shown:
         """Returns what the step shows of an update that has ended."""
-        judged = judged_job(self.serving.workspace.catalog, job.id)
-        known = judged.release and self.serving.workspace.releases.readable(judged.release)
-        waits = bool(known) and job.result.get("commit") is None and judged.release != self.serving.live_id()
-        label = (
-            phrase("Promote")
-            if job.result.get("verdict") == "promote"
-            else phrase("Promote in spite of this")
+        judged = visit.desk.job_verdict(job.id)
+        known = {one.id: one.live for one in visit.desk.releases()}
+        waits = job.result.get("commit") is None and known.get(judged.release or "") is False
+        passed = job.result.get("verdict") == "promote"
+        label = phrase("Promote") if passed else phrase("Promote in spite of this")
+        return {
+            **self.report.shown(judged, visit.base, visit.say),
+            **dict.fromkeys(self._choices, gr.update(visible=waits)),
+            self.note: gr.update(value="", visible=waits),
+            self.promote: gr.update(value=visit.say.said(label), visible=waits),
+            self.release: judged.release or "",
+            self.decided: self._outcome(visit, job, judged),
+        }
+
+    def _outcome(self, visit: Visit, job: JobRecord, judged: Judged) -> str:
+        lines = [update_words.outcome_line(job.result, visit.say)]
+        if judged.expected is not None and judged.took is not None:
+            lines.append(escaped(visit.say.said(compared_sentence(judged.expected, judged.took))))
+        word = visit.desk.release_words().judgement(judged.release or "")
+        if word is not None:
+            lines.append(release_word_line(word, visit.say))
+        return "  \n".join(lines)
+
+    def _go_live(self, visit: Visit, release: str, note: str, why: str) -> Shown:
+        done = visit.desk.promote(release, note.strip() or why, force=True)
+        line = visit.say(
+            "**{release} is live** (commit {number}). [Search it](/)",
+            release=done.release,
+            number=done.commit,
         )
-        say = words_of(request)
-        return (
-            *self.report.shown(judged, wording.base_address(*base_of(request)), say),
-            gr.Textbox(value="", visible=waits),
-            gr.Button(say.said(label), visible=waits),
-            gr.Button(visible=waits),
-            gr.Button(visible=waits),
-            judged.release or "",
-            self._outcome(job, judged.release, say),
-        )
+        return self._decided(line)
 
-    def past(self, say: Words) -> gr.Dropdown:
-        """Returns the menu of updates that were judged, newest first."""
-        past = past_updates(self.serving.workspace.catalog)
-        return gr.Dropdown(choices=[(update_words.past_label(job, say), job.id) for job in past])
-
-    def _read_past(self, job_id: str | None, request: gr.Request) -> Outputs:
-        nothing: Sequence[Any] = [gr.skip()] * (1 + len(self.components))
-        if not job_id:
-            return words_of(request)("Choose an update first."), *nothing
-        try:
-            self.access.admin(request)
-            shown = self.shown(self.serving.workspace.catalog.job(job_id), request)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request)), *nothing
-        return "", gr.Walkthrough(selected=DECIDE), *shown
-
-    def _outcome(self, job: JobRecord, release: str | None, say: Words) -> str:
-        line = update_words.outcome_line(job.result, say)
-        expected, took = forecast_of(job), taken(self.serving.workspace, job)
-        if expected is not None and took is not None:
-            line += f"  \n{wording.escaped(say.said(compared_sentence(expected, took)))}"
-        word = judgement(self.serving.workspace, release) if release else None
-        return line if word is None else f"{line}  \n{release_word_line(word, say)}"
-
-    def _go_live(self, release: str, note: str, why: str, request: gr.Request) -> Outputs:
-        def promote(by: str) -> str:
-            commit = self.serving.promote(release, why=note.strip() or why, by=by, force=True).commit
-            return say(
-                "**{release} is live** (commit {number}). [Search it](/)",
-                release=commit.release,
-                number=commit.number,
-            )
-
-        say = words_of(request)
-        return self._decide(promote, request)
-
-    def _keep(self, release: str, note: str, request: gr.Request) -> Outputs:
-        def keep(by: str) -> str:
-            self.serving.judge_release(release, "kept", why=note, by=by)
-            return say(
+    def _keep(self, visit: Visit, release: str, note: str, _why: str) -> Shown:
+        visit.desk.keep(release, note)
+        return self._decided(
+            visit.say(
                 "Nothing changed. `{release}` waits under Releases, should you want it later.",
                 release=release,
             )
+        )
 
-        say = words_of(request)
-        return self._decide(keep, request)
+    def _reject(self, visit: Visit, release: str, note: str, _why: str) -> Shown:
+        word = visit.desk.reject(release, note)
+        return self._decided(f"{release_word_line(word, visit.say)} {visit.say('What was live stays live.')}")
 
-    def _reject(self, release: str, note: str, request: gr.Request) -> Outputs:
-        def reject(by: str) -> str:
-            word = self.serving.judge_release(release, "rejected", why=note, by=by)
-            return f"{release_word_line(word, say)} {say('What was live stays live.')}"
-
-        say = words_of(request)
-        return self._decide(reject, request)
-
-    def _decide(self, decide: Callable[[str], str], request: gr.Request) -> Outputs:
-        try:
-            said = decide(self.access.admin(request).name)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request)), *([gr.skip()] * len(self._choices))
-        return said, gr.Textbox(visible=False), *([gr.Button(visible=False)] * 3)
+    def _decided(self, line: str) -> Shown:
+        return {self.decided: line, **dict.fromkeys(self._choices, gr.update(visible=False))}

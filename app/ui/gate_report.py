@@ -8,10 +8,9 @@ import gradio as gr
 
 from app.desk.verdicts import Judged
 from app.ui import report_words
+from app.ui.access import Shown
 from app.ui.forest import forest_view
 from app.ui.words import ENGLISH, Words
-
-Outputs = tuple[Any, ...]
 
 
 class GateReportView:
@@ -34,10 +33,10 @@ class GateReportView:
 
     @property
     def components(self) -> list[Any]:
-        """What `shown` fills, in its order."""
+        """What `shown` fills."""
         return [self.verdict, self.steps, self.forest, self.slices, self.moved, self.all, self.reasons]
 
-    def shown(self, judged: Judged, base: str, say: Words = ENGLISH) -> Outputs:
+    def shown(self, judged: Judged, base: str, say: Words = ENGLISH) -> Shown:
         """Returns what the components show of a verdict.
 
         Args:
@@ -45,21 +44,21 @@ class GateReportView:
             base: address that the browser reached us by.
             say: the words.
         """
-        verdict, report = report_words.verdict_view(judged, say), judged.gate
-        if report is None:
-            return (verdict, *([gr.Markdown(visible=False)] * 4), gr.Accordion(visible=False), "")
-        parts = (
-            report_words.steps_view(report, say),
-            forest_view(report, say),
-            report_words.slices_view(report, say),
-            report_words.moved_view(report, base, say),
-        )
-        return (
-            verdict,
-            *(gr.Markdown(part, visible=bool(part)) for part in parts),
-            gr.Accordion(visible=True),
-            report_words.reasons_view(report, say),
-        )
+        report = judged.gate
+        parts = dict.fromkeys((self.steps, self.forest, self.slices, self.moved), "")
+        if report is not None:
+            parts = {
+                self.steps: report_words.steps_view(report, say),
+                self.forest: forest_view(report, say),
+                self.slices: report_words.slices_view(report, say),
+                self.moved: report_words.moved_view(report, base, say),
+            }
+        return {
+            self.verdict: report_words.verdict_view(judged, say),
+            **{one: gr.update(value=part, visible=bool(part)) for one, part in parts.items()},
+            self.all: gr.update(visible=report is not None),
+            self.reasons: "" if report is None else report_words.reasons_view(report, say),
+        }
 
 
 def _text(value: str, elem_id: str, kind: str, *, visible: bool = False) -> gr.Markdown:

@@ -8,33 +8,22 @@ from typing import Any
 import gradio as gr
 
 from app.desk.chunks import PutAside
-from app.learning import inventory
-from app.server import deciding
-from app.server.serving import OWN_ERRORS, Serving
-from app.ui import held_words, wording
-from app.ui.access import Access, base_of
-from app.ui.words import ENGLISH, Words, words_of
+from app.ui import held_words
+from app.ui.access import Access, Shown, Visit
+from app.ui.events import AT_ONCE
+from app.ui.word import About
+from app.ui.wording import refusal
 from ingest.records import ChunkRecord
 from ingest.sentence import joined, phrase
 
 _SHOWN = 12
-Outputs = tuple[Any, ...]
-Shown = Callable[[ChunkRecord, gr.Request], Outputs]
-"""What the components around show of a chunk."""
 
 
 class HeldPairs:
     """The cards, the boxes to tick, and what happens on them; hidden while a chunk has no such pair."""
 
-    def __init__(self, serving: Serving, access: Access, name: str = "") -> None:
-        """Draws them; call where they are to stand.
-
-        Args:
-            serving: does what the buttons say.
-            access: knows who may press them.
-            name: begins the ids of the components, where a page has them twice.
-        """
-        self.serving = serving
+    def __init__(self, access: Access, name: str = "") -> None:
+        """Draws them; call where they are to stand. `name` begins their ids, where a page has them twice."""
         self.access = access
         self.first = gr.State(0)
         with gr.Accordion(
@@ -75,7 +64,7 @@ class HeldPairs:
 
     @property
     def components(self) -> list[Any]:
-        """What `shown` fills, in its order."""
+        """What `shown` fills."""
         return [self.box, self.which, *self._page_parts, self.why, self.said]
 
     @property
@@ -85,139 +74,96 @@ class HeldPairs:
             self.deciding, self.chosen, self.language, self.buttons, self.accept,
         ]  # fmt: skip
 
-    def shown(self, chunk: ChunkRecord, base: str, said: str = "", say: Words = ENGLISH) -> Outputs:
-        """Returns what is shown of a chunk, those first that wait.
-
-        Args:
-            chunk: as the catalog has it now.
-            base: address that the browser reached us by.
-            said: what became of the last decision.
-            say: the words.
-        """
-        found = inventory.put_aside(self.serving.workspace, chunk.id)
+    def shown(self, visit: Visit, chunk: ChunkRecord, said: str = "") -> Shown:
+        """Returns what is shown of a chunk, those first that wait, and what became of the last decision."""
+        found = visit.desk.put_aside(chunk.id)
         which = next((one for one in held_words.WHICH if _count(found, one)), "waiting")
-        there = bool(found.pairs or found.questioned)
-        return (
-            gr.Accordion(visible=there and chunk.standing != "withdrawn"),
-            gr.Radio(choices=held_words.choices(found.counts, len(found.questioned), say), value=which),
-            *self._page(found, which, 0, base, say),
-            gr.Textbox(value=""),
-            said,
-        )
+        there = bool(found.pairs or found.questioned) and chunk.standing != "withdrawn"
+        choices = held_words.choices(found.counts, len(found.questioned), visit.say)
+        return {
+            self.box: gr.update(visible=there),
+            self.which: gr.update(choices=choices, value=which),
+            **self._page(visit, found, which, 0),
+            self.why: "",
+            self.said: said,
+        }
 
-    def connect(self, chunk: gr.State, around: Sequence[Any], shown: Shown, private: dict[str, Any]) -> None:
+    def connect(self, chunk: gr.State, around: Sequence[Any], about: About) -> None:
         """Connects the components.
 
         Args:
             chunk: the id of the chunk that is shown.
             around: the other components that show the chunk.
-            shown: what they show of it.
-            private: how Gradio is to call functions of admins.
+            about: what they show of it.
         """
-        self._shown_around, self._around = shown, list(around)
-        page = [*self._page_parts, self.said]
-        asked = [chunk, self.which, self.first]
-        self.which.input(self._turn(0, from_start=True), asked, page, **private)
-        self.before.click(self._turn(-_SHOWN), asked, page, **private)
-        self.after.click(self._turn(_SHOWN), asked, page, **private)
-        outputs = [*self.components, *self._around]
-        said = [chunk, self.which, self.chosen, self.language, self.why]
-        self.accept.click(self._accept, said, outputs, **private)
-        self.leave.click(self._leave_out, said, outputs, **private)
+        self._about = about
+        of_admin, asked, page = self.access.of_admin, [chunk, self.which, self.first], self._page_parts
+        turns = ((self.which.input, 0), (self.before.click, -_SHOWN), (self.after.click, _SHOWN))
+        for on, by in turns:
+            on(of_admin(self._turn(by), self.said), asked, [*page, self.said], **AT_ONCE)
+        given = [chunk, self.which, self.chosen, self.language, self.why]
+        for button, act in ((self.accept, self._accept), (self.leave, self._leave_out)):
+            button.click(of_admin(act, self.said), given, [*self.components, *around], **AT_ONCE)
 
-    def _turn(self, by: int, *, from_start: bool = False) -> Callable[..., Outputs]:
-        def turn(chunk: str, which: str, first: int, request: gr.Request) -> Outputs:
-            say = words_of(request)
-            try:
-                self.access.admin(request)
-                found = inventory.put_aside(self.serving.workspace, chunk)
-            except OWN_ERRORS as error:
-                return *([gr.skip()] * len(self._page_parts)), wording.refusal(error, say)
-            begin = 0 if from_start else max(0, first + by)
-            return *self._page(found, which, begin, wording.base_address(*base_of(request)), say), ""
+    def _turn(self, by: int) -> Callable[..., Shown]:
+        """Returns what turns the pages by so many pairs, or with 0 to the first one."""
+
+        def turn(visit: Visit, chunk: str, which: str, first: int) -> Shown:
+            begin = max(0, first + by) if by else 0
+            return {**self._page(visit, visit.desk.put_aside(chunk), which, begin), self.said: ""}
 
         return turn
 
-    def _page(self, found: PutAside, which: str, first: int, base: str, say: Words) -> Outputs:
-        total = _count(found, which)
+    def _page(self, visit: Visit, found: PutAside, which: str, first: int) -> Shown:
+        total, say = _count(found, which), visit.say
         if which == "questioned":
             named = found.questioned[first : first + _SHOWN]
-            cards, labels = held_words.questioned_cards(named, base, say), held_words.questioned_labels(named)
-            shown, is_silent = len(named), False
+            cards = held_words.questioned_cards(named, visit.base, say)
+            labels, shown, is_silent = held_words.questioned_labels(named), len(named), False
         else:
             part = found.of(which)[first : first + _SHOWN]
             open_ones = [pair for pair in part if pair.outcome == "held" and pair.decided != "accepted"]
-            cards, labels = held_words.cards(part, base, say), held_words.labels(open_ones, say)
+            cards, labels = held_words.cards(part, visit.base, say), held_words.labels(open_ones, say)
             shown, is_silent = len(part), any(not pair.language for pair in open_ones)
         line = held_words.line(which, total, first, shown, say)
-        return (
-            first,
-            cards,
-            gr.Markdown(line, visible=bool(line)),
-            gr.Row(visible=total > _SHOWN),
-            gr.Button(interactive=first > 0),
-            gr.Button(interactive=first + shown < total),
-            gr.Group(visible=bool(labels)),
-            gr.CheckboxGroup(choices=labels, value=[]),
-            gr.Textbox(visible=is_silent),
-            gr.Row(visible=bool(labels)),
-            gr.Button(visible=which != "questioned"),
-        )
+        return {
+            self.first: first,
+            self.cards: cards,
+            self.line: gr.update(value=line, visible=bool(line)),
+            self.turning: gr.update(visible=total > _SHOWN),
+            self.before: gr.update(interactive=first > 0),
+            self.after: gr.update(interactive=first + shown < total),
+            self.deciding: gr.update(visible=bool(labels)),
+            self.chosen: gr.update(choices=labels, value=[]),
+            self.language: gr.update(visible=is_silent),
+            self.buttons: gr.update(visible=bool(labels)),
+            self.accept: gr.update(visible=which != "questioned"),
+        }
 
     def _accept(
-        self,
-        chunk: str,
-        which: str,
-        chosen: list[str],
-        language: str | None,
-        why: str | None,
-        request: gr.Request,
-    ) -> Outputs:
-        return self._decide(chunk, {"accept": chosen}, language, why, request)
+        self, visit: Visit, chunk: str, _which: str, chosen: list[str], language: str | None, why: str | None
+    ) -> Shown:
+        return self._decide(visit, chunk, "accept", chosen, language, why)
 
     def _leave_out(
-        self,
-        chunk: str,
-        which: str,
-        chosen: list[str],
-        language: str | None,
-        why: str | None,
-        request: gr.Request,
-    ) -> Outputs:
+        self, visit: Visit, chunk: str, which: str, chosen: list[str], language: str | None, why: str | None
+    ) -> Shown:
         what = "take_out" if which == "questioned" else "leave_out"
-        return self._decide(chunk, {what: chosen}, language, why, request)
+        return self._decide(visit, chunk, what, chosen, language, why)
 
     def _decide(
-        self,
-        chunk: str,
-        ticked: dict[str, list[str]],
-        language: str | None,
-        why: str | None,
-        request: gr.Request,
-    ) -> Outputs:
-        say = words_of(request)
-        numbers = {what: [int(one) for one in ids or [] if one.isdecimal()] for what, ids in ticked.items()}
-        try:
-            by = self.access.admin(request).name
-            decided, job = deciding.decide(
-                self.serving,
-                chunk,
-                by=by,
-                language=(language or "").strip() or None,
-                why=why or "",
-                **numbers,
-            )
-        except OWN_ERRORS as error:
-            kept = [gr.skip()] * (len(self.components) - 1)
-            return *kept, wording.refusal(error, say), *([gr.skip()] * len(self._around))
+        self, visit: Visit, chunk: str, what: str, ticked: list[str], language: str | None, why: str | None
+    ) -> Shown:
+        numbers: dict[str, Any] = {what: [int(one) for one in ticked or [] if one.isdecimal()]}
+        language = (language or "").strip() or None
+        decided = visit.desk.decide(chunk, language=language, why=why or "", **numbers)
         checking = (
-            phrase("Job {job} makes new pictures searchable and checks the chunk again.", job=job.id)
-            if job
+            phrase("Job {job} makes new pictures searchable and checks the chunk again.", job=decided.job.id)
+            if decided.job
             else ""
         )
-        said = wording.refusal(joined((decided.sentence, checking)), say)
-        shown = self.shown(decided.chunk, wording.base_address(*base_of(request)), said, say)
-        return *shown, *self._shown_around(decided.chunk, request)
+        said = refusal(joined((decided.sentence, checking)), visit.say)
+        return {**self.shown(visit, decided.chunk, said), **self._about(visit, decided.chunk)}
 
 
 def _count(found: PutAside, which: str) -> int:

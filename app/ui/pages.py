@@ -90,9 +90,9 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
         )
         with gr.Tabs(elem_classes="tabs"):
             with gr.Tab(label("Update"), id="update"):
-                add_update_tab(blocks, serving, access)
+                add_update_tab(blocks, access)
             with gr.Tab(label("Releases"), id="releases") as tab:
-                add_releases_tab(blocks, serving, access, tab)
+                add_releases_tab(blocks, access, tab, serving.settings.shadow_share)
             with gr.Tab("Quality", id="quality") as tab:
                 add_quality_tab(serving, access, tab)
             with gr.Tab("Feedback", id="feedback") as tab:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import gradio as gr
 
-from app.feedback.asked import asked_languages
-from app.learning.lost import slice_moves
-from app.learning.quality import coverage, quality_table
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.releases import ListedRelease
+from app.desk.verdicts import QualityTable
+from app.server.serving import Serving
 from app.ui import quality_plots as plots
 from app.ui import quality_words as words
-from app.ui import wording
-from app.ui.access import Access, base_of
+from app.ui.access import Access, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.drift import Drift
 from app.ui.events import AT_ONCE, one_at_a_time
-from app.ui.words import Words, words_of
-
-Outputs = tuple[Any, ...]
+from app.ui.wording import release_choices
+from app.ui.words import Words
 
 
 def add_quality_tab(serving: Serving, access: Access, tab: gr.Tab) -> None:
@@ -31,7 +28,6 @@ class _QualityTab:
     """The components of the tab, and what happens on them."""
 
     def __init__(self, serving: Serving, access: Access) -> None:
-        self.serving = serving
         self.access = access
         self.advice = gr.Markdown(
             "", visible=False, elem_classes="notice", elem_id="quality-advice", latex_delimiters=[]
@@ -74,71 +70,64 @@ class _QualityTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private = {**AT_ONCE, "show_progress": "hidden"}
+        of_admin, private = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
         tables = [self.said, self.recall, self.trend, self.summary, self.change]
         chosen = [self.metric, self.view]
         rest = [self.advice, self.asked, self.coverage, self.before, self.after, *chosen]
-        tab.select(self._everything, chosen, [*tables, *rest], **private)
+        tab.select(of_admin(self._everything, self.said), chosen, [*tables, *rest], **private)
+        hidden = gr.update(value="", visible=False)
+        blank = {self.summary: "", self.recall: hidden, self.trend: hidden, self.change: hidden}
         for menu in chosen:
-            menu.input(self._tables, chosen, tables, **private)
-        self.picked.change(
-            self._moves, [self.picked, self.view], [self.moved, self.cards], **one_at_a_time("quality")
-        )
+            menu.input(of_admin(self._tables, self.said, blank), chosen, tables, **private)
+        moves = of_admin(self._moves, self.moved, {self.cards: gr.update(visible=False)})
+        shown = [self.moved, self.cards]
+        self.picked.change(moves, [self.picked, self.view], shown, **one_at_a_time("quality"))
         self.drift.connect(self.before, self.after)
 
-    def _everything(self, metric: str, view: str, request: gr.Request) -> Outputs:
-        say, tables = words_of(request), self._tables(metric, view, request)
-        menus = [gr.Dropdown(words.menu(choices, say)) for choices in (words.METRICS, words.VIEWS)]
-        try:
-            self.access.admin(request)
-            workspace, live = self.serving.workspace, self.serving.live()
-            asked = asked_languages(workspace.catalog, live.languages if live else ())
-            advice = words.advice_line(asked, say)
-            return (
-                *tables,
-                gr.Markdown(advice, visible=bool(advice)),
-                drawn(plots.asked_table(asked, say)),
-                drawn(plots.coverage_table(coverage(workspace), say)),
-                *self._releases(say),
-                *menus,
-            )
-        except OWN_ERRORS:
-            nothing = gr.Markdown(visible=False), drawn(None), drawn(None), gr.skip(), gr.skip()
-            return *tables, *nothing, *menus
+    def _everything(self, visit: Visit, metric: str, view: str) -> Shown:
+        found, say = visit.desk.quality(metric, view), visit.say
+        advice = words.advice_line(found.asked, say)
+        return {
+            **self._drawn(found.table, say),
+            self.advice: gr.update(value=advice, visible=bool(advice)),
+            self.asked: drawn(plots.asked_table(found.asked, say)),
+            self.coverage: drawn(plots.coverage_table(found.coverage, say)),
+            **self._releases(visit.desk.releases(), say),
+            self.metric: gr.update(choices=words.menu(words.METRICS, say)),
+            self.view: gr.update(choices=words.menu(words.VIEWS, say)),
+        }
 
-    def _releases(self, say: Words) -> Outputs:
-        live, records = self.serving.live_id(), self.serving.releases()
-        choices = [(wording.release_label(record, live, say), record.id) for record in records]
-        current = next((record for record in records if record.id == live), None)
-        others = [record for record in records if current is None or record.version != current.version]
-        before = others[0].id if others else live
-        return gr.Dropdown(choices=choices, value=before), gr.Dropdown(choices=choices, value=live)
+    def _releases(self, releases: Sequence[ListedRelease], say: Words) -> Shown:
+        """Returns the menus of releases: from the newest that has another encoder than what is live to that."""
+        choices, live = release_choices(releases, say), next((one for one in releases if one.live), None)
+        others = [one for one in releases if live is None or one.version != live.version]
+        before = next(iter(others), live)
+        return {
+            menu: gr.update(choices=choices, value=one.id if one else None)
+            for menu, one in ((self.before, before), (self.after, live))
+        }
 
-    def _tables(self, metric: str, view: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        try:
-            self.access.admin(request)
-            table = quality_table(self.serving.workspace, metric=metric, view=view)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, say), drawn(None), drawn(None), "", drawn(None)
-        if not table.lines:
-            return say.said(words.NOT_MEASURED), drawn(None), drawn(None), "", drawn(None)
-        return (
-            say.said(words.MEASURED_THEN),
-            drawn(plots.recall_table(table, say)),
-            drawn(plots.trend_plot(table, say)),
-            words.summary_line(table, say),
-            drawn(plots.change_table(table, say)),
-        )
+    def _tables(self, visit: Visit, metric: str, view: str) -> Shown:
+        return self._drawn(visit.desk.quality(metric, view).table, visit.say)
 
-    def _moves(self, picked: str, view: str, request: gr.Request) -> Outputs:
-        say, parts = words_of(request), picked.split("#")[0].split(words.BETWEEN)
-        try:
-            self.access.admin(request)
-            if len(parts) != len(words.PICKED):
-                return say.said(words.ASK_LOST), gr.Markdown(visible=False)
-            moves = slice_moves(self.serving.workspace, *parts, view=view)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, say), gr.Markdown(visible=False)
-        cards = words.moves_view(moves, wording.base_address(*base_of(request)), say)
-        return words.moves_title(moves, say), gr.Markdown(cards, visible=True)
+    def _drawn(self, table: QualityTable, say: Words) -> Shown:
+        is_measured = bool(table.lines)
+        return {
+            self.said: say.said(words.MEASURED_THEN if is_measured else words.NOT_MEASURED),
+            self.recall: drawn(plots.recall_table(table, say) if is_measured else None),
+            self.trend: drawn(plots.trend_plot(table, say) if is_measured else None),
+            self.summary: words.summary_line(table, say) if is_measured else "",
+            self.change: drawn(plots.change_table(table, say) if is_measured else None),
+        }
+
+    def _moves(self, visit: Visit, picked: str, view: str) -> Shown:
+        parts = picked.split("#")[0].split(words.BETWEEN)
+        if len(parts) != len(words.PICKED):
+            return {self.moved: visit.say.said(words.ASK_LOST), self.cards: gr.update(visible=False)}
+        language, domain, before, after = parts
+        moves = visit.desk.moves(language, domain, before, after, view)
+        cards = words.moves_view(moves, visit.base, visit.say)
+        return {
+            self.moved: words.moves_title(moves, visit.say),
+            self.cards: gr.update(value=cards, visible=True),
+        }

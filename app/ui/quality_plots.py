@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.desk.opinions import AskedLanguage
-from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, VersionColumn
-from app.feedback.asked import WINDOW_DAYS
-from app.language.detection import UNDETERMINED
+from app.desk.verdicts import AskedLanguages, Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.ui.drawn import Markup, framed_table, tag
 from app.ui.quality_words import BETWEEN, named
 from app.ui.words import ENGLISH, Words
+from ingest.captions import UNDETERMINED
 from ingest.sentence import phrase
 from model_updates.gate.report import points
 
@@ -25,11 +23,11 @@ _LINES = 8  # as many as there are colours
 _Cell = Callable[[Measure], tuple[str, float, str]]
 
 
-def asked_table(asked: Sequence[AskedLanguage], say: Words = ENGLISH) -> Markup:
+def asked_table(asked: AskedLanguages, say: Words = ENGLISH) -> Markup:
     """Returns how often each language was asked for."""
-    if not asked:
-        return tag("p", say("Nobody has asked anything in the last {days} days.", days=WINDOW_DAYS))
-    most = max(one.queries for one in asked)
+    if not asked.languages:
+        return tag("p", say("Nobody has asked anything in the last {days} days.", days=asked.days))
+    most = max(one.queries for one in asked.languages)
     rows = [
         tag(
             "tr",
@@ -44,12 +42,12 @@ def asked_table(asked: Sequence[AskedLanguage], say: Words = ENGLISH) -> Markup:
             tag("td", one.unanswered),
             tag("td", "–" if one.language == UNDETERMINED else _yes(one.is_learned, say)),
         )
-        for one in asked
+        for one in asked.languages
     ]
     said = say(
         "Queries of the last {days} days by the language they look like. Only counts are kept, "
         "never what was asked; a query of two words may look like another language.",
-        days=WINDOW_DAYS,
+        days=asked.days,
     )
     header = [one and say.header(one) for one in ASKED_HEADERS]
     return tag("div", framed_table(header, rows, say=say), tag("p", said))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.desk.opinions import AskedLanguage
-from app.desk.verdicts import QualityTable, SliceMoves
-from app.feedback.asked import advice
-from app.language.detection import UNDETERMINED
+from app.desk.verdicts import AskedLanguages, QualityTable, SliceMoves
 from app.ui.language_names import name_in
 from app.ui.report_words import moved_cards
 from app.ui.wording import escaped
 from app.ui.words import ENGLISH, Words
+from ingest.captions import UNDETERMINED
 from ingest.sentence import phrase
 from model_updates.gate.report import points
 from model_updates.recalls import LABELS, MEAN
@@ -43,9 +41,9 @@ def menu(choices: Sequence[tuple[str, str]], say: Words) -> list[tuple[str, str]
     return [(say.said(label), name) for label, name in choices]
 
 
-def advice_line(asked: Sequence[AskedLanguage], say: Words = ENGLISH) -> str:
+def advice_line(asked: AskedLanguages, say: Words = ENGLISH) -> str:
     """Returns what is asked for and not learned, as a list; "" when nothing is."""
-    lines = advice(asked, lambda tag: name_in(tag, say.language))
+    lines = asked.advised(lambda tag: name_in(tag, say.language))
     return "\n".join(f"- {escaped(say.said(line))}" for line in lines)
 
 

@@ -5,21 +5,19 @@ The job runs in a process of its own: closing the page stops nothing, and openin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import gradio as gr
 
-from app.server.serving import OWN_ERRORS, Serving
 from app.ui import update_words
-from app.ui.access import Access
+from app.ui.access import Access, Shown, Visit
 from app.ui.curves import curves_view
-from app.ui.wording import refusal
-from app.ui.words import words_of
+from app.ui.events import AT_ONCE
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.5
 _STOPPED = ("interrupted", "cancelled", "failed")
-Outputs = tuple[Any, ...]
 
 
 def is_over(job: JobRecord) -> bool:
@@ -27,12 +25,17 @@ def is_over(job: JobRecord) -> bool:
     return job.state in FINAL_STATES or job.state == "interrupted"
 
 
+def unfinished(jobs: Iterable[JobRecord], kind: str) -> JobRecord | None:
+    """Returns the oldest job of a kind that is queued or running, if any, of jobs that come newest first."""
+    active = [job for job in jobs if job.kind == kind and job.state in {"queued", "running", "interrupted"}]
+    return active[-1] if active else None
+
+
 class RunView:
     """The components, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
-        self.serving = serving
         self.access = access
         self.job = gr.State("")
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
@@ -46,66 +49,45 @@ class RunView:
 
     @property
     def components(self) -> list[Any]:
-        """What `shown` fills, in its order."""
+        """What `shown` fills."""
         return [self.job, self.timer, self.stop, self.go_on, self.progress, self.curves]
 
-    def connect(self, begin: gr.Button, private: dict[str, Any]) -> None:
-        """Connects the buttons.
+    @property
+    def stopped(self) -> Shown:
+        """What the components show beside a refusal, which `progress` tells."""
+        return {self.job: "", self.timer: gr.update(active=False), self.curves: gr.update(visible=False)}
 
-        Args:
-            begin: starts another update; it waits while one is at work.
-            private: how Gradio is to call functions of admins.
-        """
-        after = [*self.components, begin]
-        self.stop.click(self._stop, [self.job], after, **private)
-        self.go_on.click(self._go_on, [self.job], after, **private)
+    def connect(self, begin: gr.Button) -> None:
+        """Connects the buttons; `begin` starts another update, and waits while one is at work."""
+        after, instead = [*self.components, begin], {**self.stopped, begin: gr.update(interactive=True)}
 
-    def shown(self, job: JobRecord, request: gr.Request) -> Outputs:
+        def stop(visit: Visit, job: str) -> Shown:
+            return {**self.shown(visit, visit.desk.cancel(job)), begin: gr.update(interactive=True)}
+
+        def go_on(visit: Visit, job: str) -> Shown:
+            return {**self.shown(visit, visit.desk.resume(job)), begin: gr.update(interactive=False)}
+
+        for button, act in ((self.stop, stop), (self.go_on, go_on)):
+            button.click(self.access.of_admin(act, self.progress, instead), [self.job], after, **AT_ONCE)
+
+    def shown(self, visit: Visit, job: JobRecord) -> Shown:
         """Returns what the components show of a job."""
-        curves = curves_view(job.progress, words_of(request))
-        return (
-            job.id,
-            gr.Timer(active=not is_over(job)),
-            gr.Button(visible=not is_over(job)),
-            gr.Button(visible=job.state in _STOPPED),
-            gr.Markdown(update_words.run_view(job, words_of(request)), visible=True),
-            gr.Markdown(curves, visible=bool(curves)),
-        )
+        curves = curves_view(job.progress, visit.say)
+        return {
+            self.job: job.id,
+            self.timer: gr.update(active=not is_over(job)),
+            self.stop: gr.update(visible=not is_over(job)),
+            self.go_on: gr.update(visible=job.state in _STOPPED),
+            self.progress: gr.update(value=update_words.run_view(job, visit.say), visible=True),
+            self.curves: gr.update(value=curves, visible=bool(curves)),
+        }
 
-    def nothing(self) -> Outputs:
-        """Returns what they show when no update is at work."""
-        return "", gr.Timer(active=False), *([gr.skip()] * 4)
 
-    def refused(self, sentence: str, request: gr.Request) -> Outputs:
-        """Returns what they show instead of an update that could not be started."""
-        line = gr.Markdown(refusal(sentence, words_of(request)), visible=True)
-        return "", gr.Timer(active=False), gr.skip(), gr.skip(), line, gr.Markdown(visible=False)
-
-    def open_job(self) -> JobRecord | None:
-        """Returns the update that is at work, or the newest one when it was stopped and can go on."""
-        active = self.serving.work.unfinished("update")
-        if active is not None:
-            return active
-        newest = next(
-            (job for job in self.serving.workspace.catalog.jobs(limit=20) if job.kind == "update"), None
-        )
-        return newest if newest is not None and newest.state in ("interrupted", "cancelled") else None
-
-    def _stop(self, job_id: str, request: gr.Request) -> Outputs:
-        try:
-            self.access.admin(request)
-            job = self.serving.work.cancel(job_id)
-        except OWN_ERRORS as error:
-            return *self.refused(str(error), request), gr.Button(interactive=True)
-        return *self.shown(job, request), gr.Button(interactive=True)
-
-    def _go_on(self, job_id: str, request: gr.Request) -> Outputs:
-        try:
-            self.access.admin(request)
-            job = self.serving.work.resume(job_id)
-        except OWN_ERRORS as error:
-            return *self.refused(str(error), request), gr.Button(interactive=True)
-        return *self.shown(job, request), gr.Button(interactive=False)
+def open_job(jobs: Iterable[JobRecord]) -> JobRecord | None:
+    """Returns the update that is at work, or the newest one when it was stopped and can go on."""
+    updates = [job for job in jobs if job.kind == "update"]
+    can_go_on = updates[:1] if updates and updates[0].state in ("interrupted", "cancelled") else []
+    return unfinished(updates, "update") or next(iter(can_go_on), None)
 
 
 def _text(elem_id: str, kind: str, *, container: bool = False) -> gr.Markdown:

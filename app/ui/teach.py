@@ -7,26 +7,25 @@ from typing import Any
 
 import gradio as gr
 
-from app.desk.jobs import UpdateRequest
-from app.server.serving import OWN_ERRORS, Serving
-from app.ui.access import Access
+from app.desk.jobs import StartUpdate
+from app.desk.troubles import OWN_ERRORS
+from app.ui.access import Access, Shown, Visit
+from app.ui.events import AT_ONCE
 from app.ui.wording import escaped
-from app.ui.words import ENGLISH, Words, filled, words_of
+from app.ui.words import Words, filled
 from app.words import strategies as strategy_words
 from app.words.forecast import forecast_sentences
 from ingest.records import JobRecord
-from model_updates.strategies import STRATEGIES, strategy_named
+from model_updates.strategies import DEFAULT_STRATEGY, STRATEGIES, strategy_named
 
 OPTION_HEADERS = ["option", "value"]
-Outputs = tuple[Any, ...]
 
 
 class TeachStep:
     """The components of the step, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws the step; call inside it."""
-        self.serving = serving
         self.access = access
         with gr.Row():
             with gr.Column(scale=3, min_width=300):
@@ -58,7 +57,7 @@ class TeachStep:
 
     @property
     def components(self) -> list[Any]:
-        """What `chosen` fills, in its order."""
+        """What `chosen` fills."""
         return [self.strategy, self.explained, self.options, self.begin]
 
     @property
@@ -66,88 +65,84 @@ class TeachStep:
         """What `start` is given after the chunk, in its order."""
         return [self.strategy, self.options, self.seed, self.at_once, self.why]
 
-    def connect(self, chunk: gr.State, private: dict[str, Any]) -> None:
-        """Connects the menu.
-
-        Args:
-            chunk: the id of the chunk that is to teach.
-            private: how Gradio is to call functions of admins.
-        """
+    def connect(self, chunk: gr.State) -> None:
+        """Connects the menu; `chunk` is the id of the one that is to teach."""
         self.strategy.input(
-            self._explain,
+            self.access.of_admin(self._explained, self.explained),
             [chunk, self.strategy],
             [self.explained, self.options],
             show_progress="hidden",
-            **private,
+            **AT_ONCE,
         )
 
-    def chosen(self, chunk_id: str, say: Words) -> Outputs:
+    def chosen(self, visit: Visit, chunk: str) -> Shown:
         """Returns what the step shows of a chunk: the recommended strategy, explained."""
-        name, _ = self.serving.recommended(chunk_id)
-        choices = [(say.said(label), one) for label, one in strategy_words.menu(STRATEGIES, recommended=name)]
-        explained, options = self._describe(chunk_id, name, say)
-        return (
-            gr.Dropdown(choices=choices, value=name),
-            explained,
-            filled(OPTION_HEADERS, options, say),
-            gr.Button(interactive=True),
-        )
+        name, foreseen = _foreseen(visit, StartUpdate(chunk=chunk))
+        menu = strategy_words.menu(STRATEGIES, recommended=name)
+        return {
+            self.strategy: gr.update(
+                choices=[(visit.say.said(label), one) for label, one in menu], value=name
+            ),
+            **self._described(name, foreseen, visit.say),
+            self.begin: gr.update(interactive=True),
+        }
 
     def start(
         self,
-        chunk_id: str,
+        visit: Visit,
+        chunk: str,
         name: str,
         options: list[list[str]],
         seed: float,
         at_once: bool,
         why: str,
-        *,
-        by: str,
     ) -> JobRecord:
-        """Starts the update that was asked for; errors as `Work.start_update`."""
+        """Starts the update that was asked for; errors as `Desk.update`."""
         # Only what was changed is passed on: a default may depend on the encoder.
-        usual = {key: value for key, value in self._describe("", name, ENGLISH)[1]}
+        usual = dict(_defaults(name))
         changed = {str(key): str(value) for key, value in options if str(value) != usual.get(str(key))}
-        request = UpdateRequest(chunk_id, name, changed, int(seed or 0), at_once, why, by)
-        return self.serving.work.start_update(request)
-
-    def _explain(self, chunk_id: str, name: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        try:
-            self.access.admin(request)
-            explained, options = self._describe(chunk_id, name, say)
-        except OWN_ERRORS as error:
-            return escaped(say.said(str(error))), filled(OPTION_HEADERS, [], say)
-        return explained, filled(OPTION_HEADERS, options, say)
-
-    def _forecast(self, chunk_id: str, name: str, say: Words) -> str:
-        try:
-            found = self.serving.forecast(UpdateRequest(chunk_id, name))
-        except OWN_ERRORS as error:
-            return escaped(say("What it will take cannot be said: {why}", why=error))
-        said = " ".join(map(say.said, forecast_sentences(found)))
-        return f"**{say('What it will take:')}** {escaped(said)}"
-
-    def _describe(self, chunk_id: str, name: str, say: Words) -> tuple[str, list[list[str]]]:
-        strategy = strategy_named(name)
-        lines = [escaped(say.said(strategy.summary))]
-        if chunk_id:
-            recommended, why = self.serving.recommended(chunk_id)
-            if recommended == name:
-                lines.append(escaped(say("It is recommended: {why}", why=why)))
-            else:
-                lines.append(escaped(say("{name} is recommended: {why}", name=recommended, why=why)))
-            unfit = self.serving.misfit(chunk_id, name)
-            if unfit is not None:
-                lines.append(f"**{say('It does not fit this chunk:')}** {escaped(say.said(unfit))}.")
-            lines.append(self._forecast(chunk_id, name, say))
-        lines.append(
-            "\n".join(
-                f"- {say.said(what)}: {escaped(say.said(which))}"
-                for what, which in strategy_words.said(strategy)
+        return visit.desk.update(
+            StartUpdate(
+                chunk=chunk, strategy=name, options=changed, seed=int(seed or 0), promote=at_once, why=why
             )
         )
-        defaults = strategy.Options()
-        return "\n\n".join(lines), [
-            [option.name, str(getattr(defaults, option.name))] for option in dataclasses.fields(defaults)
-        ]
+
+    def _explained(self, visit: Visit, chunk: str, name: str) -> Shown:
+        foreseen = _foreseen(visit, StartUpdate(chunk=chunk, strategy=name))[1] if chunk else []
+        return self._described(name, foreseen, visit.say)
+
+    def _described(self, name: str, foreseen: list[str], say: Words) -> Shown:
+        strategy = strategy_named(name)
+        facts = "\n".join(
+            f"- {say.said(what)}: {escaped(say.said(which))}" for what, which in strategy_words.said(strategy)
+        )
+        return {
+            self.explained: "\n\n".join([escaped(say.said(strategy.summary)), *foreseen, facts]),
+            self.options: filled(OPTION_HEADERS, _defaults(name), say),
+        }
+
+
+def _foreseen(visit: Visit, asked: StartUpdate) -> tuple[str, list[str]]:
+    """Returns the strategy that would teach, and lines that say whether it suits the chunk and what it would take."""
+    say = visit.say
+    try:
+        found = visit.desk.forecast(asked)
+    except OWN_ERRORS as error:
+        why_not = escaped(say("What it will take cannot be said: {why}", why=error))
+        return asked.strategy or DEFAULT_STRATEGY, [why_not]
+    recommended = (
+        say("It is recommended: {why}", why=found.why)
+        if found.recommended == found.strategy
+        else say("{name} is recommended: {why}", name=found.recommended, why=found.why)
+    )
+    lines = [escaped(recommended)]
+    if found.misfit is not None:
+        lines.append(f"**{say('It does not fit this chunk:')}** {escaped(say.said(found.misfit))}.")
+    said = " ".join(map(say.said, forecast_sentences(found)))
+    return found.strategy, [*lines, f"**{say('What it will take:')}** {escaped(said)}"]
+
+
+def _defaults(name: str) -> list[list[str]]:
+    """Returns a strategy's options, each with its default."""
+    defaults = strategy_named(name).Options()
+    return [[option.name, str(getattr(defaults, option.name))] for option in dataclasses.fields(defaults)]

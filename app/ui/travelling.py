@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from app.home.package import SUFFIX
-from app.jobs.intake import receive_stream
-from app.server.packages import checked_sha256, packed, require_package
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.releases import SUFFIX
 from app.ui import update_words
-from app.ui.access import Access
+from app.ui.access import Access, Shown, Visit
+from app.ui.events import AT_ONCE
 from app.ui.wording import escaped, refusal
-from app.ui.words import ENGLISH, Words, words_of
+from app.ui.words import ENGLISH, Words
 from app.words.messages import size
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import phrase
@@ -24,15 +23,13 @@ _INTRO = phrase(
     "One file of weights and a manifest. The other home embeds its own pictures; nothing is live there before somebody "
     "promotes it. Tell its checksum by another way: it proves that the file is the one that was sent."
 )
-Outputs = tuple[Any, ...]
 
 
 class Travelling:
     """The components, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
-        self.serving = serving
         self.access = access
         self.job = gr.State("")
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
@@ -55,68 +52,59 @@ class Travelling:
             self.take = gr.Button("Take it in", elem_id="take-package")
             self.taken = gr.Markdown("", elem_classes="status", elem_id="package-said", latex_delimiters=[])
 
-    def connect(self, chosen: gr.State, rows: list[Any], shown: Any, private: dict[str, Any]) -> None:
+    def connect(self, chosen: gr.State, rows: list[Any], listed: Callable[[Visit], Shown]) -> None:
         """Connects the buttons.
 
         Args:
             chosen: the id of the selected release.
             rows: the components that list the releases.
-            shown: returns what they list now, given the words.
-            private: how Gradio is to call functions of admins.
+            listed: returns what they list now.
         """
-        self._rows, self._shown = rows, shown
-        running = [self.job, self.timer, self.take, self.taken]
-        self.export.click(self._export, [chosen], [self.exported, self.fetch], **private)
-        self.take.click(self._take, [self.file, self.sha256], running, **private)
-        self.timer.tick(self._watch, [self.job], [*running[1:], *rows], show_progress="hidden", **private)
+        self._listed = listed
+        of_admin, running = self.access.of_admin, [self.job, self.timer, self.take, self.taken]
+        export = of_admin(self._export, self.exported, {self.fetch: gr.update(visible=False)})
+        self.export.click(export, [chosen], [self.exported, self.fetch], **AT_ONCE)
+        take = of_admin(self._take, self.taken, {self.job: "", self.timer: gr.update(active=False)})
+        self.take.click(take, [self.file, self.sha256], running, **AT_ONCE)
+        watch = of_admin(self._watch, self.taken, self._over)
+        self.timer.tick(watch, [self.job], [*running[1:], *rows], show_progress="hidden", **AT_ONCE)
 
-    def _export(self, release: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
+    @property
+    def _over(self) -> Shown:
+        """What the buttons show when nothing is being taken in."""
+        return {self.timer: gr.update(active=False), self.take: gr.update(interactive=True)}
+
+    def _export(self, visit: Visit, release: str) -> Shown:
         if not release:
-            return say("Select a release first."), gr.Button(visible=False)
-        try:
-            self.access.admin(request)
-            made = packed(self.serving.workspace, release)
-        except OWN_ERRORS as error:
-            return refusal(error, say), gr.Button(visible=False)
-        said = say(
+            return {self.exported: visit.say("Select a release first."), self.fetch: gr.update(visible=False)}
+        made = visit.desk.packed(release)
+        said = visit.say(
             "{release} is packed ({size}). Checksum: `{checksum}`",
             release=escaped(made.release),
             size=size(made.bytes),
             checksum=made.sha256,
         )
-        return said, gr.Button(visible=True, link=f"/v1/releases/{made.release}/package")
+        fetch = gr.update(visible=True, link=f"/v1/releases/{made.release}/package")
+        return {self.exported: said, self.fetch: fetch}
 
-    def _take(self, file: str | None, sha256: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
+    def _take(self, visit: Visit, file: str | None, sha256: str) -> Shown:
         if not file:
-            return "", gr.Timer(active=False), gr.skip(), say("Choose a file first.")
-        try:
-            account, name = self.access.admin(request), Path(file).name
-            require_package(name)
-            checked = checked_sha256(sha256)
-            with Path(file).open("rb") as upload:
-                received = receive_stream(upload, name, self.serving.workspace.home.inbox)
-            job = self.serving.work.take_release(received, name=name, sha256=checked, by=account.name)
-        except OWN_ERRORS as error:
-            return "", gr.Timer(active=False), gr.skip(), refusal(error, say)
-        said = update_words.progress_view(job.state, job.progress, say)
-        return job.id, gr.Timer(active=True), gr.Button(interactive=False), said
+            return {self.taken: visit.say("Choose a file first.")}
+        job = visit.desk.start_import(Path(file), sha256)
+        return {
+            self.job: job.id,
+            self.timer: gr.update(active=True),
+            self.take: gr.update(interactive=False),
+            self.taken: update_words.progress_view(job.state, job.progress, visit.say),
+        }
 
-    def _watch(self, job_id: str, request: gr.Request) -> Outputs:
-        kept = [gr.skip()] * len(self._rows)
-        over, say = (gr.Timer(active=False), gr.Button(interactive=True)), words_of(request)
-        try:
-            self.access.admin(request)
-            job = self.serving.workspace.catalog.job(job_id)
-        except OWN_ERRORS as error:
-            return *over, refusal(error, say), *kept
+    def _watch(self, visit: Visit, job_id: str) -> Shown:
+        job = visit.desk.job(job_id)
         if job.state not in FINAL_STATES and job.state != "interrupted":
-            said = update_words.progress_view(job.state, job.progress, say)
-            return gr.skip(), gr.skip(), said, *kept
+            return {self.taken: update_words.progress_view(job.state, job.progress, visit.say)}
         if job.state != "succeeded":
-            return *over, refusal(job.error or job.state, say), *kept
-        return *over, came_line(job, say), *self._shown(say)
+            return {**self._over, self.taken: refusal(job.error or job.state, visit.say)}
+        return {**self._over, self.taken: came_line(job, visit.say), **self._listed(visit)}
 
 
 def came_line(job: JobRecord, say: Words = ENGLISH) -> str:

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 
 from app.desk.releases import Difference
-from app.learning.difference import difference_between
-from app.server.serving import OWN_ERRORS, Serving
-from app.ui.access import Access
-from app.ui.wording import escaped, refusal
-from app.ui.words import ENGLISH, Words, words_of
+from app.ui.access import Access, Shown, Visit
+from app.ui.events import AT_ONCE
+from app.ui.wording import escaped
+from app.ui.words import ENGLISH, Words
 from app.words import difference as difference_words
 from ingest.sentence import phrase
 
 CHOOSE_TWO = phrase("Choose two releases.")
 MEASURED_BY = phrase("Mean of R@1, R@5 and R@10 in percent, as each measured when it was made.")
 _ALIGNED = ("---", "---", "---:", "---:", "---:")
-Outputs = tuple[Any, ...]
 
 
 class TwoReleases:
     """Two menus, a button, and what it finds."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
-        self.serving = serving
         self.access = access
         with gr.Accordion("What two releases differ in", open=False), gr.Row(elem_classes="beside"):
             self.a = gr.Dropdown([], label="A", scale=3, min_width=150, elem_id="differ-a")
@@ -36,30 +31,24 @@ class TwoReleases:
             "", elem_id="difference", elem_classes="tables", latex_delimiters=[], visible=False
         )
 
-    def connect(self, private: dict[str, Any]) -> None:
-        """Connects the button.
+    def connect(self) -> None:
+        """Connects the button."""
+        differ = self.access.of_admin(self._differ, self.found)
+        self.ask.click(differ, [self.a, self.b], [self.found], **AT_ONCE)
 
-        Args:
-            private: how Gradio is to call functions of admins.
-        """
-        self.ask.click(self._differ, [self.a, self.b], [self.found], **private)
-
-    def menus(self, choices: list[tuple[str, str]]) -> Outputs:
+    def menus(self, choices: list[tuple[str, str]]) -> Shown:
         """Returns the menus with these releases, newest first; the newest is B, its predecessor A."""
-        names = [name for _, name in choices]
-        newest, before = (names[0] if names else None), (names[1] if len(names) > 1 else None)
-        return gr.Dropdown(choices=choices, value=before), gr.Dropdown(choices=choices, value=newest)
+        newest, before = [*(name for _, name in choices[:2]), None, None][:2]
+        return {
+            self.a: gr.update(choices=choices, value=before),
+            self.b: gr.update(choices=choices, value=newest),
+        }
 
-    def _differ(self, a: str | None, b: str | None, request: gr.Request) -> gr.Markdown:
-        say = words_of(request)
-        if not a or not b:
-            return gr.Markdown(say.said(CHOOSE_TWO), visible=True)
-        try:
-            self.access.admin(request)
-            found = difference_between(self.serving.workspace, a, b)
-        except OWN_ERRORS as error:
-            return gr.Markdown(refusal(error, say), visible=True)
-        return gr.Markdown(difference_view(found, say), visible=True)
+    def _differ(self, visit: Visit, a: str | None, b: str | None) -> Shown:
+        said = visit.say.said(CHOOSE_TWO)
+        if a and b:
+            said = difference_view(visit.desk.difference(a, b), visit.say)
+        return {self.found: gr.update(value=said, visible=True)}
 
 
 def difference_view(found: Difference, say: Words = ENGLISH) -> str:

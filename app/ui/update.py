@@ -9,46 +9,44 @@ from typing import Any
 
 import gradio as gr
 
-from app.server.serving import OWN_ERRORS, Serving
-from app.ui import update_words, wording
-from app.ui.access import Access
+from app.ui import update_words
+from app.ui.access import Access, Shown, Visit
 from app.ui.check import CheckStep
 from app.ui.decide import DECIDE, DecideStep
 from app.ui.events import AT_ONCE
-from app.ui.running import RunView, is_over
+from app.ui.running import RunView, is_over, open_job
 from app.ui.teach import OPTION_HEADERS, TeachStep
 from app.ui.upload import UploadStep
-from app.ui.words import filled, words_of
+from app.ui.words import filled
+from ingest.records import JobRecord
 
 UPLOAD, CHECK, TEACH = range(DECIDE)
-Outputs = tuple[Any, ...]
 
 
-def add_update_tab(blocks: gr.Blocks, serving: Serving, access: Access) -> None:
+def add_update_tab(blocks: gr.Blocks, access: Access) -> None:
     """Draws the tab and connects it; call inside the page's tabs."""
-    _UpdateTab(serving, access).connect(blocks)
+    _UpdateTab(access).connect(blocks)
 
 
 class _UpdateTab:
     """The components of the tab, step by step, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
-        self.serving = serving
+    def __init__(self, access: Access) -> None:
         self.access = access
         self.chunk = gr.State("")
         with gr.Walkthrough(selected=UPLOAD, elem_id="steps") as self.steps:
             with gr.Step("Upload", id=UPLOAD):
                 self._draw_upload()
             with gr.Step("Check", id=CHECK):
-                self.check = CheckStep(self.serving, self.access)
+                self.check = CheckStep(self.access)
             with gr.Step("Teach", id=TEACH):
-                self.teach = TeachStep(self.serving, self.access)
-                self.run = RunView(self.serving, self.access)
+                self.teach = TeachStep(self.access)
+                self.run = RunView(self.access)
             with gr.Step("Decide", id=DECIDE):
-                self.decide = DecideStep(self.serving, self.access)
+                self.decide = DecideStep(self.access)
 
     def _draw_upload(self) -> None:
-        self.upload = UploadStep(self.serving, self.access)
+        self.upload = UploadStep(self.access)
         with gr.Row(elem_classes="beside"):
             self.known = gr.Dropdown(
                 [], label="… or teach a chunk that is here already", scale=4, elem_id="known"
@@ -58,102 +56,83 @@ class _UpdateTab:
             self.past = gr.Dropdown([], label="… or read how an update was judged", scale=4, elem_id="past")
             self.read = gr.Button("Show its report", scale=1, min_width=150, elem_id="read-past")
 
-    # How it is connected
-
     def connect(self, blocks: gr.Blocks) -> None:
         """Connects the components with what happens on them."""
-        private = AT_ONCE
-        chosen = [
-            self.upload.said, self.chunk, self.steps, *self.check.components, *self.teach.components,
-        ]  # fmt: skip
-        self.upload.connect(blocks, chosen, self._chosen, self._not_chosen, private)
-        self.use.click(self._use_known, [self.known], chosen, **private)
-        self.check.connect(self.chunk, private)
-        self.check.go_on.click(lambda: gr.Walkthrough(selected=TEACH), None, self.steps, **private)
-        self.teach.connect(self.chunk, private)
-        begin, watched = self.teach.begin, [*self.run.components, self.teach.begin]
-        begin.click(self._start, [self.chunk, *self.teach.asked], watched, **private)
-        self.run.connect(begin, private)
+        of_admin, said = self.access.of_admin, self.upload.said
+        chosen = [said, self.chunk, self.steps, *self.check.components, *self.teach.components]
+        none = {self.chunk: ""}
+        self.upload.connect(blocks, chosen, self._chosen, none)
+        self.use.click(of_admin(self._use_known, said, none), [self.known], chosen, **AT_ONCE)
+        self.check.connect(self.chunk)
+        self.check.go_on.click(lambda: gr.update(selected=TEACH), None, self.steps, **AT_ONCE)
+        self.teach.connect(self.chunk)
+        begin, progress = self.teach.begin, self.run.progress
+        watched = [*self.run.components, begin]
+        start = of_admin(self._start, progress, self.run.stopped)
+        begin.click(start, [self.chunk, *self.teach.asked], watched, **AT_ONCE)
+        self.run.connect(begin)
+        watch = of_admin(self._watch, progress, {**self.run.stopped, begin: gr.update(interactive=True)})
         ended = [*watched, self.past, self.steps, *self.decide.components]
-        self.run.timer.tick(self._watch, [self.run.job], ended, show_progress="hidden", **private)
-        self.decide.connect(self.teach.why, private)
-        self.decide.connect_past(self.past, self.read, self.upload.said, self.steps, private)
-        blocks.load(
-            self._resume,
-            None,
-            [self.known, self.past, self.teach.options, *watched, self.steps],
-            show_progress="hidden",
-            **private,
-        )
+        self.run.timer.tick(watch, [self.run.job], ended, show_progress="hidden", **AT_ONCE)
+        self.decide.connect(self.teach.why)
+        past = [said, self.steps, *self.decide.components]
+        self.read.click(of_admin(self._read_past, said), [self.past], past, **AT_ONCE)
+        found = [self.known, self.past, self.teach.options, *watched, self.steps]
+        blocks.load(of_admin(self._resume, progress), None, found, show_progress="hidden", **AT_ONCE)
 
     # What happens
 
-    def _use_known(self, chunk_id: str | None, request: gr.Request) -> Outputs:
-        if not chunk_id:
-            return self._not_chosen(words_of(request)("Choose a chunk first."))
-        try:
-            self.access.admin(request)
-            record = self.serving.workspace.catalog.chunk(chunk_id)
-            return self._chosen(record.id, None, request)
-        except OWN_ERRORS as error:
-            return self._not_chosen(wording.refusal(error, words_of(request)))
+    def _use_known(self, visit: Visit, chunk: str | None) -> Shown:
+        if not chunk:
+            return {self.upload.said: visit.say("Choose a chunk first."), self.chunk: ""}
+        return self._chosen(visit, chunk, None)
 
-    def _chosen(self, chunk_id: str, embedded: int | None, request: gr.Request) -> Outputs:
-        chunk = self.serving.workspace.catalog.chunk(chunk_id)
-        shown = self.check.shown(chunk, request, embedded=embedded)
-        chosen = self.teach.chosen(chunk_id, words_of(request))
-        return "", chunk_id, gr.Walkthrough(selected=CHECK), *shown, *chosen
+    def _chosen(self, visit: Visit, chunk: str, embedded: int | None) -> Shown:
+        record = visit.desk.chunk(chunk)
+        return {
+            self.upload.said: "",
+            self.chunk: record.id,
+            self.steps: gr.update(selected=CHECK),
+            **self.check.shown(visit, record, embedded),
+            **self.teach.chosen(visit, record.id),
+        }
 
-    def _not_chosen(self, line: str) -> Outputs:
-        rest = len(self.check.components) + len(self.teach.components) + 1
-        return (line, "", *([gr.skip()] * rest))
+    def _start(self, visit: Visit, *asked: Any) -> Shown:
+        job = self.teach.start(visit, *asked)
+        return {**self.run.shown(visit, job), self.teach.begin: gr.update(interactive=False)}
 
-    def _start(
-        self,
-        chunk_id: str,
-        name: str,
-        options: list[list[str]],
-        seed: float,
-        at_once: bool,
-        why: str,
-        request: gr.Request,
-    ) -> Outputs:
-        try:
-            by = self.access.admin(request).name
-            job = self.teach.start(chunk_id, name, options, seed, at_once, why, by=by)
-        except OWN_ERRORS as error:
-            return *self.run.refused(str(error), request), gr.Button()
-        return *self.run.shown(job, request), gr.Button(interactive=False)
+    def _watch(self, visit: Visit, job_id: str) -> Shown:
+        job = visit.desk.job(job_id)
+        shown = self.run.shown(visit, job)
+        if not is_over(job):
+            return shown
+        shown = {**shown, self.teach.begin: gr.update(interactive=True)}
+        if not job.result.get("verdict"):
+            return shown
+        return {**shown, self.past: self._past(visit), **self._judged(visit, job)}
 
-    def _watch(self, job_id: str, request: gr.Request) -> Outputs:
-        nothing = [gr.skip()] * (2 + len(self.decide.components))
-        try:
-            self.access.admin(request)
-            job = self.serving.workspace.catalog.job(job_id)
-        except OWN_ERRORS as error:
-            return *self.run.refused(str(error), request), gr.Button(interactive=True), *nothing
-        shown = *self.run.shown(job, request), gr.Button(interactive=True) if is_over(job) else gr.skip()
-        if not is_over(job) or not job.result.get("verdict"):
-            return *shown, *nothing
-        self.serving.refresh()
-        steps = gr.Walkthrough(selected=DECIDE)
-        return *shown, self.decide.past(words_of(request)), steps, *self.decide.shown(job, request)
+    def _judged(self, visit: Visit, job: JobRecord) -> Shown:
+        return {self.steps: gr.update(selected=DECIDE), **self.decide.shown(visit, job)}
 
-    def _resume(self, request: gr.Request) -> Outputs:
+    def _past(self, visit: Visit) -> Any:
+        """Returns the menu of updates that were judged."""
+        return gr.update(choices=update_words.past_choices(visit.desk.jobs(), visit.say))
+
+    def _read_past(self, visit: Visit, job: str | None) -> Shown:
+        if not job:
+            return {self.upload.said: visit.say("Choose an update first.")}
+        return {self.upload.said: "", **self._judged(visit, visit.desk.job(job))}
+
+    def _resume(self, visit: Visit) -> Shown:
         """Fills the menus, and finds an update that is still running, or was stopped and can go on."""
-        say = words_of(request)
-        options = filled(OPTION_HEADERS, [], say)
-        try:
-            self.access.admin(request)
-            chunks = self.serving.workspace.catalog.chunks()
-            job = self.run.open_job()
-        except OWN_ERRORS:
-            return gr.Dropdown(), gr.Dropdown(), options, *self.run.nothing(), gr.skip(), gr.skip()
-        known = gr.Dropdown(
-            choices=[(update_words.chunk_label(chunk, say), chunk.id) for chunk in reversed(chunks)]
-        )
-        menus = known, self.decide.past(say), options
+        chunks = [(update_words.chunk_label(one, visit.say), one.id) for one in visit.desk.chunks()]
+        menus = {
+            self.known: gr.update(choices=chunks),
+            self.past: self._past(visit),
+            self.teach.options: filled(OPTION_HEADERS, [], visit.say),
+        }
+        job = open_job(visit.desk.jobs())
         if job is None:
-            return *menus, *self.run.nothing(), gr.skip(), gr.skip()
-        begin = gr.skip() if is_over(job) else gr.Button(interactive=False)
-        return *menus, *self.run.shown(job, request), begin, gr.Walkthrough(selected=TEACH)
+            return menus
+        begin = {} if is_over(job) else {self.teach.begin: gr.update(interactive=False)}
+        return {**menus, **self.run.shown(visit, job), **begin, self.steps: gr.update(selected=TEACH)}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from app.learning.forecast import seconds_left
+from app.desk.jobs import seconds_left
 from app.ui.wording import escaped, moment
 from app.ui.words import ENGLISH, Words
 from app.words.forecast import duration
@@ -141,6 +141,12 @@ def outcome_line(result: Mapping[str, Any], say: Words = ENGLISH) -> str:
         mode=result.get("mode"),
     )
     return f"{became} · {seconds} · {embedded}"
+
+
+def past_choices(jobs: Iterable[JobRecord], say: Words = ENGLISH) -> list[tuple[str, str]]:
+    """Returns the menu of the updates among jobs that were judged, in their order."""
+    judged = (job for job in jobs if job.kind == "update" and job.result.get("gate"))
+    return [(past_label(job, say), job.id) for job in judged]
 
 
 def past_label(job: JobRecord, say: Words = ENGLISH) -> str:

@@ -11,12 +11,12 @@ from typing import Any
 
 import gradio as gr
 
-from app.jobs.intake import receive_stream
-from app.server.serving import OWN_ERRORS, Serving
-from app.server.uploads import column_names
-from app.ui import update_words, wording
-from app.ui.access import Access
-from app.ui.words import Words, words_of
+from app.desk.chunks import column_names
+from app.ui import update_words
+from app.ui.access import Access, Shown, Visit
+from app.ui.events import AT_ONCE
+from app.ui.running import unfinished
+from app.ui.wording import refusal
 from ingest.intake import IntakeOptions
 from ingest.readers.formats import UPLOAD_SUFFIXES
 from ingest.records import FINAL_STATES, JobRecord
@@ -27,17 +27,15 @@ _INTRO = phrase(
     "A chunk is a zip or tar of pictures with a table beside them (`image`, `caption`, `language`, `domain` …) or with "
     "a text file of the same name beside each picture."
 )
-Outputs = tuple[Any, ...]
-Chosen = Callable[[str, int | None, gr.Request], Outputs]
+Chosen = Callable[[Visit, str, int | None], Shown]
 """Shows a chunk by its id, and how many pictures were embedded."""
 
 
 class UploadStep:
     """The components of the step, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws the step; call inside it."""
-        self.serving = serving
         self.access = access
         self.job = gr.State("")
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
@@ -69,100 +67,74 @@ class UploadStep:
             self.stop = gr.Button("Stop", visible=False, elem_id="stop-upload")
         self.said = gr.Markdown("", elem_classes="status", elem_id="upload-said", latex_delimiters=[])
 
-    def connect(
-        self,
-        blocks: gr.Blocks,
-        shown: Sequence[Any],
-        on_chosen: Chosen,
-        not_chosen: Callable[[str], Outputs],
-        private: dict[str, Any],
-    ) -> None:
+    def connect(self, blocks: gr.Blocks, shown: Sequence[Any], on_chosen: Chosen, none: Shown) -> None:
         """Connects the step.
 
         Args:
             blocks: the page.
-            shown: the components that show a chunk, `said` first.
+            shown: the components that show a chunk, `said` among them.
             on_chosen: returns what they show of a chunk that was taken in.
-            not_chosen: returns what they show when there is none.
-            private: how Gradio is to call functions of admins.
+            none: what they show when there is none.
         """
-        self._on_chosen, self._not_chosen, self._rest = on_chosen, not_chosen, len(shown) - 1
-        running = [self.job, self.timer, self.check, self.stop]
+        self._on_chosen, self._none = on_chosen, none
+        of_admin, running = self.access.of_admin, [self.said, self.job, self.timer, self.check, self.stop]
         self.check.click(
-            self._take_in,
+            of_admin(self._take_in, self.said),
             [self.file, self.language, self.domain, self.mapping],
-            [self.said, *running],
+            running,
             show_progress_on=[self.said],
-            **private,
+            **AT_ONCE,
         )
-        self.stop.click(self._stop, [self.job], self.said, **private)
-        watched = [self.file, *running[1:], *shown]
-        self.timer.tick(self._watch, [self.job], watched, show_progress="hidden", **private)
-        blocks.load(self._resume, None, [self.said, *running], show_progress="hidden", **private)
+        self.stop.click(of_admin(self._stop, self.said), [self.job], [self.said], **AT_ONCE)
+        watched = [self.file, self.timer, self.check, self.stop, *shown]
+        watch = of_admin(self._watch, self.said, {**self._over, **none})
+        self.timer.tick(watch, [self.job], watched, show_progress="hidden", **AT_ONCE)
+        blocks.load(of_admin(self._resume, self.said), None, running, show_progress="hidden", **AT_ONCE)
 
-    def _take_in(
-        self, file: str | None, language: str, domain: str, mapping: str, request: gr.Request
-    ) -> Outputs:
-        say = words_of(request)
+    @property
+    def _over(self) -> Shown:
+        """What the buttons show when no upload is at work."""
+        return {
+            self.timer: gr.update(active=False),
+            self.check: gr.update(interactive=True),
+            self.stop: gr.update(visible=False),
+        }
+
+    def _take_in(self, visit: Visit, file: str | None, language: str, domain: str, mapping: str) -> Shown:
         if not file:
-            return (say("Choose a file first."), *([gr.skip()] * 4))
-        try:
-            account = self.access.admin(request)
-            names = column_names([part for part in mapping.split(",") if part.strip()])
-            options = IntakeOptions(
-                language=language.strip() or None, domain=domain.strip() or None, mapping=names
-            )
-            name = Path(file).name
-            with Path(file).open("rb") as upload:
-                received = receive_stream(upload, name, self.serving.workspace.home.inbox)
-            job = self.serving.work.take_in(received, options, name=name, by=account.name)
-        except OWN_ERRORS as error:
-            return (wording.refusal(error, say), *([gr.skip()] * 4))
-        return self._uploading(job, say)
-
-    def _uploading(self, job: JobRecord, say: Words) -> Outputs:
-        return (
-            update_words.progress_view(job.state, job.progress, say),
-            job.id,
-            gr.Timer(active=True),
-            gr.Button(interactive=False),
-            gr.Button(visible=True),
+            return {self.said: visit.say("Choose a file first.")}
+        options = IntakeOptions(
+            language=language.strip() or None,
+            domain=domain.strip() or None,
+            mapping=column_names(part for part in mapping.split(",") if part.strip()),
         )
+        return self._uploading(visit, visit.desk.start_chunk(Path(file), options))
 
-    def _stop(self, job_id: str, request: gr.Request) -> str:
-        try:
-            self.access.admin(request)
-            self.serving.work.cancel(job_id)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request))
-        return words_of(request)("Stopping …")
+    def _uploading(self, visit: Visit, job: JobRecord) -> Shown:
+        return {
+            self.said: update_words.progress_view(job.state, job.progress, visit.say),
+            self.job: job.id,
+            self.timer: gr.update(active=True),
+            self.check: gr.update(interactive=False),
+            self.stop: gr.update(visible=True),
+        }
 
-    def _watch(self, job_id: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        over = gr.Timer(active=False), gr.Button(interactive=True), gr.Button(visible=False)
-        try:
-            self.access.admin(request)
-            job = self.serving.workspace.catalog.job(job_id)
-        except OWN_ERRORS as error:
-            return gr.skip(), *over, *self._not_chosen(wording.refusal(error, say))
+    def _stop(self, visit: Visit, job: str) -> Shown:
+        visit.desk.cancel(job)
+        return {self.said: visit.say("Stopping …")}
+
+    def _watch(self, visit: Visit, job_id: str) -> Shown:
+        job = visit.desk.job(job_id)
         if job.state not in FINAL_STATES:
-            said = update_words.progress_view(job.state, job.progress, say)
-            return (*([gr.skip()] * 4), said, *([gr.skip()] * self._rest))
+            return {self.said: update_words.progress_view(job.state, job.progress, visit.say)}
         if job.state != "succeeded":
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
-            return gr.skip(), *over, *self._not_chosen(wording.refusal(line, say))
-        self.serving.refresh()
-        chunk = job.result["report"]["chunk_id"]
+            return {**self._over, **self._none, self.said: refusal(line, visit.say)}
+        chunk, embedded = job.result["report"]["chunk_id"], job.result["images_embedded"]
         # The box is emptied for the next one; after a failure the file stays, to be tried again.
-        return gr.File(value=None), *over, *self._on_chosen(chunk, job.result["images_embedded"], request)
+        return {**self._over, self.file: None, **self._on_chosen(visit, chunk, embedded)}
 
-    def _resume(self, request: gr.Request) -> Outputs:
+    def _resume(self, visit: Visit) -> Shown:
         """Finds an upload that is still being taken in."""
-        try:
-            self.access.admin(request)
-            job = self.serving.work.unfinished("ingest")
-        except OWN_ERRORS:
-            job = None
-        if job is None:
-            return "", "", gr.Timer(active=False), gr.skip(), gr.skip()
-        return self._uploading(job, words_of(request))
+        job = unfinished(visit.desk.jobs(), "ingest")
+        return self._uploading(visit, job) if job is not None else {self.said: ""}

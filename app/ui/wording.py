@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from app.desk.releases import SliceSummary
-from app.home.commits import CommitRecord
+from app.desk.releases import ListedRelease, Node, SliceSummary
 from app.home.store import ReleaseRecord
 from app.query.snapshot import AUTO, Answer, CompareAnswer
 from app.ui.grid import Picture
@@ -137,30 +136,28 @@ COMPARED_HEADERS = ["slice", "images"] + [
 
 
 def release_rows(
-    releases: Sequence[ReleaseRecord], live: str | None, shadow: str = "", say: Words = ENGLISH
+    releases: Sequence[ListedRelease], shadow: str = "", say: Words = ENGLISH
 ) -> list[list[str]]:
-    """Returns the table of releases; one row each, in the given order.
+    """Returns the table of releases, a row each in their order; `shadow` is asked live queries in the shadow."""
 
-    Args:
-        releases: to list.
-        live: id of the one that is.
-        shadow: id of the one that is asked live queries in the shadow; empty when none is.
-        say: the words.
-    """
-    states = {shadow: f"◐ {say('shadow')}", live: f"● {say('live')}"}
+    def state(one: ListedRelease) -> str:
+        if one.live:
+            return f"● {say('live')}"
+        return f"◐ {say('shadow')}" if one.id == shadow else ""
+
     return [
         [
-            states.get(record.id, ""),
-            record.id,
-            record.manifest.parent or "–",
-            record.manifest.strategy or say("base"),
-            say.said(record.manifest.verdict or "–"),
-            say.said(record.manifest.mode or "–"),
-            "–" if record.manifest.images_embedded is None else str(record.manifest.images_embedded),
-            ", ".join(record.manifest.languages),
-            moment(record.manifest.created),
+            state(one),
+            one.id,
+            one.parent or "–",
+            one.strategy or say("base"),
+            say.said(one.verdict or "–"),
+            say.said(one.mode or "–"),
+            "–" if one.images_embedded is None else str(one.images_embedded),
+            ", ".join(one.languages),
+            moment(one.created),
         ]
-        for record in releases
+        for one in releases
     ]
 
 
@@ -186,28 +183,32 @@ REASONS = {
 """What happened to a release in a commit."""
 
 
-def history_rows(commits: Sequence[CommitRecord], say: Words = ENGLISH) -> list[list[str]]:
+def history_rows(lineage: Iterable[Node], say: Words = ENGLISH) -> list[list[str]]:
     """Returns every change of the live release, newest first."""
+    changes = [(period, node.release) for node in lineage for period in node.periods]
     return [
         [
-            str(one.number),
-            moment(one.time),
+            str(one.commit),
+            moment(one.since),
             say.said(REASONS.get(one.reason, one.reason)),
-            one.release,
+            release,
             one.by,
             one.why,
         ]
-        for one in reversed(list(commits))
+        for one, release in sorted(changes, key=lambda change: -change[0].commit)
     ]
 
 
 HISTORY_HEADERS = ["commit", "time (UTC)", "what", "release", "by", "why"]
 
 
-def release_label(record: ReleaseRecord, live: str | None, say: Words = ENGLISH) -> str:
-    """Returns how a menu names a release."""
-    mark = f"  ● {say('live')}" if record.id == live else ""
-    return f"{record.id}  ·  {record.manifest.strategy or say('base')}{mark}"
+def release_choices(releases: Iterable[ListedRelease], say: Words = ENGLISH) -> list[tuple[str, str]]:
+    """Returns a menu of releases."""
+
+    def label(one: ListedRelease) -> str:
+        return f"{one.id}  ·  {one.strategy or say('base')}" + (f"  ● {say('live')}" if one.live else "")
+
+    return [(label(one), one.id) for one in releases]
 
 
 def moment(value: object) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from app.desk.jobs import Forecast
-from app.learning.forecast import Taken
+from app.desk.jobs import Forecast, Taken
 from app.words.messages import size
 from ingest.sentence import joined, phrase, template
 

@@ -66,6 +66,8 @@ STRATEGIES = Registry(
         "evergreen": "model_updates.strategies.evergreen:Evergreen",
     }
 )
+DEFAULT_STRATEGY = "evergreen"
+"""Teaches where nobody names another."""
 
 
 def strategy_named(name: str) -> type[Strategy]:

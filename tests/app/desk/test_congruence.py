@@ -216,6 +216,7 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "evaluate": [lambda desk: desk.evaluate(), lambda desk: desk.evaluate("r2")],
     "shadow": [lambda desk: desk.shadow("r2")],
     "start_shadow": [lambda desk: desk.start_shadow("r2", 0.5), lambda desk: desk.start_shadow("r1")],
+    "in_shadow": [lambda desk: desk.in_shadow()],
     "stop_shadow": [lambda desk: desk.stop_shadow("r2", "seen"), lambda desk: desk.stop_shadow("r3")],
     "give_feedback": [
         lambda desk: desk.give_feedback(

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from app.desk.opinions import AskedLanguage
-from app.feedback.asked import LanguageCounter, advice, asked_languages
+from app.desk.verdicts import AskedLanguages
+from app.feedback.asked import LanguageCounter, asked_languages
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.parts import no_file, query_terms, read_pictures
@@ -93,13 +94,13 @@ def test_nothing_of_what_was_asked_is_in_the_catalog(workspace: Workspace) -> No
 
 
 def test_advice_names_what_is_asked_for_and_not_learned() -> None:
-    asked = [
+    asked = (
         AskedLanguage("en", 60, 0, 0.6, True),
         AskedLanguage("th", 30, 20, 0.3, False),
         AskedLanguage("und", 8, 0, 0.08, False),
         AskedLanguage("nl", 2, 0, 0.02, False),
-    ]
-    (line,) = advice(asked, {"th": "Thai"}.__getitem__)
+    )
+    (line,) = AskedLanguages(30, asked).advised({"th": "Thai"}.__getitem__)
     assert line.startswith("Thai is asked for and not learned: 30 queries")
     assert "30 % of all" in line
     assert line.endswith("Upload Thai pairs.")

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.desk.jobs import Forecast, UpdateRequest
+from app.desk.jobs import Forecast, Taken, UpdateRequest, forecast_of, seconds_left
 from app.desk.operation import document_of
 from app.home.workspace import Workspace
-from app.learning.forecast import Taken, forecast, forecast_of, seconds_left, taken
+from app.learning.forecast import forecast
+from app.learning.judged import taken
 from app.learning.lessons import plan
 from app.learning.training import lesson_context
 from app.words.forecast import compared_sentence, duration, forecast_sentences
@@ -119,9 +120,9 @@ def test_the_time_left_is_that_of_the_stage_and_of_those_after_it(workspace: Wor
 def test_what_was_taken_stands_beside_what_was_forecast(workspace: Workspace) -> None:
     version = workspace.releases.release("r2").version
     job = ended(workspace, seconds={"train": 20.0})
-    assert taken(workspace, job) is None
+    assert taken(workspace.releases, workspace.home, job) is None
     judged = replace(job, result=job.result | {"version": version, "seconds": 66.0})
-    took = taken(workspace, judged)
+    took = taken(workspace.releases, workspace.home, judged)
     folder = workspace.home.versions / version
     size = sum(path.stat().st_size for path in folder.iterdir())
     assert took == Taken(66.0, 777_000_000, size)

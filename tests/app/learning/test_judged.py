@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.desk.verdicts import Gate
+from app.desk.verdicts import Gate, Judged
 from app.home.workspace import Workspace
-from app.learning.judged import judged_job, judged_release, past_updates
+from app.learning import judged
+from app.learning.judged import judged_release
 from ingest.errors import UnknownJob
 from tests.app.gate_reports import gate_report
 from tests.app.server.served import make_home
@@ -27,10 +28,14 @@ def _ended(workspace: Workspace, kind: str, state: str, **result: object) -> str
     return job.id
 
 
+def judged_job(workspace: Workspace, job: str) -> Judged:
+    return judged.judged_job(workspace.catalog, workspace.releases, workspace.home, job)
+
+
 def test_a_rejected_update_keeps_its_whole_report(workspace: Workspace) -> None:
     report = gate_report("reject")
     job = _ended(workspace, "update", "rejected", verdict="reject", gate=report.to_json(), release=None)
-    found = judged_job(workspace.catalog, job)
+    found = judged_job(workspace, job)
     assert found.gate == Gate.read(report.to_json())
     assert found.release is None
     assert "left no release" in found.sentence
@@ -40,21 +45,21 @@ def test_a_rejected_update_keeps_its_whole_report(workspace: Workspace) -> None:
 def test_an_uploads_job_leads_to_the_update_that_followed_it(workspace: Workspace) -> None:
     update = _ended(workspace, "update", "rejected", gate=gate_report("reject").to_json())
     upload = _ended(workspace, "ingest", "succeeded", update=update)
-    found = judged_job(workspace.catalog, upload)
+    found = judged_job(workspace, upload)
     assert (found.asked, found.job) == (upload, update)
     assert found.gate is not None
-    alone = judged_job(workspace.catalog, _ended(workspace, "ingest", "succeeded"))
+    alone = judged_job(workspace, _ended(workspace, "ingest", "succeeded"))
     assert alone.gate is None
     assert "is no update" in alone.sentence
 
 
 def test_a_job_that_was_not_judged_says_why(workspace: Workspace) -> None:
     queued = workspace.catalog.add_job("update", {"chunk": "0a1b"})
-    assert "is queued" in judged_job(workspace.catalog, queued.id).sentence
+    assert "is queued" in judged_job(workspace, queued.id).sentence
     workspace.catalog.update_job(queued.id, state="failed", error="It went wrong.")
-    assert "It went wrong." in judged_job(workspace.catalog, queued.id).sentence
+    assert "It went wrong." in judged_job(workspace, queued.id).sentence
     with pytest.raises(UnknownJob):
-        judged_job(workspace.catalog, "j99")
+        judged_job(workspace, "j99")
 
 
 def test_a_release_that_only_added_pictures_names_the_one_that_was_judged(workspace: Workspace) -> None:
@@ -70,11 +75,3 @@ def test_a_release_that_only_added_pictures_names_the_one_that_was_judged(worksp
         assert found.gate == Gate.read(second.manifest.gate)
     assert judged_release(workspace.releases, "r2").sentence == f"The gate's report of {second.id}"
     assert judged_release(workspace.releases, "r1").gate is None
-
-
-def test_past_updates_are_those_that_were_judged_newest_first(workspace: Workspace) -> None:
-    first = _ended(workspace, "update", "rejected", gate=gate_report("reject").to_json())
-    _ended(workspace, "update", "failed")
-    _ended(workspace, "ingest", "succeeded")
-    last = _ended(workspace, "update", "review", gate=gate_report("review").to_json())
-    assert [job.id for job in past_updates(workspace.catalog)] == [last, first]

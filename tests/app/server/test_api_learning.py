@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.desk.chunks import column_names
 from app.local.chunks import csv_of
-from app.server.uploads import column_names
 from model_updates.strategies import STRATEGIES
 from tests.app.gate_reports import HOSTILE, findings, gate_report
 from tests.app.gate_reports import PICTURES as PICTURES_OF_REPORTS

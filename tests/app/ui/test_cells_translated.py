@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from app.desk.releases import Change, Difference, SliceChange
-from app.home.commits import REASONS, CommitRecord
+from app.desk.releases import Change, Difference, Node, Period, SliceChange
+from app.home.commits import REASONS
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning.difference import difference_between
+from app.local.at_home import AtHome
 from app.ui import data_words, feedback_words, update_words, wording
 from app.ui.two_releases import difference_view
 from app.ui.words import Words
@@ -49,7 +50,8 @@ UNNAMED = [_chunk(standing, name="c2", languages={}) for standing in STANDINGS]
 FLAT = "The picture is one flat colour: it has no content to search for."
 CODES = (("held", "language_missing"), ("rejected", "image_flat"), ("rejected", "image_missing"))
 REPORT = {"rows": [{"where": "x", "outcome": what, "code": code, "sentence": FLAT} for what, code in CODES]}
-COMMITS = [CommitRecord(n, "r1", "", None, why, "Rejected", "Update", WHEN) for n, why in enumerate(REASONS)]
+PERIODS = tuple(Period(n, why, "Update", "Rejected", WHEN, None) for n, why in enumerate(REASONS))
+LINE = Node("r1", None, "v1", None, None, (), WHEN, True, True, PERIODS, 0, (), (), False)
 SAID = [FeedbackRecord(1, WHEN, "ada", "held", "de", "r1", "r2", "", word) for word in (*THUMBS, *CHOICES)]
 CELLS: dict[str, tuple[Draw, tuple[str, ...]]] = {
     "chunks": (
@@ -66,7 +68,7 @@ CELLS: dict[str, tuple[Draw, tuple[str, ...]]] = {
     ),
     "report": (table(update_words.REPORT_HEADERS, partial(update_words.report_rows, REPORT)), ()),
     "history": (
-        table(wording.HISTORY_HEADERS, partial(wording.history_rows, COMMITS)),
+        table(wording.HISTORY_HEADERS, partial(wording.history_rows, [LINE])),
         ("r1", "Rejected", "Update"),
     ),
     "feedback": (table(feedback_words.HEADERS, partial(feedback_words.rows, SAID)), ("ada", "held", "de")),
@@ -87,12 +89,16 @@ def test_the_name_and_domains_of_a_chunk_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_table_of_releases_is_in_the_browsers_language(tmp_path: Path, language: str) -> None:
-    with Workspace.open(make_home(tmp_path)) as workspace:
-        records = workspace.releases.releases()
+    with AtHome(make_home(tmp_path), by="tests") as desk:
+        records = desk.releases()
     ids = [record.id for record in records]
-    draw = table(wording.RELEASE_HEADERS, lambda say: wording.release_rows(records, ids[0], ids[1], say))
+    draw = table(wording.RELEASE_HEADERS, lambda say: wording.release_rows(records, ids[0], say))
     assert left(language, draw, *ids, "language-tables", "en", "de") == set()
-    menu = partial(wording.release_label, records[-1], ids[-1])
+    assert {one.live for one in records} == {True, False}
+
+    def menu(say: Words) -> str:
+        return "\n".join(label for label, _ in wording.release_choices(records, say))
+
     assert left(language, menu, *ids, "language-tables") == set()
     assert {mode for mode in MODES if Words(language).said(mode) == mode} == set()
 

@@ -8,6 +8,7 @@ import pytest
 
 from app.desk.opinions import AskedLanguage
 from app.desk.verdicts import (
+    AskedLanguages,
     Coverage,
     Measure,
     MovedCaption,
@@ -22,7 +23,7 @@ from app.ui.words import Words
 from tests.app.ui.seen import LANGUAGES, WHEN, Draw, left
 
 RELEASES = [f"r{n}-x" for n in range(1, 15)]
-ASKED = [AskedLanguage(tag, 5, 1, 0.5, tag == "de") for tag in ("de", "th", "und")]
+ASKED = AskedLanguages(30, tuple(AskedLanguage(tag, 5, 1, 0.5, tag == "de") for tag in ("de", "th", "und")))
 COVERED = [
     Coverage("de", "x", 1, 2, 3, None, True, False),
     Coverage("th", "x", 1, 2, 3, 9, False, False),
@@ -71,7 +72,7 @@ def _around(say: Words) -> str:
 
 PARTS: dict[str, Draw] = {
     "asked": lambda say: quality_plots.asked_table(ASKED, say),
-    "nothing asked": lambda say: quality_plots.asked_table([], say),
+    "nothing asked": lambda say: quality_plots.asked_table(AskedLanguages(30, ()), say),
     "coverage": lambda say: quality_plots.coverage_table(COVERED, say),
     "recall": lambda say: quality_plots.recall_table(_table(), say),
     "change": lambda say: quality_plots.change_table(_table(), say),

@@ -15,6 +15,7 @@ from app.query.snapshot import CompareAnswer, Hit
 from app.ui import update_words, wording
 from app.ui.language_names import english_name, own_name
 from app.ui.theme import STYLE_SHEET, perennial_theme
+from ingest.records import JobRecord
 
 UI = Path(wording.__file__).parent
 
@@ -137,6 +138,20 @@ def test_progress_shows_stage_bar_message_and_losses() -> None:
     assert "25 %" in shown
     assert "1.500" in shown
     assert "Waiting" in update_words.progress_view("queued", {})
+
+
+def test_the_menu_of_past_updates_has_those_that_were_judged_in_their_order() -> None:
+    def job(name: str, kind: str, **result: Any) -> JobRecord:
+        return JobRecord(name, kind, "rejected", {}, {}, result, None, None, "2026-11-25T10:00", None, None)
+
+    judged = {"gate": {"verdict": "reject"}, "verdict": "reject"}
+    jobs = [
+        job("j4", "update", **judged),
+        job("j3", "ingest"),
+        job("j2", "update"),
+        job("j1", "update", **judged),
+    ]
+    assert [name for _, name in update_words.past_choices(jobs)] == ["j4", "j1"]
 
 
 def test_an_intake_lists_only_what_was_not_accepted() -> None:
