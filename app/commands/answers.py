@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from app.words.messages import table
+
 if TYPE_CHECKING:
-    from app.commands.option_records import SearchOptions
     from app.desk.hits import Found, SearchAnswer
 
 ID_SHOWN = 12
@@ -23,8 +23,6 @@ def caption_of(hit: Found) -> str:
 
 
 def _lines(answer: SearchAnswer) -> list[str]:
-    from app.words.messages import plain
-
     read = f", read as {answer.language}" if answer.language else ""
     lines = [f"Release {answer.release}{read}.", answer.note]
     if len(answer.parts) > 1:
@@ -35,12 +33,10 @@ def _lines(answer: SearchAnswer) -> list[str]:
         lines.append("Probably nothing here fits; these are the nearest.")
     if answer.next:
         lines.append(f"There are more: --next {answer.next}")
-    return [plain(line) for line in lines if line]
+    return [line for line in lines if line]
 
 
 def _hits(answer: SearchAnswer) -> Any:
-    from app.words.messages import table
-
     hits = answer.hits
     if not hits:
         return "Nothing was found."
@@ -61,24 +57,8 @@ def _hits(answer: SearchAnswer) -> Any:
 
 
 def _captions(answer: SearchAnswer) -> list[Any]:
-    from app.words.messages import table
-
     rows = [
         (f"{one.score:.3f}", one.language, one.text, ", ".join(image[:ID_SHOWN] for image in one.images))
         for one in answer.captions
     ]
     return [table(("score", "language", "caption", "pictures"), rows)] if rows else []
-
-
-def written_lines(
-    asked: SearchOptions, *, zipped: Callable[[], bytes], tabled: Callable[[], bytes]
-) -> list[str]:
-    """Writes what was found into the files that were asked for; returns a line about each."""
-    from app.words.messages import plain, size
-
-    lines = []
-    for file, made in ((asked.zip, zipped), (asked.csv, tabled)):
-        if file is not None:
-            written = file.write_bytes(made())
-            lines.append(plain(f"What was found is in {file} ({size(written)})."))
-    return lines

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
 from app.commands.learning import show_end
-from app.commands.option_records import IngestOptions, with_options
 from app.commands.options import (
-    AcceptedPairs,
-    CaptionLanguage,
     ChunkArgument,
-    HeldChunk,
-    HeldLimit,
-    LeftOutPairs,
-    MeasureOption,
-    NoteOption,
-    ReasonOption,
-    TakenOutPairs,
+    StatedDomain,
+    StatedLanguage,
+    argument,
+    option,
+    source_path,
 )
-from app.commands.terminal import HomeOption, JsonOption, desk_for, show, staged, watched
+from app.commands.terminal import JsonOption, pairs_of, require_place, staged, watched
+from app.commands.verb import Shown, verb
+
+if TYPE_CHECKING:
+    from app.desk.desk import Desk
+
+_SOURCES = "A folder, a zip or tar, a csv, tsv, jsonl or parquet table, or a saved Hugging Face dataset."
+
+ReasonOption = Annotated[str, option("--why", says="The reason; it is kept with the chunk.")]
 
 
-@with_options
-def ingest(
-    context: typer.Context, asked: IngestOptions, home: HomeOption = None, is_json: JsonOption = False
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions:
+    """What `ingest` takes in, and how it is to be read."""
+
+    source: Annotated[Path, argument(_SOURCES, "SOURCE", parser=source_path)]
+    language: StatedLanguage = None
+    domain: StatedDomain = None
+    mapping: Annotated[list[str] | None, option("--map", says="A table's column as ours: text=caption.")] = (
+        None
+    )
+    name: Annotated[str | None, option("--name", says="What to call the chunk.")] = None
+    gallery: Annotated[bool, typer.Option(help="Let search find the pictures.")] = True
+    report: Annotated[Path | None, option("--report", says="Write what became of each row as CSV.")] = None
+
+    def columns(self) -> dict[str, str]:
+        """Returns a table's columns by ours; refuses what cannot work before anything is taken in."""
+        if self.report is not None:
+            require_place(self.report, "--report")
+        return pairs_of(self.mapping, "--map", "text=caption")
+
+
+@verb
+def ingest(desk: Desk, asked: IngestOptions, is_json: JsonOption = False) -> Shown:
     """Take a chunk of pictures and captions in, and make it searchable."""
     from app.words.chunk import added_lines
     from ingest.intake import IntakeOptions
@@ -36,11 +62,10 @@ def ingest(
         name=asked.name,
         in_gallery=asked.gallery,
     )
-    with desk_for(context, home) as desk:
-        with staged(is_json=is_json) as tell:
-            added = desk.add_chunk(asked.source, options, tell)
-        if asked.report is not None:
-            asked.report.write_bytes(desk.chunk_report(added.chunk.id))
+    with staged(is_json=is_json) as tell:
+        added = desk.add_chunk(asked.source, options, tell)
+    if asked.report is not None:
+        asked.report.write_bytes(desk.chunk_report(added.chunk.id))
     document = {
         **added.report,
         "images_embedded": added.images_embedded,
@@ -49,99 +74,77 @@ def ingest(
         "standing": added.chunk.standing,
         "findings": list(added.chunk.findings),
     }
-    show(is_json, document, *added_lines(added))
+    return document, *added_lines(added)
 
 
-def check(
-    context: typer.Context, chunk: ChunkArgument, home: HomeOption = None, is_json: JsonOption = False
-) -> None:
+@verb
+def check(desk: Desk, chunk: ChunkArgument) -> Shown:
     """Show what a chunk's checks found, what it counts for, and what to do next."""
     from app.words.chunk import chunk_parts
 
-    with desk_for(context, home) as desk:
-        record = desk.chunk(chunk)
-    show(is_json, record, *chunk_parts(record))
+    record = desk.chunk(chunk)
+    return record, *chunk_parts(record)
 
 
+@verb
 def accept(
-    context: typer.Context,
+    desk: Desk,
     chunk: ChunkArgument,
     why: ReasonOption,
-    measure: MeasureOption = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Its held-out pairs measure other updates too.")
+    ] = False,
+) -> Shown:
     """Let a chunk teach in spite of what its checks found."""
-    with desk_for(context, home) as desk:
-        record = desk.accept(chunk, why, measure)
+    record = desk.accept(chunk, why, measure)
     said = f"Chunk {record.id} is accepted: `python -m app update --chunk {record.id}` learns from it."
     if record.measures:
         said += " Its held-out pairs measure every update from now on."
-    show(is_json, record, said)
+    return record, said
 
 
-def withdraw(
-    context: typer.Context,
-    chunk: ChunkArgument,
-    why: ReasonOption,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@verb
+def withdraw(desk: Desk, chunk: ChunkArgument, why: ReasonOption) -> Shown:
     """Take a chunk's pairs and pictures out of training, measuring and search."""
-    from app.words.messages import plain
-
-    with desk_for(context, home) as desk:
-        gone = desk.withdraw(chunk, why)
+    gone = desk.withdraw(chunk, why)
     job = f" Job {gone.job.id} is taking them out of search." if gone.job else ""
-    show(is_json, gone, plain(gone.sentence + job))
+    return gone, gone.sentence + job
 
 
-def remove(
-    context: typer.Context,
-    chunk: ChunkArgument,
-    why: ReasonOption,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@verb
+def remove(desk: Desk, chunk: ChunkArgument, why: ReasonOption, is_json: JsonOption = False) -> None:
     """Withdraw a chunk, and rebuild what is live from the last version before it."""
-    with desk_for(context, home) as desk:
-        done = watched(desk, desk.remove(chunk, why), is_json=is_json)
-    show_end(done, is_json=is_json)
+    show_end(watched(desk, desk.remove(chunk, why), is_json=is_json), is_json=is_json)
 
 
+@verb
 def held(
-    context: typer.Context,
-    chunk: HeldChunk = None,
-    limit: HeldLimit = 100,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    chunk: Annotated[str | None, argument("A chunk; all that wait when not given.", "[CHUNK]")] = None,
+    limit: Annotated[int, typer.Option(help="Of all chunks, how many.", min=1, max=1000)] = 100,
+) -> Shown:
     """List the pairs that wait for a person's word, or all that was held and rejected of one chunk."""
     from app.words.held import aside_parts, waiting_parts
 
-    with desk_for(context, home) as desk:
-        if chunk is None:
-            found = desk.held(limit)
-            show(is_json, found, *waiting_parts(found.total, found.rows))
-        else:
-            aside = desk.put_aside(chunk)
-            show(is_json, aside, *aside_parts(aside))
+    if chunk is None:
+        found = desk.held(limit)
+        return found, *waiting_parts(found.total, found.rows)
+    aside = desk.put_aside(chunk)
+    return aside, *aside_parts(aside)
 
 
-def decide(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
+@verb
+def decide(
+    desk: Desk,
     chunk: ChunkArgument,
-    accept: AcceptedPairs = None,
-    leave_out: LeftOutPairs = None,
-    take_out: TakenOutPairs = None,
-    language: CaptionLanguage = None,
-    why: NoteOption = "",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    accept: Annotated[list[int] | None, option(says="A held pair, by its number.", min=1)] = None,
+    leave_out: Annotated[list[int] | None, option(says="A held pair, by its number.", min=1)] = None,
+    take_out: Annotated[
+        list[int] | None, option(says="A pair of the chunk that its checks name.", min=1)
+    ] = None,
+    language: Annotated[str | None, option(says="Of accepted captions that state none, such as de.")] = None,
+    why: Annotated[str, option(says="A note; it is kept with the decision.")] = "",
+) -> Shown:
     """Accept held pairs, which then belong to their chunk, leave them out, or take out pairs that it has."""
-    from app.words.messages import plain
-
-    with desk_for(context, home) as desk:
-        decided = desk.decide(chunk, accept or (), leave_out or (), take_out or (), language, why)
-    show(is_json, decided, plain(decided.sentence))
+    decided = desk.decide(chunk, accept or (), leave_out or (), take_out or (), language, why)
+    return decided, decided.sentence

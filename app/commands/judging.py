@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands.answers import ID_SHOWN
-from app.commands.options import LeaveOutOption, MetricOption, ProposalOption, ViewOption
-from app.commands.terminal import HomeOption, JsonOption, desk_for, require_place, show
+from app.commands.options import option
+from app.commands.terminal import require_place
+from app.commands.verb import Shown, verb
 from app.desk.errors import UsageProblem
+from app.words.messages import table
 
 if TYPE_CHECKING:
+    from app.desk.desk import Desk
     from app.desk.opinions import AskedLanguage, Proposal, ProposedPair, Votes
     from app.desk.verdicts import Measure, QualityTable
-    from ingest.records import Pin
-
-RemoveOption = Annotated[
-    str | None,
-    typer.Option("--remove", help="Take this one away, in the words it was pinned in.", show_default=False),
-]
-CanaryLanguage = Annotated[
-    str, typer.Option("--language", help="Of the query, where it is pinned in several.", show_default=False)
-]
 
 
+@verb
 def quality(
-    context: typer.Context,
-    metric: MetricOption = "t2i_r10",
-    view: ViewOption = "own",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    metric: Annotated[str, typer.Option(help="t2i_r1, t2i_r5, t2i_r10 or t2i_mean.")] = "t2i_r10",
+    view: Annotated[str, typer.Option(help="own, mixed or memory.")] = "own",
+) -> Shown:
     """Show what each released version reaches on each slice, and which languages are asked for."""
-    from app.words.messages import plain
-
-    with desk_for(context, home) as desk:
-        found = desk.quality(metric, view)
+    found = desk.quality(metric, view)
     slices = _slices(found.table) if found.table.lines else "No release was measured in this view yet."
     languages = [_asked(found.asked.languages)] if found.asked.languages else []
-    show(is_json, found, *map(plain, found.asked.advice), slices, *languages)
+    return found, *found.asked.advice, slices, *languages
 
 
 def _slices(found: QualityTable) -> Any:
-    from app.words.messages import table
     from model_updates.gate.report import points
 
     def cell(one: Measure | None) -> str:
@@ -58,8 +48,6 @@ def _slices(found: QualityTable) -> Any:
 
 
 def _asked(languages: Sequence[AskedLanguage]) -> Any:
-    from app.words.messages import table
-
     header = ("asked in", "queries", "share", "probably nothing found", "learned")
     rows = [
         (
@@ -74,31 +62,27 @@ def _asked(languages: Sequence[AskedLanguage]) -> Any:
     return table(header, rows)
 
 
+@verb
 def feedback(
-    context: typer.Context,
-    to: ProposalOption = None,
-    leave_out: LeaveOutOption = None,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    to: Annotated[Path | None, option("--to", says="Write the proposed chunk into this zip.")] = None,
+    leave_out: Annotated[
+        list[str] | None, option(says="A pair by its id, as listed; may be repeated.")
+    ] = None,
+) -> Shown:
     """Show what people said of answers, and the chunk that it proposes."""
-    from app.words.messages import plain
-
     if to is not None:
         require_place(to, "--to")
-    with desk_for(context, home) as desk:
-        counted = desk.feedback(1).votes
-        found = desk.proposal()
-        document: dict[str, Any] = {"votes": list(counted), "proposal": found}
-        said = [_voted(one) for one in counted] or ["Nobody has voted between two releases yet."]
-        if to is not None:
-            chosen = _kept_pairs(found, leave_out)
-            to.write_bytes(desk.proposal_file(chosen))
-            document |= {"file": str(to), "written": len(chosen)}
-            said.append(
-                plain(f"{len(chosen)} pairs are in {to}. Look at it, then `python -m app ingest {to}`.")
-            )
-    show(is_json, document, *said, _proposed(found.pairs) if found.pairs else "No pair is proposed yet.")
+    counted = desk.feedback(1).votes
+    found = desk.proposal()
+    document: dict[str, Any] = {"votes": list(counted), "proposal": found}
+    said = [_voted(one) for one in counted] or ["Nobody has voted between two releases yet."]
+    if to is not None:
+        chosen = _kept_pairs(found, leave_out)
+        to.write_bytes(desk.proposal_file(chosen))
+        document |= {"file": str(to), "written": len(chosen)}
+        said.append(f"{len(chosen)} pairs are in {to}. Look at it, then `python -m app ingest {to}`.")
+    return document, *said, _proposed(found.pairs) if found.pairs else "No pair is proposed yet."
 
 
 def _kept_pairs(proposal: Proposal, leave_out: Sequence[str] | None) -> list[str]:
@@ -125,8 +109,6 @@ def _voted(one: Votes) -> str:
 
 
 def _proposed(pairs: Sequence[ProposedPair]) -> Any:
-    from app.words.messages import table
-
     header = ("id", "query", "language", "picture", "split", "up", "down")
     rows = [
         (one.id, one.text, one.language, one.image_id[:ID_SHOWN], one.split, one.up, one.down)
@@ -135,31 +117,20 @@ def _proposed(pairs: Sequence[ProposedPair]) -> Any:
     return table(header, rows)
 
 
+@verb
 def canaries(
-    context: typer.Context,
-    remove: RemoveOption = None,
-    language: CanaryLanguage = "",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    remove: Annotated[
+        str | None, option("--remove", says="Take this one away, in the words it was pinned in.")
+    ] = None,
+    language: Annotated[str, option(says="Of the query, where it is pinned in several.")] = "",
+) -> Shown:
     """List the canaries: queries whose first answer updates must keep. Or take one away."""
-    with desk_for(context, home) as desk:
-        if remove is None:
-            _show_canaries(desk.canaries(), is_json=is_json)
-        else:
-            _show_removed(desk.remove_canary(remove, language), is_json=is_json)
-
-
-def _show_canaries(found: Sequence[Pin], *, is_json: bool) -> None:
-    from app.words.messages import table
-
+    if remove is not None:
+        gone = desk.remove_canary(remove, language)
+        said = f"{gone.query!r} is no canary in {gone.language} any more: updates need not keep its picture."
+        return gone, said
+    found = desk.canaries()
     rows = [(one.query, one.language, one.image_id[:ID_SHOWN]) for one in found]
     none = "There are none yet. `search --pin` and a person's word on the Feedback page make them."
-    show(is_json, found, table(("query", "language", "picture"), rows) if rows else none)
-
-
-def _show_removed(gone: Pin, *, is_json: bool) -> None:
-    from app.words.messages import plain
-
-    said = f"{gone.query!r} is no canary in {gone.language} any more: updates need not keep its picture."
-    show(is_json, gone, plain(said))
+    return found, table(("query", "language", "picture"), rows) if rows else none

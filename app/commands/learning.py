@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.option_records import UpdateOptions, with_options
-from app.commands.options import JudgedArgument
-from app.commands.terminal import HomeOption, JsonOption, desk_for, pairs_of, show, staged, watched
+from app.commands.options import (
+    StatedDomain,
+    StatedLanguage,
+    WhyOption,
+    argument,
+    option,
+    source_path,
+)
+from app.commands.terminal import JsonOption, pairs_of, show, staged, watched
+from app.commands.verb import Shown, verb
 from app.desk.errors import JobFailed, UsageProblem
+from app.words import messages
 
 if TYPE_CHECKING:
     from app.desk.desk import Desk
@@ -19,31 +29,47 @@ if TYPE_CHECKING:
 EXIT_CODES = {"succeeded": 0, "rejected": 3, "review": 4}
 
 
-@with_options
-def update(
-    context: typer.Context, asked: UpdateOptions, home: HomeOption = None, is_json: JsonOption = False
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions:
+    """What `update` learns from, and how."""
+
+    source: Annotated[
+        Path | None, argument("Take this in first, then learn from it.", "SOURCE", parser=source_path)
+    ] = None
+    chunk: Annotated[str | None, option(says="Learn from a chunk that is in already.")] = None
+    language: StatedLanguage = None
+    domain: StatedDomain = None
+    strategy: Annotated[str | None, option(says="See `methods`; chosen by the chunk when not given.")] = None
+    options: Annotated[list[str] | None, option("--option", says="Of the strategy: key=value.")] = None
+    seed: Annotated[int, typer.Option(help="Of every random choice.", min=0, max=2**31 - 1)] = 0
+    promote: Annotated[bool, typer.Option(help="Make it live when it passes the gate.")] = True
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take, with --chunk, and start nothing.")
+    ] = False
+    why: WhyOption = ""
+    resume: Annotated[str | None, option(says="Go on with a stopped job.", metavar="JOB")] = None
+    cancel: Annotated[str | None, option(says="Stop a running job.", metavar="JOB")] = None
+
+
+@verb
+def update(desk: Desk, asked: UpdateOptions, is_json: JsonOption = False) -> Shown | None:
     """Learn from a chunk; what passes the gate goes live."""
     options = _checked_options(asked)
-    with desk_for(context, home) as desk:
-        if asked.cancel is not None:
-            job = desk.cancel(asked.cancel)
-            said = f"{job.id} is {job.state}. `--resume {job.id}` goes on with it."
-            show(is_json, _document(job), said)
-            return
-        if asked.resume is not None:
-            job = desk.resume(asked.resume)
-        else:
-            request = _request(asked, options)
-            if asked.dry_run:
-                _show_forecast(desk.forecast(request), is_json=is_json)
-                return
-            desk.require_update(request)  # before anything is taken in
-            if asked.source is not None:
-                request = _taken_in(desk, asked, request, is_json=is_json)
-            job = desk.update(request)
-        done = watched(desk, job, is_json=is_json)
-    show_end(done, is_json=is_json)
+    if asked.cancel is not None:
+        job = desk.cancel(asked.cancel)
+        return _document(job), f"{job.id} is {job.state}. `--resume {job.id}` goes on with it."
+    if asked.resume is not None:
+        job = desk.resume(asked.resume)
+    else:
+        request = _request(asked, options)
+        if asked.dry_run:
+            return _forecast(desk.forecast(request))
+        desk.require_update(request)  # before anything is taken in
+        if asked.source is not None:
+            request = _taken_in(desk, asked, request, is_json=is_json)
+        job = desk.update(request)
+    show_end(watched(desk, job, is_json=is_json), is_json=is_json)
+    return None
 
 
 def _checked_options(asked: UpdateOptions) -> dict[str, str]:
@@ -58,7 +84,7 @@ def _checked_options(asked: UpdateOptions) -> dict[str, str]:
             "--dry-run looks at a chunk that is in. Take SOURCE in with `ingest`, which teaches nothing, "
             "and name it with --chunk."
         )
-    options = pairs_of(asked.option, "--option", "epochs=5")
+    options = pairs_of(asked.options, "--option", "epochs=5")
     if options and asked.strategy is None:
         raise UsageProblem("--option belongs to a strategy; name it with --strategy. `methods` lists them.")
     return options
@@ -93,18 +119,16 @@ def _taken_in(desk: Desk, asked: UpdateOptions, request: StartUpdate, *, is_json
     return request.model_copy(update={"chunk": added.chunk.id})
 
 
-def _show_forecast(found: Forecast, *, is_json: bool) -> None:
-    """Shows what an update would take, and which strategy is recommended."""
+def _forecast(found: Forecast) -> Shown:
+    """Says what an update would take, and which strategy is recommended."""
     from app.words.forecast import forecast_sentences
-    from app.words.messages import plain
 
     if found.misfit:
         raise UsageProblem(found.misfit)
     chosen = f"{found.strategy} would teach it."
     if found.strategy != found.recommended:
         chosen += f" {found.recommended} is recommended."
-    why = plain(f"{chosen} {found.recommended}: {found.why}")
-    show(is_json, found, why, *map(plain, forecast_sentences(found)))
+    return found, f"{chosen} {found.recommended}: {found.why}", *forecast_sentences(found)
 
 
 def show_end(done: JobRecord, *, is_json: bool) -> None:
@@ -113,8 +137,6 @@ def show_end(done: JobRecord, *, is_json: bool) -> None:
     Raises:
         JobFailed: there is none; with the job's own sentence, name and exit code.
     """
-    from app.words import messages
-
     if done.state not in EXIT_CODES:
         raise JobFailed(done)
     show(is_json, _document(done), *messages.outcome(done))
@@ -127,9 +149,7 @@ def _document(job: JobRecord) -> dict[str, Any]:
 
 
 def methods(
-    name: Annotated[
-        str | None, typer.Argument(help="Show this one alone, with its options.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, argument("Show this one alone, with its options.")] = None,
     is_json: JsonOption = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Write docs/strategies.md, without other packages.")
@@ -155,34 +175,25 @@ def methods(
     )
 
 
+@verb
 def evaluate(
-    context: typer.Context,
-    release: Annotated[
-        str | None, typer.Option(help="Measure this release, not the live one.", show_default=False)
-    ] = None,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    release: Annotated[str | None, option(says="Measure this release, not the live one.")] = None,
+) -> Shown:
     """Measure recall on today's held-out pairs."""
-    from app.words.messages import slices_table
-
-    with desk_for(context, home) as desk:
-        found = desk.evaluate(release)
+    found = desk.evaluate(release)
     title = f"Recall of {found.release} in percent, text to image"
     none = "There are no held-out pairs yet."
-    show(is_json, found, slices_table(found.slices, title=title) if found.slices else none)
+    return found, messages.slices_table(found.slices, title=title) if found.slices else none
 
 
+@verb
 def gate(
-    context: typer.Context, name: JudgedArgument, home: HomeOption = None, is_json: JsonOption = False
-) -> None:
+    desk: Desk,
+    name: Annotated[str, argument("A release, such as r3, or an update's job, such as j7.", "JOB|RELEASE")],
+) -> Shown:
     """Show why an update passed the gate, or did not."""
-    from app.words import messages
     from app.words.gate import gate_parts
 
-    with desk_for(context, home) as desk:
-        found = desk.job_verdict(name) if name[:1] == "j" else desk.release(name).judged
-    parts: list[Any] = [messages.plain(found.sentence)]
-    if found.gate is not None:
-        parts += gate_parts(found.gate, messages.console().width)
-    show(is_json, found, *parts)
+    found = desk.job_verdict(name) if name[:1] == "j" else desk.release(name).judged
+    return found, found.sentence, *(gate_parts(found.gate, messages.console().width) if found.gate else ())

@@ -5,58 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from app.commands.terminal import HomeOption, JsonOption, desk_for, show
+from app.commands.options import argument, option
+from app.commands.verb import Shown, verb
 from app.desk.errors import AppError, UsageProblem
+from app.words.messages import table
 
 if TYPE_CHECKING:
+    from app.desk.desk import Desk
     from app.desk.pictures import Item, ItemResults, TakenOut
 
-NamesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[ID]...", help="Ids, or their beginnings, as a search shows them.", show_default=False
-    ),
-]
-TakeOutOption = Annotated[
-    bool,
-    typer.Option(
-        "--take-out", help="Nothing shows, teaches or measures by them any more.", show_default=False
-    ),
-]
-PutBackOption = Annotated[
-    bool, typer.Option("--put-back", help="Put back what was taken out.", show_default=False)
-]
-WithheldOption = Annotated[
-    bool, typer.Option("--withheld", help="List what was taken out.", show_default=False)
-]
-WhyOutOption = Annotated[
-    str, typer.Option("--why", help="The reason for taking out; it is kept.", show_default=False)
-]
 
-
+@verb
 def pictures(
-    context: typer.Context,
-    names: NamesArgument = None,
-    take_out: TakeOutOption = False,
-    put_back: PutBackOption = False,
-    withheld: WithheldOption = False,
-    why: WhyOutOption = "",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    names: Annotated[
+        list[str] | None, argument("Ids, or their beginnings, as a search shows them.", "[ID]...")
+    ] = None,
+    take_out: Annotated[
+        bool, option("--take-out", says="Nothing shows, teaches or measures by them any more.")
+    ] = False,
+    put_back: Annotated[bool, option("--put-back", says="Put back what was taken out.")] = False,
+    withheld: Annotated[bool, option("--withheld", says="List what was taken out.")] = False,
+    why: Annotated[str, option(says="The reason for taking out; it is kept.")] = "",
+) -> Shown:
     """Show a picture's captions; or take pictures out of everything, put them back, list those that are out."""
     wanted = _asked(names, take_out=take_out, put_back=put_back, withheld=withheld, why=why)
-    with desk_for(context, home) as desk:
-        if withheld:
-            _show_taken_out(desk.taken_out(), is_json=is_json)
-        elif take_out:
-            _show_changed(desk.take_out(wanted, why), take_out=True, is_json=is_json)
-        elif put_back:
-            _show_changed(desk.put_back(wanted), take_out=False, is_json=is_json)
-        else:
-            _show_picture(desk.item(wanted[0]), is_json=is_json)
+    if withheld:
+        return _taken_out(desk.taken_out())
+    if take_out or put_back:
+        return _changed(desk.take_out(wanted, why) if take_out else desk.put_back(wanted), take_out=take_out)
+    return _picture(desk.item(wanted[0]))
 
 
 def _asked(
@@ -82,34 +60,27 @@ def _asked(
     return [name.removeprefix("#") for name in dict.fromkeys(names)]
 
 
-def _show_picture(known: Item, *, is_json: bool) -> None:
-    from app.words.messages import plain, table
-
+def _picture(known: Item) -> Shown:
     size = f"{known.width} × {known.height} {known.format}"
-    parts: list[Any] = [plain(f"{known.id}  {size}, domain {known.domain}, chunk {known.chunk}")]
+    parts: list[Any] = [f"{known.id}  {size}, domain {known.domain}, chunk {known.chunk}"]
     out = known.withheld
     if out:
-        parts.append(plain(f"Taken out by {out.by} ({_when(out)}): {out.why}"))
+        parts.append(f"Taken out by {out.by} ({_when(out)}): {out.why}")
     rows = [(one.language, one.text) for one in known.captions]
-    show(is_json, known, *parts, *([table(("language", "caption"), rows)] if rows else []))
+    return known, *parts, *([table(("language", "caption"), rows)] if rows else [])
 
 
-def _show_taken_out(found: Sequence[TakenOut], *, is_json: bool) -> None:
-    from app.words.messages import table
-
+def _taken_out(found: Sequence[TakenOut]) -> Shown:
     rows = [(one.id[:24], _when(one), one.by, one.why) for one in found]
-    none = "No picture was taken out."
-    show(is_json, found, table(("picture", "taken out", "by", "why"), rows) if rows else none)
+    return found, table(("picture", "taken out", "by", "why"), rows) if rows else "No picture was taken out."
 
 
-def _show_changed(became: ItemResults, *, take_out: bool, is_json: bool) -> None:
+def _changed(became: ItemResults, *, take_out: bool) -> Shown:
     """Says what became of the pictures.
 
     Raises:
         AppError: one of them could not be changed; the others are.
     """
-    from app.words.messages import plain
-
     for one in became.results:
         if one.error:
             raise _refused(one.error, one.code)
@@ -117,7 +88,7 @@ def _show_changed(became: ItemResults, *, take_out: bool, is_json: bool) -> None
     said = f"{_count(done)} {_done(done, take_out)}." if done else "All of them were so already."
     if became.job:
         said += f" Job {became.job.id} makes the index anew."
-    show(is_json, became, plain(said))
+    return became, said
 
 
 def _refused(sentence: str, code: str | None) -> AppError:

@@ -2,286 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.options import (
-    BackToArgument,
-    DriftPairsOption,
-    ExportOption,
-    ForceOption,
-    LineageOption,
-    PackageArgument,
-    ReleaseArgument,
-    Sha256Option,
-    WhyOption,
-)
-from app.commands.terminal import HomeOption, JsonOption, desk_for, server_of, settings_for, show, staged, who
+from app.commands.options import ReleaseArgument, WhyOption, argument, option, release_names
+from app.commands.terminal import JsonOption, staged
+from app.commands.verb import Shown, verb
 from app.desk.errors import UsageProblem
+from app.words.messages import left_out_line, size, table
 
 if TYPE_CHECKING:
-    from app.desk.opinions import ShadowReport
-    from app.desk.releases import Imported, ListedRelease, WentLive
+    from app.desk.desk import Desk
+    from app.desk.releases import WentLive
     from ingest.release_words import ReleaseWord
 
-StopOption = Annotated[bool, typer.Option("--stop", help="End it; what it has shown is kept.")]
-ReportOption = Annotated[bool, typer.Option("--report", help="Only show what it has shown so far.")]
-ShareOption = Annotated[
-    float | None,
-    typer.Option("--share", help="Of the live queries, such as 0.2 for one in five.", show_default=False),
-]
-OpenClipOption = Annotated[
-    bool, typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip.")
-]
 
-
+@verb
 def releases(
-    context: typer.Context,
-    lineage: LineageOption = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    lineage: Annotated[
+        bool, typer.Option("--lineage", help="Draw where each comes from, and say when it was live and why.")
+    ] = False,
+) -> Shown:
     """List the releases, newest first."""
-    with desk_for(context, home) as desk:
-        if lineage:
-            from app.words.lineage import lineage_lines
+    if lineage:
+        from app.words.lineage import lineage_lines
 
-            nodes = desk.lineage()
-            show(is_json, nodes, *lineage_lines(nodes))
-        else:
-            _show_releases(desk.releases(), is_json=is_json)
-
-
-def _show_releases(found: Sequence[ListedRelease], *, is_json: bool) -> None:
-    from app.words.messages import table
-
+        nodes = desk.lineage()
+        return nodes, *lineage_lines(nodes)
+    found = desk.releases()
     rows = [
         (one.id, "live" if one.live else "", str(one.created)[:19])
         + (one.strategy, one.mode, one.verdict, ", ".join(one.languages))
         for one in found
     ]
     header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
-    show(is_json, found, table(header, rows) if rows else "There are none yet. Run `python -m app init`.")
+    return found, table(header, rows) if rows else "There are none yet. Run `python -m app init`."
 
 
+@verb
 def promote(
-    context: typer.Context,
+    desk: Desk,
     release: ReleaseArgument,
     why: WhyOption = "",
-    force: ForceOption = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    force: Annotated[bool, typer.Option("--force", help="Even if the gate asks for a review.")] = False,
+) -> Shown:
     """Make a release live."""
-    with desk_for(context, home) as desk:
-        _show_live(desk.promote(release, why, force), is_json=is_json)
+    return _went_live(desk.promote(release, why, force))
 
 
+@verb
 def rollback(
-    context: typer.Context,
-    release: BackToArgument = None,
+    desk: Desk,
+    release: Annotated[
+        str | None,
+        argument("Where to; the one live before when not given.", autocompletion=release_names),
+    ] = None,
     why: WhyOption = "",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Go back to an earlier release."""
-    with desk_for(context, home) as desk:
-        _show_live(desk.roll_back(release, why), is_json=is_json)
+    return _went_live(desk.roll_back(release, why))
 
 
-def _show_live(done: WentLive, *, is_json: bool) -> None:
-    from app.words.messages import left_out_line
-
+def _went_live(done: WentLive) -> Shown:
     said = f"{done.release} is live (commit {done.commit}, {done.reason})."
-    show(is_json, done, f"{said} {left_out_line(done.left_out, done.job)}".rstrip())
+    return done, f"{said} {left_out_line(done.left_out, done.job)}".rstrip()
 
 
-def diff(
-    context: typer.Context,
-    a: ReleaseArgument,
-    b: ReleaseArgument,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@verb
+def diff(desk: Desk, a: ReleaseArgument, b: ReleaseArgument) -> Shown:
     """Show what two releases differ in: what they know, what is read and seen differently, recall."""
     from app.words.difference import SLICE_HEADERS, difference_sentences, slice_rows
-    from app.words.messages import plain, table
 
-    with desk_for(context, home) as desk:
-        found = desk.difference(a, b)
+    found = desk.difference(a, b)
     rows = slice_rows(found)
-    said = [plain(one) for one in difference_sentences(found)]
     shown = [table(SLICE_HEADERS, rows, title="Mean of R@1, R@5 and R@10 in percent")] if rows else []
-    show(is_json, found, f"A {found.a}, B {found.b}", *said, *shown)
+    return found, f"A {found.a}, B {found.b}", *difference_sentences(found), *shown
 
 
+@verb
 def drift(
-    context: typer.Context,
+    desk: Desk,
     a: ReleaseArgument,
     b: ReleaseArgument,
-    pairs: DriftPairsOption = 2000,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    pairs: Annotated[int, typer.Option(min=2, max=2000, help="Most held-out pairs to look at.")] = 2000,
+) -> Shown:
     """Show how far the vectors of two releases have turned, and whether both towers turned together."""
     from app.words.drift import drift_lines
 
-    with desk_for(context, home) as desk:
-        found = desk.drift(a, b, pairs)
-    show(is_json, found, *drift_lines(asdict(found)))
+    found = desk.drift(a, b, pairs)
+    return found, *drift_lines(asdict(found))
 
 
-def reject(
-    context: typer.Context,
-    release: ReleaseArgument,
-    why: WhyOption = "",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@verb
+def reject(desk: Desk, release: ReleaseArgument, why: WhyOption = "") -> Shown:
     """Reject a candidate with a note; promoting it then needs --force."""
-    with desk_for(context, home) as desk:
-        _show_word(desk.reject(release, why), is_json=is_json)
+    return _word(desk.reject(release, why))
 
 
-def keep(
-    context: typer.Context,
-    release: ReleaseArgument,
-    why: WhyOption = "",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+@verb
+def keep(desk: Desk, release: ReleaseArgument, why: WhyOption = "") -> Shown:
     """Keep a candidate for later, with a note; takes a rejection back."""
-    with desk_for(context, home) as desk:
-        _show_word(desk.keep(release, why), is_json=is_json)
+    return _word(desk.keep(release, why))
 
 
-def pin(
-    context: typer.Context, why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False
-) -> None:
+@verb
+def pin(desk: Desk, why: WhyOption = "") -> Shown:
     """Pin what is live: updates that pass wait until somebody unpins it."""
-    with desk_for(context, home) as desk:
-        _show_word(desk.pin(why), is_json=is_json)
+    return _word(desk.pin(why))
 
 
-def unpin(
-    context: typer.Context, why: WhyOption = "", home: HomeOption = None, is_json: JsonOption = False
-) -> None:
+@verb
+def unpin(desk: Desk, why: WhyOption = "") -> Shown:
     """Take the pin away."""
-    with desk_for(context, home) as desk:
-        _show_word(desk.unpin(why), is_json=is_json)
+    return _word(desk.unpin(why))
 
 
-def _show_word(word: ReleaseWord, *, is_json: bool) -> None:
-    from app.words.messages import plain
-
+def _word(word: ReleaseWord) -> Shown:
     why = f": {word.why}" if word.why else ""
-    show(is_json, word, plain(f"{word.release} is {word.said}{why}."))
+    return word, f"{word.release} is {word.said}{why}."
 
 
+@verb
 def shadow(
-    context: typer.Context,
+    desk: Desk,
     release: ReleaseArgument,
-    share: ShareOption = None,
-    stop: StopOption = False,
-    report: ReportOption = False,
+    share: Annotated[
+        float | None, option("--share", says="Of the live queries, such as 0.2 for one in five.")
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="End it; what it has shown is kept.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Only show what it has shown so far.")] = False,
     why: WhyOption = "",
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Have a candidate asked live queries in the background, and show how its answers differ."""
+    from app.words.shadow import HEADERS, line_cells, shadow_sentences
+
     if (stop and report) or (share is not None and (stop or report)):
         raise UsageProblem(
             "--stop ends the shadow and --report only shows it; choose one of them, without --share."
         )
-    with desk_for(context, home) as desk:
-        if stop:
-            told = desk.stop_shadow(release, why)
-        else:
-            told = desk.shadow(release) if report else desk.start_shadow(release, share)
-    _show_shadow(told, is_json=is_json)
-
-
-def _show_shadow(told: ShadowReport, *, is_json: bool) -> None:
-    from app.words.messages import plain, table
-    from app.words.shadow import HEADERS, line_cells, shadow_sentences
-
+    if stop:
+        told = desk.stop_shadow(release, why)
+    else:
+        told = desk.shadow(release) if report else desk.start_shadow(release, share)
     lines = [*told.languages, *([told.total] if told.total and len(told.languages) > 1 else [])]
     shown = [table(HEADERS, [line_cells(line) for line in lines])] if lines else []
-    show(is_json, told, *map(plain, shadow_sentences(told)), *shown)
+    return told, *shadow_sentences(told), *shown
 
 
+@verb
 def export(
-    context: typer.Context,
+    desk: Desk,
     release: ReleaseArgument,
-    to: ExportOption = Path(),
-    open_clip: OpenClipOption = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    to: Annotated[Path, typer.Option("--to", help="A file, or a folder.")] = Path(),
+    open_clip: Annotated[
+        bool,
+        typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip."),
+    ] = False,
+) -> Shown:
     """Write a release into one file for another home, or its encoder for plain open_clip."""
-    from app.words.messages import plain, size
-
     if open_clip:
-        _export_to_open_clip(context, release, to, home, is_json=is_json)
-        return
-    with desk_for(context, home) as desk:
-        written = desk.export(release, to)
-    show(
-        is_json,
+        return _exported_to_open_clip(desk, release, to)
+    written = desk.export(release, to)
+    return (
         written,
-        plain(f"{written.release} is in {written.path} ({size(written.bytes)})."),
+        f"{written.release} is in {written.path} ({size(written.bytes)}).",
         f"Tell the receiver its checksum by another way: {written.sha256}",
-        plain(f"There: `python -m app import {written.path.name} --sha256 {written.sha256}`"),
+        f"There: `python -m app import {written.path.name} --sha256 {written.sha256}`",
     )
 
 
-def _export_to_open_clip(
-    context: typer.Context, release: str, to: Path, home: Path | None, *, is_json: bool
-) -> None:
+def _exported_to_open_clip(desk: Desk, release: str, to: Path) -> Shown:
     from app.local.at_home import AtHome
-    from app.words.messages import size
 
-    if server_of(context) is not None:
+    if not isinstance(desk, AtHome):
         raise UsageProblem(
             "--open-clip works on a home on this machine. Export the release, and import it here."
         )
-    with AtHome(settings_for(home), by=who()) as desk:
-        folder = desk.export_to_open_clip(release, to)
+    folder = desk.export_to_open_clip(release, to)
     opened = f'open_clip.create_model_and_transforms("local-dir:{folder.path.absolute()}")'
     said = f"The encoder of {folder.release} is in {folder.path} ({size(folder.bytes)})."
-    show(is_json, folder, said, f"There: {opened}")
+    return folder, said, f"There: {opened}"
 
 
+@verb
 def import_(
-    context: typer.Context,
-    source: PackageArgument,
-    sha256: Sha256Option = None,
-    home: HomeOption = None,
+    desk: Desk,
+    source: Annotated[Path, argument("A file that `export` wrote.")],
+    sha256: Annotated[
+        str | None,
+        option("--sha256", says="What its export printed: the file that came is the one that was sent."),
+    ] = None,
     is_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Take a release of another home in; it is not live before somebody promotes it."""
-    with desk_for(context, home) as desk, staged(is_json=is_json) as tell:
+    with staged(is_json=is_json) as tell:
         came = desk.import_release(source, sha256, tell)
-    show(is_json, came, *_import_lines(came, is_checked=sha256 is not None))
-
-
-def _import_lines(came: Imported, *, is_checked: bool) -> list[str]:
-    from app.words.messages import plain
-
-    name = came.release
-    said = [
-        f"{came.origin} is here as {name}, not live; {came.images_embedded} pictures were embedded.",
+    unchecked = (
+        "Its parts are as its manifest says; --sha256 would have shown that it is the one that was sent."
+    )
+    return (
+        came,
+        f"{came.origin} is here as {came.release}, not live; {came.images_embedded} pictures were embedded.",
+        *([] if sha256 else [unchecked]),
         f"Languages: {', '.join(came.languages)}",
-        f"Look at it with `python -m app search WORDS --release {name}` and `compare`, then "
-        f"`python -m app promote {name}`.",
-    ]
-    if not is_checked:
-        said.insert(
-            1,
-            "Its parts are as its manifest says; --sha256 would have shown that it is the one that was sent.",
-        )
-    return list(map(plain, said))
+        f"Look at it with `python -m app search WORDS --release {came.release}` and `compare`, then "
+        f"`python -m app promote {came.release}`.",
+    )

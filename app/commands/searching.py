@@ -4,50 +4,125 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.answers import ID_SHOWN, answer_parts, caption_of, written_lines
-from app.commands.option_records import SearchOptions, with_options
-from app.commands.options import (
-    ComparedHits,
-    LanguageOption,
-    MostOption,
-    QueriesOption,
-    ReleaseArgument,
-    TextArgument,
-)
-from app.commands.terminal import HomeOption, JsonOption, desk_for, show
+from app.commands.answers import ID_SHOWN, answer_parts, caption_of
+from app.commands.options import LanguageOption, ReleaseArgument, argument, option, release_names
+from app.commands.terminal import require_place
+from app.commands.verb import Shown, verb
 from app.desk.errors import BadQuery, UsageProblem
+from app.words.messages import moved_table, size, table
 
 if TYPE_CHECKING:
     from app.desk.desk import Desk
-    from app.desk.hits import Asked, ManyCompared, SearchAnswer
+    from app.desk.hits import Asked, ManyCompared, SearchAnswer, SearchRequest
+
+_QUERY = "What the pictures show: texts, picture files and weights, such as: 2:red car + ./a.jpg - fruit"
+ComparedHits = Annotated[int, typer.Option("--k", "-k", min=1, help="How many hits are compared.")]
 
 
-@with_options
-def search(
-    context: typer.Context, asked: SearchOptions, home: HomeOption = None, is_json: JsonOption = False
-) -> None:
+def _filter(name: str, says: str) -> Any:
+    return option(name, says=says, rich_help_panel="Filters")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What `search` is asked; a field that `SearchRequest` has too goes there as it is."""
+
+    query: Annotated[list[str] | None, argument(_QUERY, "QUERY")] = None
+    language: LanguageOption = "auto"
+    translation: Annotated[str, option(says="The query in English; both count.")] = ""
+    k: Annotated[int | None, option("--k", "-k", says="How many.", min=1)] = None
+    like: Annotated[list[str] | None, option(says="More like this picture of the gallery, by its id.")] = None
+    mode: Annotated[str, typer.Option(help="Look it up in vectors, captions, or both fused: hybrid.")] = (
+        "vectors"
+    )
+    domains: Annotated[list[str] | None, _filter("--domain", "Only pictures of this domain.")] = None
+    languages: Annotated[
+        list[str] | None, _filter("--captioned", "Only pictures captioned in this language.")
+    ] = None
+    chunks: Annotated[list[str] | None, _filter("--chunk", "Only pictures of this chunk.")] = None
+    since: Annotated[datetime | None, _filter("--since", "Taken in on this day (UTC) or later.")] = None
+    until: Annotated[datetime | None, _filter("--until", "Taken in on this day (UTC) or earlier.")] = None
+    caption: Annotated[str, _filter("--caption", "Only pictures with these words in a caption.")] = ""
+    dedup: Annotated[bool, typer.Option("--fold", help="Show of near-copies only the best.")] = False
+    cursor: Annotated[str, option("--next", says="The next page, by the cursor of the answer before.")] = ""
+    offset: Annotated[int, typer.Option(help="Pass over so many hits.", min=0)] = 0
+    min_relevance: Annotated[
+        str | None, option(says="Leave out hits that are worth less: strong or weak.")
+    ] = None
+    captions: Annotated[int, typer.Option(min=0, help="Show so many captions, too, nearest first.")] = 0
+    caption_languages: Annotated[
+        list[str] | None, option("--captions-in", says="Of this language; all learned ones without it.")
+    ] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Say how near each part is.")] = False
+    release: Annotated[
+        str | None, option(says="Ask this release, not the live one.", autocompletion=release_names)
+    ] = None
+    pin: Annotated[bool, typer.Option("--pin", help="Updates must keep the first answer.")] = False
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Let the release's fusion encoder order the first 50.")
+    ] = False
+    csv: Annotated[Path | None, option(says="Write what was found as a table, too.")] = None
+    zip: Annotated[
+        Path | None, option(says="Write the pictures with their table into a zip, too; up to 100.")
+    ] = None
+
+    def request(self) -> SearchRequest:
+        """Returns what the desk is asked, with the files that the query names in base64.
+
+        Raises:
+            UsageProblem: an option has no value that it can have, or a file could not be written.
+            BadQuery: a file cannot be read.
+        """
+        from pydantic import ValidationError
+
+        from app.desk.hits import SearchRequest
+        from app.desk.troubles import invalid_sentence
+
+        for name, file in (("--csv", self.csv), ("--zip", self.zip)):
+            if file is not None:
+                require_place(file, name)
+        _require_one_of(self.mode, "--mode", "vectors", "captions", "hybrid")
+        _require_one_of(self.min_relevance, "--min-relevance", "strong", "weak", "nothing")
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        asked = {name: value for name, value in said.items() if name in SearchRequest.model_fields}
+        # Of words that a shell has split, a lone + or - is an operator as in one argument.
+        text = " ".join(self.query or [])
+        items = [one.removeprefix("#").lower() for one in self.like or []]
+        asked |= {"text": text or None, "images": _pictures_in(text), "items": items}
+        asked |= {day: said[day].date() for day in ("since", "until") if said[day]}
+        try:
+            return SearchRequest.model_validate(asked)
+        except ValidationError as error:
+            raise UsageProblem(invalid_sentence(error.errors())) from error
+
+
+def _require_one_of(name: str | None, said: str, *choices: str) -> None:
+    if name is not None and name not in choices:
+        raise UsageProblem(f"{said} is one of {', '.join(choices)}; found {name!r}.")
+
+
+@verb
+def search(desk: Desk, asked: SearchOptions) -> Shown:
     """Search pictures by texts, by pictures, or by both."""
-    asked.check()
-    with desk_for(context, home) as desk:
-        request = asked.request(_pictures_in(asked.text))
-        answer = desk.search(request)
-        if asked.pin and [(part.kind, part.weight) for part in answer.parts] != [("text", 1.0)]:
-            raise UsageProblem("Only a query that is one text can be pinned.")
-        same = request.model_copy(update={"release": answer.release})
-        shown = [*answer_parts(answer)]
-        shown += written_lines(
-            asked,
-            zipped=lambda: desk.results_archive(same),
-            tabled=lambda: desk.results_table(same),
-        )
-        if asked.pin:
-            shown.append(_pinned(desk, answer))
-    show(is_json, answer, *shown)
+    request = asked.request()
+    answer = desk.search(request)
+    if asked.pin and [(part.kind, part.weight) for part in answer.parts] != [("text", 1.0)]:
+        raise UsageProblem("Only a query that is one text can be pinned.")
+    same = request.model_copy(update={"release": answer.release})
+    shown = answer_parts(answer)
+    for file, made in ((asked.zip, desk.results_archive), (asked.csv, desk.results_table)):
+        if file is not None:
+            shown.append(f"What was found is in {file} ({size(file.write_bytes(made(same)))}).")
+    if asked.pin:
+        shown.append(_pinned(desk, answer))
+    return answer, *shown
 
 
 def _pictures_in(query: str) -> dict[str, str]:
@@ -84,46 +159,44 @@ def _pinned(desk: Desk, answer: SearchAnswer) -> str:
     return f"Pinned: updates must keep {first[:ID_SHOWN]} as the first answer to {answer.query!r}."
 
 
+@verb
 def compare(
-    context: typer.Context,
+    desk: Desk,
     a: ReleaseArgument,
     b: ReleaseArgument,
-    query: TextArgument,
+    query: Annotated[str, argument("What the pictures show.")],
     language: LanguageOption = "auto",
     k: ComparedHits = 10,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Ask two releases the same and show how pictures moved."""
-    from app.words.messages import moved_table
-
-    with desk_for(context, home) as desk:
-        answer = desk.compare(query, a, b, language, k, _pictures_in(query))
+    answer = desk.compare(query, a, b, language, k, _pictures_in(query))
     hits = {hit.id: hit for hit in (*answer.a.hits, *answer.b.hits)}
     moves = [(move.id, move.rank_a, move.rank_b, caption_of(hits[move.id])) for move in answer.moves]
     common = f"{100 * answer.overlap:.0f} % of the pictures are the same."
-    show(is_json, answer, common, moved_table(answer.a.release, answer.b.release, moves))
+    return answer, common, moved_table(answer.a.release, answer.b.release, moves)
 
 
-def changes(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
+@verb
+def changes(
+    desk: Desk,
     a: ReleaseArgument,
     b: ReleaseArgument,
-    queries: QueriesOption = None,
+    queries: Annotated[
+        Path | None,
+        option(
+            says="A file with a query a line; without it canaries and held-out captions are asked.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     language: LanguageOption = "auto",
     k: ComparedHits = 10,
-    most: MostOption = 20,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    most: Annotated[int, typer.Option(min=1, max=100, help="How many answers to show.")] = 20,
+) -> Shown:
     """Ask two releases many queries and show which answers changed most."""
-    asked = None if queries is None else queries_in(queries)
-    with desk_for(context, home) as desk:
-        if asked is None:
-            compared = desk.changed(a, b, language, k, most)
-        else:
-            compared = _asked_in_turn(desk, a, b, asked, language, k)
-    _show_changes(compared, most, is_json=is_json)
+    if queries is None:
+        return _changed(desk.changed(a, b, language, k, most), most)
+    return _changed(_asked_in_turn(desk, a, b, queries_in(queries), language, k), most)
 
 
 def _asked_in_turn(desk: Desk, a: str, b: str, queries: Sequence[str], language: str, k: int) -> ManyCompared:
@@ -152,10 +225,9 @@ def queries_in(file: Path) -> list[str]:
     return queries
 
 
-def _show_changes(compared: ManyCompared, most: int, *, is_json: bool) -> None:
+def _changed(compared: ManyCompared, most: int) -> Shown:
     """Shows the answers that changed most, and what could not be asked."""
     from app.query.comparison import most_changed
-    from app.words.messages import plain
 
     changed = most_changed(compared.results, most)
     refused = [one for one in compared.results if one.change is None]
@@ -170,15 +242,13 @@ def _show_changes(compared: ManyCompared, most: int, *, is_json: bool) -> None:
     said = [f"{compared.queries} queries were asked."]
     if compared.overlap is not None:
         said.append(f"On average {100 * compared.overlap:.0f} % of the pictures are the same.")
-    said += [plain(f"Refused: {one.error}") for one in refused[:5]]
+    said += [f"Refused: {one.error}" for one in refused[:5]]
     if len(refused) > 5:
         said.append(f"… and {len(refused) - 5} more were refused.")
-    show(is_json, document, *said, _changes_table(changed) if changed else "No answer changed.")
+    return document, *said, _changes_table(changed) if changed else "No answer changed."
 
 
 def _changes_table(changed: Sequence[Asked]) -> Any:
-    from app.words.messages import table
-
     rows = [
         (
             f"{100 * one.change.overlap:.0f} %",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.desk.errors import AppError, UsageProblem
+from app.words import messages
 
 if TYPE_CHECKING:
     from app.desk.desk import Desk
@@ -87,8 +88,6 @@ def connected(url: str) -> Iterator[Desk]:
 
 def watched(desk: Desk, job: JobRecord, *, is_json: bool) -> JobRecord:
     """Follows a job to its end under a progress bar; whoever presses Ctrl-C leaves it."""
-    from app.words import messages
-
     try:
         with messages.progress_bar(is_quiet=is_json) as move:
 
@@ -105,8 +104,6 @@ def watched(desk: Desk, job: JobRecord, *, is_json: bool) -> JobRecord:
 @contextmanager
 def staged(*, is_json: bool) -> Iterator[Callable[[Stage], None]]:
     """Shows the stages of work that is done while a verb waits."""
-    from app.words import messages
-
     with messages.progress_bar(is_quiet=is_json) as move:
         yield lambda stage: move(stage.name, stage.message, stage.fraction)
 
@@ -114,16 +111,15 @@ def staged(*, is_json: bool) -> Iterator[Callable[[Stage], None]]:
 def show(is_json: bool, document: object, *parts: Any) -> None:
     """Shows an answer on standard output.
 
-    The document is for machines: a record, a list of records, or plain values. The parts are for people.
+    The document is for machines: a record, a list of records, or plain values. The parts are for people; a text among
+    them is one line, whatever stands in it.
     """
-    from app.words import messages
-
     if is_json:
         typer.echo(messages.as_json(_plain_values(document)))
         return
     out = messages.console()
     for part in parts:
-        out.print(part)
+        out.print(messages.plain(part) if isinstance(part, str) else part)
 
 
 def _plain_values(document: object) -> object:

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.terminal import HomeOption, JsonOption, desk_for, require_place, show, staged
+from app.commands.options import option
+from app.commands.terminal import JsonOption, require_place, show, staged
+from app.commands.verb import Shown, verb
+from app.words.messages import size, slices_table, table
 
 if TYPE_CHECKING:
+    from app.desk.desk import Desk
     from app.desk.health import Live, Status
     from ingest.records import ChunkRecord, JobRecord
 
@@ -25,40 +29,23 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
-VerifyOption = Annotated[bool, typer.Option("--verify", help="Read every byte of every release too.")]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="From which level on the exit code is 1.")]
-QuickOption = Annotated[
-    bool, typer.Option("--quick", help="Compare sizes; do not read every file and picture.")
-]
-HtmlOption = Annotated[
-    Path | None,
-    typer.Option("--html", help="Write the examination as one HTML file too.", show_default=False),
-]
-
-
+@verb
 def status(
-    context: typer.Context,
-    verify: VerifyOption = False,
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
+    desk: Desk,
+    verify: Annotated[bool, typer.Option("--verify", help="Read every byte of every release too.")] = False,
+) -> Shown:
     """Show what is live, what it knows, the chunks, the jobs, and the disk."""
     from app.desk.operation import document_of
-    from app.words.messages import plain
 
-    with desk_for(context, home) as desk:
-        found = desk.status()
-        damaged = desk.verify() if verify else None
-        where = desk.where
-    document = {"where": where, **document_of(found)}
+    found = desk.status()
+    damaged = desk.verify() if verify else None
+    document = {"where": desk.where, **document_of(found)}
     if damaged is not None:
         document["damaged"] = damaged
-    show(is_json, document, *map(plain, _lines(where, found, damaged)), *_tables(found))
+    return document, *_lines(desk.where, found, damaged), *_tables(found)
 
 
 def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str]:
-    from app.words.messages import size
-
     lines = [where, *_live_lines(found.live)]
     if found.problem:
         lines.append(found.problem)
@@ -86,8 +73,6 @@ def _live_lines(live: Live | None) -> list[str]:
 
 
 def _tables(found: Status) -> list[Any]:
-    from app.words.messages import slices_table, table
-
     tables = []
     if found.live and found.live.slices:
         title = f"Recall of {found.live.release} in percent"
@@ -109,32 +94,31 @@ def _job_row(job: JobRecord) -> tuple[object, ...]:
     return job.id, job.kind, job.state, job.created[:19], job.error or job.progress.get("message", "")
 
 
+@verb
 def doctor(
-    context: typer.Context,
-    fail_on: FailOnOption = FailOn.ERROR,
-    quick: QuickOption = False,
-    html: HtmlOption = None,
-    home: HomeOption = None,
+    desk: Desk,
+    fail_on: Annotated[FailOn, typer.Option(help="From which level on the exit code is 1.")] = FailOn.ERROR,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Compare sizes; do not read every file and picture.")
+    ] = False,
+    html: Annotated[Path | None, option(says="Write the examination as one HTML file too.")] = None,
     is_json: JsonOption = False,
 ) -> None:
     """Look for everything that can be wrong with a home; nothing is changed."""
-    if html is not None:
-        require_place(html, "--html")
-    with desk_for(context, home) as desk:
-        with staged(is_json=is_json) as tell:
-            examination = desk.examine(not quick, tell)
-        where = desk.where
     from app.desk.health import Level
     from app.desk.operation import document_of
     from app.doctor.page import html_page
-    from app.words.messages import table
 
+    if html is not None:
+        require_place(html, "--html")
+    with staged(is_json=is_json) as tell:
+        examination = desk.examine(not quick, tell)
     found = examination.found
     if html is not None:
         when = datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
-        html.write_text(html_page(where, found, when), encoding="utf-8")
+        html.write_text(html_page(desk.where, found, when), encoding="utf-8")
     rows = [(one.check, str(one.level), " ".join(filter(None, (one.sentence, one.advice)))) for one in found]
-    document = {"home": where, **document_of(examination)}
+    document = {"home": desk.where, **document_of(examination)}
     show(is_json, document, table(("looked at", "level", "found"), rows), examination.sentence)
     levels = list(Level)
     if fail_on is not FailOn.NEVER and levels.index(examination.level) >= levels.index(Level(fail_on)):
