@@ -9,7 +9,7 @@ import gradio as gr
 from app.demo.findings import Findings, Shown
 from app.demo.guide import Guide
 from app.demo.story import STEPS, Step
-from app.server.serving import OWN_ERRORS
+from app.desk.troubles import OWN_ERRORS
 from app.ui import update_words, wording
 from app.ui.access import base_of
 from app.ui.events import AT_ONCE

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 
-from app.feedback import votes as feedback
-from app.server import reviewing
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.errors import UnknownFeedback, UsageProblem
+from app.desk.hits import SearchRequest
 from app.ui import feedback_words as words
-from app.ui import wording
-from app.ui.access import Access, base_of
+from app.ui.access import Access, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
-from app.ui.words import Words, filled, words_of
+from app.ui.words import filled
+from ingest.errors import UnknownImage
 from ingest.sentence import phrase
 
 _CANDIDATES = 12
-Outputs = tuple[Any, ...]
+_MOST = 10_000
 
 
-def add_feedback_tab(serving: Serving, access: Access, tab: gr.Tab) -> None:
+def add_feedback_tab(access: Access, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
-    _FeedbackTab(serving, access).connect(tab)
+    _FeedbackTab(access).connect(tab)
 
 
 class _FeedbackTab:
     """The components of the tab, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
-        self.serving = serving
+    def __init__(self, access: Access) -> None:
         self.access = access
         self.number = gr.State(0)
         self.pictures = gr.State([])
@@ -72,126 +68,108 @@ class _FeedbackTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private = AT_ONCE
+        of_admin, on_row = self.access.of_admin, self.access.on_row
         proposal = [self.proposed, self.pair_grid, self.pairs, self.take]
-        lists = [self.votes, self.said, self.table, self.pins]
-        everything = [*proposal, *lists]
-        tab.select(self._everything, None, everything, show_progress="hidden", **private)
-        self.table.select(
-            self._choose, [self.table], [self.chosen, self.about, self.grid, self.number, self.pictures, self.picture],
-            **private,
-        )  # fmt: skip
-        self.grid.select(self._pick, [self.pictures], [self.picture], show_progress="hidden", **private)
-        self.pin.click(self._pin, [self.number, self.picture], [self.about, self.pins], **private)
+        everything = [*proposal, self.votes, self.said, self.table, self.pins]
+        everything_of = of_admin(self._everything, self.proposed)
+        tab.select(everything_of, None, everything, show_progress="hidden", **AT_ONCE)
+        one = [self.chosen, self.about, self.grid, self.number, self.pictures, self.picture]
+        missing = {self.chosen: gr.update(visible=True), self.number: 0, self.pictures: [], self.picture: ""}
+        self.table.select(on_row(self._choose, self.about, missing), [self.table], one, **AT_ONCE)
+        self.grid.select(self._pick, [self.pictures], [self.picture], show_progress="hidden", **AT_ONCE)
+        pinned = [self.about, self.pins]
+        self.pin.click(of_admin(self._pin, self.about), [self.number, self.picture], pinned, **AT_ONCE)
         canary = [self.canary_said, self.take_away, self.canary]
-        self.pins.select(self._choose_canary, [self.pins], canary, **private)
-        self.take_away.click(self._remove_canary, [self.canary], [*canary, self.pins], **private)
-        self.take.click(self._take, [self.pairs], [self.proposed, self.take], **private)
+        self.pins.select(on_row(self._choose_canary, self.canary_said), [self.pins], canary, **AT_ONCE)
+        remove = of_admin(self._remove_canary, self.canary_said)
+        self.take_away.click(remove, [self.canary], [*canary, self.pins], **AT_ONCE)
+        taken = [self.proposed, self.take]
+        self.take.click(of_admin(self._take, self.proposed), [self.pairs], taken, **AT_ONCE)
 
-    def _everything(self, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        try:
-            self.access.admin(request)
-            records = self.serving.workspace.catalog.feedback.all()
-            return (
-                *self._proposal(request),
-                drawn(words.votes_view(feedback.votes(records), say)),
-                words.said_line(len(records), say),
-                filled(words.HEADERS, words.rows(records, say), say),
-                self._pins(say),
-            )
-        except OWN_ERRORS as error:
-            hidden = gr.Gallery(visible=False), gr.CheckboxGroup(visible=False), gr.Button(visible=False)
-            tables = filled(words.HEADERS, [], say), filled(words.PIN_HEADERS, [], say)
-            return wording.refusal(error, say), *hidden, drawn(None), "", *tables
+    def _everything(self, visit: Visit) -> Shown:
+        found, say = visit.desk.feedback(_MOST), visit.say
+        return {
+            **self._proposal(visit),
+            self.votes: drawn(words.votes_view(found.votes, say)),
+            self.said: words.said_line(len(found.feedback), say),
+            self.table: filled(words.HEADERS, words.rows(found.feedback, say), say),
+            **self._pins(visit),
+        }
 
-    def _pins(self, say: Words) -> dict[str, Any]:
-        return filled(words.PIN_HEADERS, words.pin_rows(self.serving.workspace.catalog.pins()), say)
+    def _pins(self, visit: Visit) -> Shown:
+        return {self.pins: filled(words.PIN_HEADERS, words.pin_rows(visit.desk.canaries()), visit.say)}
 
-    def _proposal(self, request: gr.Request) -> Outputs:
-        found, say = reviewing.proposal(self.serving), words_of(request)
+    def _proposal(self, visit: Visit) -> Shown:
+        found, say = visit.desk.proposal(), visit.say
         pairs = found.pairs[: words.MOST_PAIRS]
-        choices = [
-            (words.pair_label(pair, number, say), pair.id) for number, pair in enumerate(pairs, start=1)
-        ]
-        pictures = words.pair_pictures(pairs, wording.base_address(*base_of(request)))
+        choices = [(words.pair_label(pair, number, say), pair.id) for number, pair in enumerate(pairs, 1)]
         is_any = bool(pairs)
-        return (
-            words.proposal_line(found, say),
-            shown(pictures, visible=is_any),
-            gr.CheckboxGroup(choices=choices, value=[pair.id for pair in pairs], visible=is_any),
-            gr.Button(visible=is_any),
-        )
+        return {
+            self.proposed: words.proposal_line(found, say),
+            self.pair_grid: shown(words.pair_pictures(pairs, visit.base), visible=is_any),
+            self.pairs: gr.update(choices=choices, value=[pair.id for pair in pairs], visible=is_any),
+            self.take: gr.update(visible=is_any),
+        }
 
-    def _choose(self, rows: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
-        say = words_of(request)
-        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-        try:
-            self.access.admin(request)
-            record = feedback.feedback_of(self.serving.workspace, int(rows[row][0]))
-            answer = self.serving.search(record.query, k=_CANDIDATES)
-        except OWN_ERRORS as error:
-            return (
-                gr.Column(visible=True),
-                wording.refusal(error, words_of(request)),
-                shown([]),
-                0,
-                [],
-                "",
-            )
-        ids = [hit.image_id for hit in answer.hits]
-        asked = [*ids, *([record.image_id] if record.image_id else [])]
-        known = self.serving.found(asked, answer.language.split(" ")[0], most=1)
-        captions = {image_id: one.captions[0].text for image_id, one in known.items() if one.captions}
-        found = words.candidates(record, ids, captions, wording.base_address(*base_of(request)), say)
-        return (
-            gr.Column(visible=True),
-            words.chosen_line(record, say),
-            shown([picture for _, picture in found]),
-            record.id,
-            [image_id for image_id, _ in found],
-            record.image_id if record.verdict == "up" else "",
-        )
+    def _choose(self, visit: Visit, cells: list[str]) -> Shown:
+        said = {one.id: one for one in visit.desk.feedback(_MOST).feedback}
+        record = said.get(int(cells[0]))
+        if record is None:  # a newer word has taken its place
+            raise UnknownFeedback(f"There is no feedback {cells[0]}.")
+        answer = visit.desk.search(SearchRequest(text=record.query, k=_CANDIDATES))
+        captions = {hit.id: hit.captions[0].text for hit in answer.hits if hit.captions}
+        if record.image_id and record.image_id not in captions:
+            captions[record.image_id] = _caption(visit, record.image_id)
+        ids = [hit.id for hit in answer.hits]
+        found = words.candidates(record, ids, captions, visit.base, visit.say)
+        return {
+            self.chosen: gr.update(visible=True),
+            self.about: words.chosen_line(record, visit.say),
+            self.grid: shown([picture for _, picture in found]),
+            self.number: record.id,
+            self.pictures: [image_id for image_id, _ in found],
+            self.picture: record.image_id if record.verdict == "up" else "",
+        }
 
     def _pick(self, pictures: list[str], event: gr.SelectData) -> str:
         place = event.index if isinstance(event.index, int) else -1
         return pictures[place] if 0 <= place < len(pictures) else ""
 
-    def _pin(self, number: int, picture: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        try:
-            self.access.admin(request)
-            if not picture:
-                return wording.refusal(words.CHOOSE_PICTURE, say), gr.skip()
-            pinned = reviewing.pin(self.serving, number, image_id=picture)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, say), gr.skip()
-        return words.pinned_line(pinned, say), self._pins(say)
+    def _pin(self, visit: Visit, number: int, picture: str) -> Shown:
+        if not picture:
+            raise UsageProblem(words.CHOOSE_PICTURE)
+        pinned = visit.desk.pin_feedback(number, picture)
+        return {self.about: words.pinned_line(pinned, visit.say), **self._pins(visit)}
 
-    def _choose_canary(self, rows: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
-        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-        query, language = str(rows[row][0]), str(rows[row][1])
-        said = words.chosen_canary_line(query, language, words_of(request))
-        return said, gr.Button(interactive=True), (query, language)
+    def _choose_canary(self, visit: Visit, cells: list[str]) -> Shown:
+        query, language = str(cells[0]), str(cells[1])
+        return {
+            self.canary_said: words.chosen_canary_line(query, language, visit.say),
+            self.take_away: gr.update(interactive=True),
+            self.canary: (query, language),
+        }
 
-    def _remove_canary(self, canary: tuple[str, str], request: gr.Request) -> Outputs:
-        say = words_of(request)
-        try:
-            by = self.access.admin(request).name
-            gone = feedback.remove_canary(self.serving.workspace, canary[0], language=canary[1], by=by)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, say), gr.skip(), gr.skip(), gr.skip()
-        said = words.removed_canary_line(gone, say)
-        return said, gr.Button(interactive=False), ("", ""), self._pins(say)
+    def _remove_canary(self, visit: Visit, canary: tuple[str, str]) -> Shown:
+        gone = visit.desk.remove_canary(*canary)
+        return {
+            self.canary_said: words.removed_canary_line(gone, visit.say),
+            self.take_away: gr.update(interactive=False),
+            self.canary: ("", ""),
+            **self._pins(visit),
+        }
 
-    def _take(self, pairs: list[str], request: gr.Request) -> Outputs:
-        try:
-            account = self.access.admin(request)
-            job = reviewing.take_proposal(self.serving, set(pairs), by=account.name)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request)), gr.skip()
-        said = words.taken_line(job.id, len(pairs), words_of(request))
-        return said, gr.Button(visible=False)
+    def _take(self, visit: Visit, pairs: list[str]) -> Shown:
+        job = visit.desk.take_proposal(pairs)
+        line = words.taken_line(job.id, len(pairs), visit.say)
+        return {self.proposed: line, self.take: gr.update(visible=False)}
+
+
+def _caption(visit: Visit, image_id: str) -> str:
+    """Returns a caption of a picture; empty where it has none, or is gone."""
+    try:
+        return next((one.text for one in visit.desk.item(image_id).captions), "")
+    except UnknownImage:
+        return ""
 
 
 def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:

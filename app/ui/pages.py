@@ -96,11 +96,11 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
             with gr.Tab("Quality", id="quality") as tab:
                 add_quality_tab(serving, access, tab)
             with gr.Tab("Feedback", id="feedback") as tab:
-                add_feedback_tab(serving, access, tab)
+                add_feedback_tab(access, tab)
             with gr.Tab("Data", id="data") as tab:
                 add_data_tab(serving, access, tab)
             with gr.Tab("System", id="system") as tab:
-                add_system_tab(serving, access, tab)
+                add_system_tab(access, tab)
         translate(blocks)
     return blocks
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
 
 import gradio as gr
 
-from app.home import logs
-from app.home.settings import described
-from app.jobs.worker import log_file
-from app.server.serving import OWN_ERRORS, Serving
-from app.ui import system_words, wording
-from app.ui.access import Access
+from app.ui import system_words
+from app.ui.access import Access, Act, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
-from app.ui.words import Words, filled, words_of
+from app.ui.words import filled
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import phrase
 
@@ -25,19 +20,17 @@ _LOG_LINES = 300
 _JOB_LINES = 100
 _ACTIVE = {"queued", "running", "interrupted"}
 _RESUMABLE = {"interrupted", "cancelled", "failed"}
-Outputs = tuple[Any, ...]
 
 
-def add_system_tab(serving: Serving, access: Access, tab: gr.Tab) -> None:
+def add_system_tab(access: Access, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
-    _SystemTab(serving, access).connect(tab)
+    _SystemTab(access).connect(tab)
 
 
 class _SystemTab:
     """The components of the tab, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
-        self.serving = serving
+    def __init__(self, access: Access) -> None:
         self.access = access
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
         self.chosen = gr.State("")
@@ -70,104 +63,77 @@ class _SystemTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        private = AT_ONCE
+        of_admin, quietly = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
         doctor = [self.line, self.found, self.look, self.quick, self.timer, self.jobs]
         opened = [*doctor, self.log, self.settings]
-        tab.select(self._opened, None, opened, show_progress="hidden", **private)
-        self.look.click(self._examine_all, None, doctor, **private)
-        self.quick.click(self._examine_quickly, None, doctor, **private)
-        self.timer.tick(self._watch, None, doctor, show_progress="hidden", **private)
+        tab.select(of_admin(self._opened, self.line), None, opened, **quietly)
+        for button, every_byte in ((self.look, True), (self.quick, False)):
+            button.click(of_admin(self._examiner(every_byte), self.line), None, doctor, **AT_ONCE)
+        self.timer.tick(of_admin(self._watch, self.line), None, doctor, **quietly)
         one_job = [self.chosen, self.job, self.about, self.job_log, self.cancel, self.resume]
-        self.jobs.select(self._select, [self.jobs], one_job, **private)
-        self.cancel.click(self._stop, [self.chosen], [*one_job, self.jobs], **private)
-        self.resume.click(self._go_on, [self.chosen], [*one_job, self.jobs], **private)
+        hidden = gr.update(visible=False)
+        missing = {self.chosen: "", self.job: gr.update(visible=True), self.job_log: ""}
+        missing |= {self.cancel: hidden, self.resume: hidden}
+        select = self.access.on_row(self._select, self.about, missing)
+        self.jobs.select(select, [self.jobs], one_job, **AT_ONCE)
+        for button, act in ((self.cancel, self._stop), (self.resume, self._go_on)):
+            button.click(of_admin(act, self.about), [self.chosen], [*one_job, self.jobs], **AT_ONCE)
 
-    def _opened(self, request: gr.Request) -> Outputs:
-        try:
-            self.access.admin(request)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request)), *([gr.skip()] * 7)
-        lines = logs.last_lines(logs.log_file(self.serving.settings.home), _LOG_LINES)
-        say = words_of(request)
-        settings = system_words.settings_view(described(self.serving.settings), say)
-        return *self._doctor(say), "\n".join(reversed(lines)), drawn(settings)
+    def _opened(self, visit: Visit) -> Shown:
+        lines, settings = visit.desk.log(_LOG_LINES), visit.desk.settings()
+        return {
+            **self._watch(visit),
+            self.log: "\n".join(reversed(lines)),
+            self.settings: drawn(system_words.settings_view(settings, visit.say)),
+        }
 
-    def _examine_all(self, request: gr.Request) -> Outputs:
-        return self._examine(request, every_byte=True)
+    def _examiner(self, every_byte: bool) -> Act:
+        def examine(visit: Visit) -> Shown:
+            visit.desk.start_examination(every_byte)
+            return self._watch(visit)
 
-    def _examine_quickly(self, request: gr.Request) -> Outputs:
-        return self._examine(request, every_byte=False)
+        return examine
 
-    def _examine(self, request: gr.Request, *, every_byte: bool) -> Outputs:
-        try:
-            self.serving.work.examine(every_byte=every_byte, by=self.access.admin(request).name)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request)), *([gr.skip()] * 5)
-        return self._doctor(words_of(request))
-
-    def _watch(self, request: gr.Request) -> Outputs:
-        try:
-            self.access.admin(request)
-        except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request)), *([gr.skip()] * 5)
-        return self._doctor(words_of(request))
-
-    def _doctor(self, say: Words) -> Outputs:
+    def _watch(self, visit: Visit) -> Shown:
         """What is shown of the last examination, and of all jobs."""
-        jobs = self._newest()
+        jobs, say = visit.desk.jobs(), visit.say
         looks = [job for job in jobs if job.kind == "doctor"]
         done = next((job for job in looks if job.state == "succeeded"), None)
         is_looking = bool(looks) and looks[0].state not in FINAL_STATES
-        return (
-            system_words.examination_line(looks[0] if looks else None, say),
-            drawn(system_words.examination_view(done.result, say) if done else None),
-            gr.Button(interactive=not is_looking),
-            gr.Button(interactive=not is_looking),
-            gr.Timer(active=is_looking),
-            filled(system_words.JOB_HEADERS, system_words.job_rows(jobs, say), say),
-        )
+        return {
+            self.line: system_words.examination_line(looks[0] if looks else None, say),
+            self.found: drawn(system_words.examination_view(done.result, say) if done else None),
+            self.look: gr.update(interactive=not is_looking),
+            self.quick: gr.update(interactive=not is_looking),
+            self.timer: gr.update(active=is_looking),
+            **self._listed(visit, jobs),
+        }
 
-    def _newest(self) -> list[JobRecord]:
-        return self.serving.workspace.catalog.jobs(limit=_JOBS_SHOWN)
+    def _listed(self, visit: Visit, jobs: Sequence[JobRecord]) -> Shown:
+        rows = system_words.job_rows(jobs[:_JOBS_SHOWN], visit.say)
+        return {self.jobs: filled(system_words.JOB_HEADERS, rows, visit.say)}
 
-    def _select(self, values: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
-        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-        return self._shown(str(values[row][0]), request)
+    def _select(self, visit: Visit, cells: list[str]) -> Shown:
+        return self._shown(visit, str(cells[0]))
 
-    def _shown(self, job_id: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        try:
-            self.access.admin(request)
-            job = self.serving.workspace.catalog.job(job_id)
-        except OWN_ERRORS as error:
-            hidden = gr.Button(visible=False)
-            return "", gr.Column(visible=True), wording.refusal(error, say), "", hidden, hidden
-        lines = logs.last_lines(log_file(self.serving.settings, job.id), _JOB_LINES)
-        return (
-            job.id,
-            gr.Column(visible=True),
-            system_words.job_view(job, say),
-            gr.Textbox(value="\n".join(lines), visible=bool(lines)),
-            gr.Button(visible=job.state in _ACTIVE),
-            gr.Button(visible=job.state in _RESUMABLE),
-        )
+    def _shown(self, visit: Visit, job_id: str) -> Shown:
+        job, lines = visit.desk.job(job_id), visit.desk.job_log(job_id, _JOB_LINES)
+        return {
+            self.chosen: job.id,
+            self.job: gr.update(visible=True),
+            self.about: system_words.job_view(job, visit.say),
+            self.job_log: gr.update(value="\n".join(lines), visible=bool(lines)),
+            self.cancel: gr.update(visible=job.state in _ACTIVE),
+            self.resume: gr.update(visible=job.state in _RESUMABLE),
+        }
 
-    def _stop(self, job_id: str, request: gr.Request) -> Outputs:
-        return self._do(self.serving.work.cancel, job_id, request)
+    def _stop(self, visit: Visit, job_id: str) -> Shown:
+        visit.desk.cancel(job_id)
+        return {**self._shown(visit, job_id), **self._listed(visit, visit.desk.jobs())}
 
-    def _go_on(self, job_id: str, request: gr.Request) -> Outputs:
-        return self._do(self.serving.work.resume, job_id, request)
-
-    def _do(self, act: Callable[[str], object], job_id: str, request: gr.Request) -> Outputs:
-        """Does something with a job, and shows it as it is then."""
-        say = words_of(request)
-        try:
-            self.access.admin(request)
-            act(job_id)
-        except OWN_ERRORS as error:
-            return gr.skip(), gr.skip(), wording.refusal(error, say), *([gr.skip()] * 4)
-        rows = system_words.job_rows(self._newest(), say)
-        return *self._shown(job_id, request), filled(system_words.JOB_HEADERS, rows, say)
+    def _go_on(self, visit: Visit, job_id: str) -> Shown:
+        visit.desk.resume(job_id)
+        return {**self._shown(visit, job_id), **self._listed(visit, visit.desk.jobs())}
 
 
 def _log(label: str, elem_id: str, lines: int) -> gr.Textbox:
