@@ -5,8 +5,6 @@ neighbours any is right. So an answer counts as right when its exact score is at
 score, within a tolerance. (The idea of comparing up to draws is FAISS's, contrib/evaluation.py.)
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

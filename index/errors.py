@@ -10,8 +10,6 @@ IndexingError
 └── GenerationDamaged      a generation folder fails its checksums, or is not a generation
 """
 
-from __future__ import annotations
-
 
 class IndexingError(Exception):
     """Base of every error this package raises on purpose."""

@@ -5,8 +5,6 @@ row (faiss 1.15.1), and a filtered HNSW search finds nothing when few rows are a
 FAISS's own selector where every row is scanned, and exact products over the allowed rows elsewhere.
 """
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import TypeAlias

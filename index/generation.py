@@ -5,8 +5,6 @@ reads a rotten file without complaint (299 of 300 damaged bytes in a trial). A f
 manifest is not a generation.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which kinds of index are offered; apart from FAISS, so that settings can be read without loading it."""
 
-from __future__ import annotations
-
 import re
 
 FACTORIES = "Flat, SQfp16, SQ8, IVF<lists>,Flat, IVF<lists>,SQfp16, IVF<lists>,SQ8 and HNSW<links>"

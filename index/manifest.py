@@ -4,8 +4,6 @@ A manifest is one canonical JSON text that names the checksum of every other fil
 single changed byte anywhere in the folder is found.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

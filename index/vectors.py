@@ -4,8 +4,6 @@ FAISS answers a NaN query with padding and never finds a stored NaN, without a w
 is looked at once, here, before it is added, searched or cached.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -4,8 +4,6 @@ A held pair joins its chunk when a person accepts it, and stays out when a perso
 and time. A rejected one is there to be looked at. How much is kept of one upload is bounded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """How often people search in each language, by day: counts alone, never the queries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date

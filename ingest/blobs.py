@@ -1,7 +1,5 @@
 """Picture bytes and thumbnails by image id, on the checksummed store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from PIL import Image

@@ -1,7 +1,5 @@
 """Finding captions by words, in scripts with spaces and without."""
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Caption text in, clean NFC text out; language tags in, canonical BCP-47 out."""
 
-from __future__ import annotations
-
 import difflib
 import unicodedata
 from dataclasses import dataclass

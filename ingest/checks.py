@@ -1,7 +1,5 @@
 """Accepts, holds or rejects each pair, with a reason code and a sentence."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

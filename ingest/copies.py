@@ -4,8 +4,6 @@ Two stages: sketches say which pictures are likely (`sketch.py`), and their thum
 say whether they are the same (`same_picture.py`).
 """
 
-from __future__ import annotations
-
 import io
 import logging
 from collections import OrderedDict

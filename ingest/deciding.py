@@ -1,7 +1,5 @@
 """Held pairs that a person accepts: judged like an upload, and added to the chunk that they came with."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What people said of answers: one table, in which a person's newest word on the same thing counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sqlalchemy import UniqueConstraint, select

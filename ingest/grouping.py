@@ -7,8 +7,6 @@ states for one of its pictures; else in the hash's. Where these disagree, held o
 validation before training, so that nothing is ever trained on beside a held-out copy of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

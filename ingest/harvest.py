@@ -1,7 +1,5 @@
 """What one upload yields: its pictures and pairs, judged while it streams by and settled when all is seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 

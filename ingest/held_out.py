@@ -5,8 +5,6 @@ about 670 on; an upload of 400 and more gives what is missing from its training 
 nearest below the held-out part's, as if that part began earlier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What the catalog knows of pictures: records, places, groups and sketches."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 

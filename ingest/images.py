@@ -5,8 +5,6 @@ Pillow's decoders accept more than they should and convert some modes wrongly; e
 embedded colour profile is ignored, as CLIP's own preprocessing does.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import struct

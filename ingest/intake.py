@@ -5,8 +5,6 @@ pictures that no row names: harmless, and used when the upload comes again. A re
 pictures away again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections import Counter

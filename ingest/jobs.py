@@ -1,7 +1,5 @@
 """The job list: what is waiting, running and done, across processes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The limits on an upload; the caller can change each of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

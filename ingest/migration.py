@@ -4,8 +4,6 @@ Each step only adds tables, and columns that have a default, so a process of the
 working on the same file.
 """
 
-from __future__ import annotations
-
 from sqlalchemy import Connection
 
 from ingest.tables import metadata

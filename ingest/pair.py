@@ -1,7 +1,5 @@
 """The words that every package shares: image id, caption, pair, split, slice."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """From a scan to a plan: which rows belong to which picture, and which pictures have none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

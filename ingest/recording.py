@@ -1,7 +1,5 @@
 """How a chunk's rows get into the catalog's tables, and its record out of them; see `Catalog` for what is counted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The records that the catalog takes and returns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What people said of releases: kept or rejected with a note, pinned or unpinned; nothing is ever taken away."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sqlalchemy import insert, select

@@ -1,7 +1,5 @@
 """What became of each thing in an upload: the report a person reads and downloads."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields

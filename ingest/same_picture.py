@@ -5,8 +5,6 @@ stretched and its brightness changed until it fits the first best (Lucas and Kan
 fine); what then still differs in one place is a difference of content: another clock hand, another flag.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The catalog's tables of images, captions, chunks, jobs and pins in SQLite, and how a connection to it is set up."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Conditions and queries that select rows of the catalog by chunk, language, domain, split, date and caption."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import date
 from typing import Any

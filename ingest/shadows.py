@@ -1,7 +1,5 @@
 """Candidates in the shadow of what is live: since when, and sums of how far their answers lie from the live ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 

@@ -6,8 +6,6 @@ much white most of them are near zero and their signs are noise. Distances were 
 scenes and photographs (docs/log.md).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image

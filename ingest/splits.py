@@ -1,7 +1,5 @@
 """Assigns images to splits: for training, for choosing a checkpoint, and held out for measuring."""
 
-from __future__ import annotations
-
 import hashlib
 
 from ingest.errors import BadRow

@@ -1,7 +1,5 @@
 """What a chunk counts for, and what follows for its pictures and captions when it is withdrawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 

@@ -1,7 +1,5 @@
 """What the parts of the catalog share: tables made of records, an engine, and reading rows through it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields

@@ -4,8 +4,6 @@ Bounded by `ingest.aside`: what does not fit is in the report alone. Of rejected
 ones the picture too, since they may be accepted; a picture that is stored anyway is not kept twice.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace

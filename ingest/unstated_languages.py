@@ -10,8 +10,6 @@ Measured on flickr8k: all of 1,000 English captions are detected rightly, where 
 person.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -111,7 +109,7 @@ def _confidences(texts: Sequence[str]) -> NDArray[np.float64]:
     seen = np.zeros((len(texts), len(_LANGUAGES)))
     for start in range(0, len(texts), AT_ONCE):
         part = [text[:ASKED_CHARACTERS] for text in texts[start : start + AT_ONCE]]
-        for row, values in enumerate(_detector().compute_language_confidence_values_in_parallel(part), start):
+        for row, values in enumerate(detector().compute_language_confidence_values_in_parallel(part), start):
             for value in values:
                 seen[row, column[value.language]] = value.value
     seen = np.where(seen > 0, np.maximum(seen, FLOOR), 0.0)
@@ -131,6 +129,7 @@ def _percent(share: float) -> str:
 
 
 @lru_cache(maxsize=1)
-def _detector() -> LanguageDetector:
+def detector() -> LanguageDetector:
+    """Returns lingua's detector of all languages it knows."""
     # The small mode needs a tenth of the memory and of the time.
     return LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()

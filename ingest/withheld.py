@@ -6,8 +6,6 @@ and group still hold for its near-copies. An update that has read its pairs alre
 waits for nobody.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """How deep recall looks, and what its figures are called: the one place that says 1, 5 and 10."""
 
+from collections.abc import Mapping
+
 RECALL_DEPTHS = (1, 5, 10)
 TEXT_RECALLS = tuple(f"t2i_r{depth}" for depth in RECALL_DEPTHS)
 """The recalls of captions that look for their picture, by the names that reports and manifests use."""
@@ -8,3 +10,8 @@ LABELS = {f"t2i_r{depth}": f"R@{depth}" for depth in RECALL_DEPTHS}
 MEAN = "t2i_mean"
 QUERY_METRICS = (*TEXT_RECALLS, MEAN)
 """What a gate may judge by; the mean is that of the three."""
+
+
+def mean_text_recall(recalls: Mapping[str, float]) -> float:
+    """Returns the mean of a slice's recalls by text at all depths: the gate's metric."""
+    return sum(recalls[name] for name in TEXT_RECALLS) / len(TEXT_RECALLS)

@@ -4,8 +4,6 @@ A cell embeds the same pictures after every step; decoding and resizing took mor
 is kept is the picture just before it becomes numbers: resizing it again changes no pixel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

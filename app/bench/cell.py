@@ -1,7 +1,5 @@
 """One cell of the benchmark: one strategy taught one sequence with one seed, measured after every step."""
 
-from __future__ import annotations
-
 import os
 import platform
 import resource
@@ -19,7 +17,7 @@ from app.bench.matrix import VIEWS, Looked, look_up
 from app.bench.results import Cell, SliceRun
 from app.bench.segmentation import Segmentation
 from app.bench.sequence import BenchSequence, StrategyRun
-from app.bench.teaching import Clock, Line, start, teach
+from app.bench.teaching import Line, clock, start, teach
 from app.home.workspace import Workspace
 from model_updates import drift, zero_shot
 from model_updates.batches import sampled as sampled_pairs
@@ -41,7 +39,7 @@ def run_cell(
     Raises:
         UsageProblem, BadStrategyOption, UnknownStrategy: it cannot be run at all.
     """
-    began = Clock.now()
+    _, began = clock()
     torch.set_num_threads(threads)
     material = material_of(workspace, sequence, seed)
     cache = Overlay(workspace.features)
@@ -76,7 +74,7 @@ def run_cell(
         sequence.digest(compared),
         sequence.options_of(compared),
         tuple(probed),
-        _made(round(Clock.now().processor - began.processor, 1)),
+        _made(round(clock()[1] - began, 1)),
     )
 
 

@@ -1,7 +1,5 @@
 """The drawings of a benchmark's report: inline SVG that takes its colours from the page, light or dark."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -185,22 +183,20 @@ def _labelled(placed: Sequence[tuple[float, float, str]], plot: _Plot) -> Iterat
         places = ((start, shift) for shift in shifts for start in (x + 8, x - 8 - wide))
         for start, shift in places:
             box = (start, y + shift - 6, start + wide, y + shift + 6)
-            if _inside(box, plot) and not any(_overlap(box, other) for other in taken):
+            left, top, right, bottom = box
+            is_inside = (
+                plot.left <= left and right <= plot.right and plot.top <= top and bottom <= plot.bottom
+            )
+            if is_inside and not any(
+                left < other[2] and other[0] < right and top < other[3] and other[1] < bottom
+                for other in taken
+            ):
                 taken.append(box)
                 if shift:
                     end = start - 2 if start > x else start + wide + 2
                     yield f'<path class="lead" d="M{x:.1f} {y:.1f}L{end:.1f} {y + shift:.1f}"/>'
                 yield _text(start, y + shift + 3.5, label, "start")
                 break
-
-
-def _inside(box: _Box, plot: _Plot) -> bool:
-    left, top, right, bottom = box
-    return plot.left <= left and right <= plot.right and plot.top <= top and bottom <= plot.bottom
-
-
-def _overlap(one: _Box, other: _Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def bars(angles: Mapping[str, float], highest: float, said: str) -> str:

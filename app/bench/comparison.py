@@ -8,8 +8,6 @@ a few is itself uncertain: their deviations are widened by the factor's inverse 
 only things are drawn, and the interval says nothing of other seeds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ With one slice a step these are `average_recall`, `forgetting` and `bwt` of `mod
 sequence may bring several slices or none. Where galleries grow with the steps, recall falls without forgetting, too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

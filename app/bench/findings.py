@@ -1,7 +1,5 @@
 """What a set of cells says: figures of each strategy over seeds, and how they differ from a reference."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,7 +113,9 @@ def findings_of(
     """
     groups = by_strategy(cells)
     figures = {label: over_seeds(own) for label, own in groups.items()}
-    best_first = sorted(groups, key=lambda label: -_main(figures[label]))
+    best_first = sorted(
+        groups, key=lambda label: -figures[label][MAIN].mean if MAIN in figures[label] else 1.0
+    )
     reference = _reference(best_first)
     differences, not_compared = _from_reference(groups, best_first, reference)
     return SequenceFindings(
@@ -143,10 +143,6 @@ def command_of(sequence: BenchSequence) -> str:
         said += [f"--encoder {shlex.quote(sequence.encoder)}"] if sequence.encoder != LIVE else []
         return " ".join(["python -m app bench", *said])
     return f"python -m app bench {sequence.name}.toml"
-
-
-def _main(figures: Mapping[str, Spread]) -> float:
-    return figures[MAIN].mean if MAIN in figures else -1.0
 
 
 def _reference(best_first: Sequence[str]) -> str:

@@ -5,8 +5,6 @@ another machine that has the files. Each cell has a process to itself: its peak 
 takes no other with it.
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import os
@@ -85,7 +83,12 @@ def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say, fresh: bool
 
 
 def _finished(tasks: Sequence[CellTask], processes: int, fresh: bool) -> Iterator[tuple[CellTask, str]]:
-    with _pool(processes, fresh) as pool:
+    with ProcessPoolExecutor(
+        max(1, processes),
+        mp_context=multiprocessing.get_context("spawn"),  # not fork: torch's threads do not survive one
+        initializer=_end_with_parent,
+        max_tasks_per_child=1 if fresh else None,
+    ) as pool:
         waiting: dict[Future[str], CellTask] = {}
         queue = list(tasks)
         while queue or waiting:
@@ -95,15 +98,6 @@ def _finished(tasks: Sequence[CellTask], processes: int, fresh: bool) -> Iterato
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
                 yield waiting.pop(future), future.result()
-
-
-def _pool(processes: int, fresh: bool) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(
-        max(1, processes),
-        mp_context=multiprocessing.get_context("spawn"),  # not fork: torch's threads do not survive one
-        initializer=_end_with_parent,
-        max_tasks_per_child=1 if fresh else None,
-    )
 
 
 def _end_with_parent() -> None:

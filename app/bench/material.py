@@ -1,7 +1,5 @@
 """What a sequence teaches and what it measures: pairs and slices, from the chunks of a home."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

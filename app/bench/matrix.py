@@ -5,8 +5,6 @@ all domains, each on its route, read as search reads a text whose language nobod
 or of the same thing, never counts as ahead of the right one there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ A benchmark that starts from the live encoder and measures new chunks alone woul
 forget. So all chunks that measure an update are the base: what taught the live release, and what came with the encoder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.bench.material import chunk_named

@@ -1,7 +1,5 @@
 """The report of a benchmark as one page: no script, no other file, readable on a telephone and in the dark."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -53,24 +51,20 @@ def _head(findings: SequenceFindings, facts: Sequence[tuple[str, str]]) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th>{_group(group)}{escape(name)}</th>" for group, name in table.header)
+    groups = [f"<small>{escape(group)}</small>" if group else "" for group, _ in table.header]
+    head = "".join(
+        f"<th>{group}{escape(name)}</th>" for group, (_, name) in zip(groups, table.header, strict=True)
+    )
+    # A strategy may break where its options begin.
+    labels = [re.sub(r"([,+=])", r"\1<wbr>", escape(row[0], quote=False)) for row in table.rows]
     rows = "".join(
-        f"<tr><th>{_label(row[0])}</th>{''.join(f'<td>{_value(cell)}</td>' for cell in row[1:])}</tr>"
-        for row in table.rows
+        f"<tr><th>{label}</th>{''.join(f'<td>{_value(cell)}</td>' for cell in row[1:])}</tr>"
+        for label, row in zip(labels, table.rows, strict=True)
     )
     return (
         f"<section><h2>{escape(table.title)}</h2><p>{_marked(table.note)}</p>"
         f'<div class="frame"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>'
     )
-
-
-def _label(text: str) -> str:
-    """A strategy may break where its options begin."""
-    return re.sub(r"([,+=])", r"\1<wbr>", escape(text, quote=False))
-
-
-def _group(name: str) -> str:
-    return f"<small>{escape(name)}</small>" if name else ""
 
 
 def _value(cell: str) -> str:

@@ -1,7 +1,5 @@
 """The report of a benchmark: a page, the same as plain values, a Markdown table for docs and one for a terminal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ of its captions, a query by its number in the slice. Whether a query was answere
 taught its slice and after the last step, so that two strategies can be compared query by query.
 """
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import json

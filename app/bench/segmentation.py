@@ -5,8 +5,6 @@ words, and new rows stand where trained ones stood. No mask over rows can preven
 beside what was forgotten (CLL-CLIP's vocabulary; see `model_updates.parts.shared_table`).
 """
 
-from __future__ import annotations
-
 from app.bench.material import HELD_OUT, Material, Slice
 from model_updates.encoder import Encoder
 from model_updates.vocabulary import Vocabulary

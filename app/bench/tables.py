@@ -1,7 +1,5 @@
 """The tables of a benchmark: one set of rows for page, Markdown and terminal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

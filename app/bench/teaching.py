@@ -1,7 +1,5 @@
 """One step of a cell: the encoder as it goes through a sequence, and the update that teaches it the next chunk."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter
@@ -72,17 +70,9 @@ class Line:
     updates: int = 0  # so far
 
 
-@dataclass(frozen=True)
-class Clock:
-    """A moment: seconds on the wall, and of processor time that this process has used."""
-
-    wall: float
-    processor: float
-
-    @classmethod
-    def now(cls) -> Clock:
-        """Returns this moment."""
-        return cls(time.monotonic(), time.process_time())
+def clock() -> tuple[float, float]:
+    """Returns this moment: seconds on the wall, and of processor time that this process has used."""
+    return time.monotonic(), time.process_time()
 
 
 def start(workspace: Workspace, sequence: BenchSequence, seed: int) -> Line:
@@ -110,12 +100,20 @@ def teach(
     seed: int,
 ) -> StepRecord:
     """Runs one update on the line, or says why it has nothing to do."""
-    began = Clock.now()
+    wall, processor = clock()
     line.validation.append(lesson.validation)
     strategy = _strategy(sequence, compared, lesson, line)
     if strategy is None:
         return StepRecord(lesson.name)
-    refused = strategy.fits(_prospect(lesson, line))
+    refused = strategy.fits(
+        Prospect(
+            encoder=line.encoder,
+            languages=frozenset(pair.language for pair in lesson.train),
+            domains=frozenset(pair.domain for pair in lesson.train),
+            learned_languages=frozenset(line.languages),
+            learned_domains=frozenset(line.encoder.image_routes),
+        )
+    )
     if refused is not None:
         line.taught.append(lesson.train)
         return StepRecord(lesson.name, refused=refused)
@@ -141,27 +139,17 @@ def teach(
     line.encoder, line.updates = candidate, line.updates + 1
     line.languages += sorted({pair.language for pair in train} - set(line.languages))
     line.taught.append(lesson.train)
-    took = Clock.now()
+    wall_now, processor_now = clock()
     return StepRecord(
         lesson.name,
-        seconds=round(took.wall - began.wall, 2),
-        cpu_seconds=round(took.processor - began.processor, 2),
+        seconds=round(wall_now - wall, 2),
+        cpu_seconds=round(processor_now - processor, 2),
         pairs=report.training_pairs,
         stored_bytes=_stored(line),
         image_forwards=report.image_forwards,
         re_embedded=moved,
         validation=report.validation,
         notes=report.notes,
-    )
-
-
-def _prospect(lesson: StepLesson, line: Line) -> Prospect:
-    return Prospect(
-        encoder=line.encoder,
-        languages=frozenset(pair.language for pair in lesson.train),
-        domains=frozenset(pair.domain for pair in lesson.train),
-        learned_languages=frozenset(line.languages),
-        learned_domains=frozenset(line.encoder.image_routes),
     )
 
 

@@ -1,7 +1,5 @@
 """What the demo's steps have in common: asking, teaching, and claiming what came of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,7 +9,7 @@ from app.demo.player import FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, Player
 from app.learning import going_live
 from app.learning.outcomes import UpdateOutcome
 from app.query.snapshot import Snapshot
-from model_updates.recalls import TEXT_RECALLS
+from model_updates.recalls import mean_text_recall
 
 # In percent of held-out scenes, asked for in the whole gallery: how often the right picture is among the first five.
 FOUND = 60.0  # at least, where search is said to work
@@ -110,20 +108,15 @@ def kept(
     after = player.slices()
     old = sorted(before.keys() - taught)
     for name in sorted(after):
-        values = [f"{mean(one[name]):.1f}" if name in one else "–" for one in (before, after)]
+        values = [f"{mean_text_recall(one[name]):.1f}" if name in one else "–" for one in (before, after)]
         role = "taught" if name in taught else "kept"
         notes.write(f"  {name:<12} mean recall {values[0]:>6} → {values[1]:>6}   {role}")
-    drops = [mean(before[name]) - mean(after[name]) for name in old]
+    drops = [mean_text_recall(before[name]) - mean_text_recall(after[name]) for name in old]
     notes.claim(f"no old slice lost more than {policy.slice_drop:g} points", max(drops) <= policy.slice_drop)
     notes.claim(
         f"the {len(old)} old slices lost at most {policy.pooled_drop:g} points on average",
         sum(drops) / len(drops) <= policy.pooled_drop,
     )
-
-
-def mean(recalls: Mapping[str, float]) -> float:
-    """Returns the mean of R@1, R@5 and R@10 by text: the gate's metric."""
-    return sum(recalls[name] for name in TEXT_RECALLS) / len(TEXT_RECALLS)
 
 
 def write_recall(notes: Notebook, what: str, recall: Mapping[str, float]) -> None:

@@ -3,8 +3,6 @@
 A step runs in a thread of the server; its update is a job in a process of its own, like every other.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The homes that the demo plays in: marked, so that it never touches anybody else's."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

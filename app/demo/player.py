@@ -4,8 +4,6 @@ Nothing here is a shortcut: chunks are uploads like any other, updates run as jo
 What the player knows beyond a visitor is what each drawn picture shows, so that it can count right answers.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The demo: the story of `app.demo.story` on a home of its own, told by a script or on a guided page."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A step acts, prints its numbers and checks its claims. A claim is checked on wha
 can fail: a step that does not keep its promise says so, and the script ends there.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +12,6 @@ from app.demo.claims import (
     FOUND,
     ask,
     kept,
-    mean,
     not_understood,
     only_moved,
     release_before,
@@ -30,6 +27,7 @@ from app.learning import going_live
 from app.query.snapshot import compare
 from ingest.samples.emoji import colour_emoji_font
 from ingest.samples.scenes import caption
+from model_updates.recalls import mean_text_recall
 
 ENGLISH_CHUNK = "English scenes"
 EMOJI_CHUNK = "Emoji"
@@ -119,7 +117,10 @@ def new_style(player: Player, notes: Notebook) -> None:
     notes.write(
         f"English R@10 on {style} drawings: {recall_before['t2i_r10']:.1f} → {recall['t2i_r10']:.1f} percent."
     )
-    notes.claim(f"{style} drawings are found better than before", mean(recall) > mean(recall_before))
+    notes.claim(
+        f"{style} drawings are found better than before",
+        mean_text_recall(recall) > mean_text_recall(recall_before),
+    )
     kept(player, notes, before, taught={f"en/{style}"})
     live = player.snapshot()
     notes.write(notes.show(player.ask(live, HEADLINE, "en")))

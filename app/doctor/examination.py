@@ -4,8 +4,6 @@ Nothing is changed. A part that cannot even be opened is a diagnosis like any ot
 same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 

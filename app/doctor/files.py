@@ -1,7 +1,5 @@
 """What lies on the disk: leftovers, strangers, room; and whether the program is all ours."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import time
 from collections.abc import Iterator

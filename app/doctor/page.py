@@ -1,7 +1,5 @@
 """An examination as one HTML file that needs nothing beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """What is published and live: commits, checksums, fingerprints, coverage, vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -161,12 +159,7 @@ def vectors(workspace: Workspace) -> Iterator[Diagnosis]:
 def _own_vectors(workspace: Workspace, live: ReleaseRecord, figures: dict[str, int]) -> Iterator[Diagnosis]:
     encoder, generation = workspace.open_encoder(live.version), workspace.open_generation(live.generation)
     try:
-        measured = gallery.require_sound(
-            generation,
-            encoder,
-            [],
-            lambda ids: gallery.embedded(workspace, encoder, ids, generation.routes),
-        )
+        measured = gallery.require_own(workspace, generation, encoder)
     except ReleaseDamaged as error:
         said = error.message[0].upper() + error.message[1:]
         yield Diagnosis("vectors", Level.ERROR, f"{said}.", _ROLL_BACK, figures)

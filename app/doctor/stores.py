@@ -1,7 +1,5 @@
 """Catalog, pictures and kept features."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from app.desk.health import Diagnosis, Level

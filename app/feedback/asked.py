@@ -4,8 +4,6 @@ A query's words are kept in memory until they are counted, some seconds, and wri
 query and no query waits for it.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter, deque

@@ -4,8 +4,6 @@ Nothing learns from it by itself. A person looks the pairs through, and the chun
 taken in like any upload: checked, and held until it is accepted.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

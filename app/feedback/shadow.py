@@ -4,8 +4,6 @@ Sums by language say how far they lie from the live ones.
 A server does the asking (`app.server.shadowing`); here is what people say and read. What was asked is kept nowhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from app.desk.errors import UsageProblem

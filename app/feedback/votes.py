@@ -1,7 +1,5 @@
 """What people say of answers: kept with who said it, counted as votes between releases, made a canary query."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections import Counter

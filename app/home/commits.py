@@ -5,13 +5,12 @@ step at which a release becomes live, and fails when the number is taken, so of 
 one wins. Numbers only grow; a rollback is a new commit that names an older release.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import uuid
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 
 from app.desk.errors import CommitUnconfirmed, ParentMoved, ReleaseDamaged
@@ -49,6 +48,11 @@ class CommitRecord:
     debt: tuple[Debt, ...] = ()  # what was accepted to be lost with it; most commits have none
     # newer commits that cannot be trusted; filled by `ReleaseStore.current` only
     skipped: tuple[SkippedCommit, ...] = field(default=(), compare=False)
+
+
+def now() -> str:
+    """Returns the time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat("T", "seconds")
 
 
 class CommitLog:

@@ -6,8 +6,6 @@ cores (measured: `benchmarks/beside_server.py`, docs/log.md). OpenMP reads its e
 comes before torch.
 """
 
-from __future__ import annotations
-
 import os
 
 # The first is the standard's; the second is that of LLVM's and Intel's OpenMP.

@@ -5,8 +5,6 @@ state a power cut could leave. Each step has a name; with PERENNIAL_FAULT set to
 before the step, as if killed.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

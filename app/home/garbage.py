@@ -5,8 +5,6 @@ be read, nobody knows what it needs and nothing published is removed. Only the h
 calls these functions, so nothing here is in use by another updater.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 import uuid

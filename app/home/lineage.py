@@ -1,7 +1,5 @@
 """Where releases come from: each with its parent, when it was live, who made it so and why, laid out in lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ written inside only informs people. Python does not pass the descriptor on to pr
 must not: an orphan that inherited it would hold the lock after its parent died.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The one place where logging is set up."""
 
-from __future__ import annotations
-
 import logging
 import logging.handlers
 import time

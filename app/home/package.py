@@ -6,8 +6,6 @@ have been exchanged. Members are stored as they are, so that nothing unpacks to 
 a member becomes a path before it was found to be one of ours, and nothing in it is ever unpickled.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ An id is a letter, a sequence number and the beginning of the sha256 of the fold
 the checksum of every other file. The same content published again keeps the id it has.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

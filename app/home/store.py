@@ -6,8 +6,6 @@ and an index that belong together, whenever the machine stopped. (Longer than ot
 the one door to all of this; the work is in `published`, `commits`, `lock` and `garbage`.)
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -17,13 +15,12 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from app.desk.errors import AppError, NoRelease, ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
 from app.desk.health import SkippedCommit
 from app.home import garbage, lock
-from app.home.commits import REASONS, CommitLog, CommitRecord, Debt
+from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, now
 from app.home.durable import FileSystem, explaining_full_disk, fault
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
@@ -195,7 +192,7 @@ class ReleaseStore:
             reason=reason,
             why=why,
             by=by,
-            time=datetime.now(UTC).isoformat("T", "seconds"),
+            time=now(),
             debt=debt,
         )
         self._log.append(commit)

@@ -10,8 +10,6 @@ text in letters that no learned language writes is said to be in none of them (`
 and the language still be none of them: a text that surprises every profile (`unfamiliar`) may be in none.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

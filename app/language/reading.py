@@ -4,8 +4,6 @@ Reading ten thousand held-out captions takes longer than ranking them, and every
 before it read them. So readings are kept beside the features, under what decides them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Pinned queries: does a candidate still answer them with the pinned picture?"""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

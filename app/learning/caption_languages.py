@@ -4,16 +4,13 @@ lingua is asked about all languages it knows, in its small mode, since a wrong t
 know languages that lingua does not, as soon as somebody has taught them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 import numpy as np
 from langcodes import Language as Tag
-from lingua import LanguageDetector, LanguageDetectorBuilder
 from numpy.typing import NDArray
 
+from ingest.unstated_languages import detector
 from model_updates.language_profiles import LanguageProfile, letters_of
 
 ASKED = 400  # captions of a language, spread over the upload
@@ -30,7 +27,7 @@ def confidences(texts: Sequence[str], declared: str) -> dict[str, NDArray[np.flo
     """
     own = _names_of(declared)
     found: dict[str, NDArray[np.float64]] = {}
-    for row, values in enumerate(_detector().compute_language_confidence_values_in_parallel(list(texts))):
+    for row, values in enumerate(detector().compute_language_confidence_values_in_parallel(list(texts))):
         for value in values:
             name = value.language.iso_code_639_1.name.lower()
             name = declared if name in own else name
@@ -62,8 +59,3 @@ def _names_of(declared: str) -> frozenset[str]:
         if names & alike:
             names |= alike
     return frozenset(names)
-
-
-@lru_cache(maxsize=1)
-def _detector() -> LanguageDetector:
-    return LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()

@@ -6,8 +6,6 @@ and trusted pairs of the same domain are laid beside the chunk's own; `model_upd
 its pictures are searchable all the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What the statistics on a chunk mean, in sentences that a person can act on, with the pairs that show it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Nothing here holds a chunk. It lays what an upload declares beside what it looks
 whether this is the chunk that was meant.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

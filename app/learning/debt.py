@@ -1,7 +1,5 @@
 """Debt: what people accepted to lose by making a release live in spite of a review. It alone lowers the high water."""
 
-from __future__ import annotations
-
 from app.home.commits import Debt
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

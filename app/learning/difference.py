@@ -1,7 +1,5 @@
 """What two releases differ in: what they know and learned from, how they read and see, their pictures, their recall."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from app.desk.releases import Change, Difference, SliceChange, SliceSummary
@@ -9,7 +7,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from model_updates.encoder import Encoder
 from model_updates.inserts import BASE
-from model_updates.recalls import TEXT_RECALLS
+from model_updates.recalls import mean_text_recall
 
 
 def difference_between(workspace: Workspace, a: str, b: str) -> Difference:
@@ -57,13 +55,11 @@ def _sees(encoder: Encoder, domain: str) -> str:
 
 
 def _slices(a: Collection[SliceSummary], b: Collection[SliceSummary]) -> tuple[SliceChange, ...]:
-    first, second = ({(one.language, one.domain, one.view): _mean(one) for one in own} for own in (a, b))
+    first, second = (
+        {(one.language, one.domain, one.view): mean_text_recall(one.recalls) for one in own} for own in (a, b)
+    )
     return tuple(
         SliceChange(f"{language}/{domain}", view, first.get(key), second.get(key))
         for key in sorted(first.keys() | second.keys())
         for language, domain, view in [key]
     )
-
-
-def _mean(one: SliceSummary) -> float:
-    return sum(one.recalls[name] for name in TEXT_RECALLS) / len(TEXT_RECALLS)

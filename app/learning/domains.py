@@ -4,8 +4,6 @@ What a base encoder was trained on is in no catalog, and a chunk that taught a l
 about how they look. So it is asked: do captions in a known language find their pictures?
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np

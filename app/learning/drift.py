@@ -1,7 +1,5 @@
 """How far two releases' encoders lie apart on today's held-out pairs."""
 
-from __future__ import annotations
-
 from app.desk.errors import UsageProblem
 from app.desk.verdicts import ReleaseDrift
 from app.home.workspace import Workspace

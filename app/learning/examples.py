@@ -1,7 +1,5 @@
 """The captions behind a verdict: which lost their picture, and which found it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

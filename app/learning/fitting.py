@@ -1,7 +1,5 @@
 """Whether a strategy that somebody named fits a chunk: asked before a job is queued, and again before it runs."""
 
-from __future__ import annotations
-
 from app.desk.jobs import UpdateRequest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

@@ -5,8 +5,6 @@ none, the live encoder reads a few captions and pictures now. The forecast trave
 took in the end can be laid beside it.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ nothing (*mapped*). A changed tower embeds all (*full*); what it has embedded be
 way.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 import uuid
@@ -132,6 +130,17 @@ def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, st
     return "mapped" if embedded == 0 and set(ids) == set(previous.ids) else "delta"
 
 
+def require_own(
+    workspace: Workspace, generation: Generation, encoder: Encoder, wanted: Sequence[str] = ()
+) -> dict[str, float]:
+    """Runs the integrity gate on a generation, whose vectors must be those that the encoder gives."""
+
+    def expected(ids: Sequence[str]) -> Vectors:
+        return embedded(workspace, encoder, ids, generation.routes)
+
+    return require_sound(generation, encoder, wanted, expected)
+
+
 def embedded(
     workspace: Workspace, encoder: Encoder, ids: Sequence[str], routes: Mapping[str, str] | None = None
 ) -> Vectors:
@@ -146,14 +155,10 @@ def require_sound(
     wanted: Sequence[str],
     expected: Callable[[Sequence[str]], Vectors] | None = None,
 ) -> dict[str, float]:
-    """Runs the integrity gate on a generation loaded cold and returns its figures.
+    """Runs the integrity gate on a generation loaded cold, which must hold `wanted`, and returns its figures.
 
-    Args:
-        generation: what would be served.
-        encoder: what would ask it.
-        wanted: the pictures it must hold.
-        expected: gives the vectors that pictures must have, whatever the generation says; None for a reader, which
-            trusts what was checked before it went live.
+    `expected` gives the vectors that pictures must have, whatever the generation says; a reader has none, and trusts
+    what was checked before it went live.
 
     Raises:
         ReleaseDamaged: another tower made it, pictures are missing or have the vectors of others, it disagrees with

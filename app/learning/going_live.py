@@ -3,8 +3,6 @@
 Each changes one small file at most, so search follows in seconds; none needs the updater lock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from app.desk.errors import NoRelease, UsageProblem
@@ -129,7 +127,4 @@ def _before(workspace: Workspace, live: CommitRecord) -> str:
 def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:
     """Loads a release cold, as a server would, before anything points at it."""
     encoder = workspace.open_encoder(record.version)
-    generation = workspace.open_generation(record.generation)
-    gallery.require_sound(
-        generation, encoder, [], lambda ids: gallery.embedded(workspace, encoder, ids, generation.routes)
-    )
+    gallery.require_own(workspace, workspace.open_generation(record.generation), encoder)

@@ -3,8 +3,6 @@
 That is possible until something was taught from the chunk: from then on it is what a release says it learned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.desk.chunks import Decided, ShownAside

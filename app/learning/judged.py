@@ -1,7 +1,5 @@
 """Finding a verdict again: the gate's whole report of a release or of an update's job, also of a rejected one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from app.desk.jobs import Taken, forecast_of

@@ -1,7 +1,5 @@
 """Judging a candidate: measured beside what is live and every version that ever was, then the gate."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -10,7 +8,6 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.canaries import canaries
 from app.learning.examples import with_examples
-from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick
@@ -31,23 +28,6 @@ class Taught:
     pairs: Mapping[str, int]  # training pairs by language
     languages: tuple[str, ...]  # learned once it is live, in the order of learning
     version: str = ""  # its id, "" when it has none yet
-
-
-def judge_candidate(
-    workspace: Workspace,
-    lesson: Lesson,
-    candidate: Encoder,
-    record: ReleaseRecord,
-    progress: Tell,
-    *,
-    version: str = "",
-) -> tuple[GateReport, Results]:
-    """Measures candidate, live and earlier versions on today's yardstick, and judges by the home's policy."""
-    taught = Taught(
-        lesson.chunk, lesson.taught, lesson.taught_languages, tuple(lesson.languages_after), version
-    )
-    policy = workspace.settings.gate
-    return judge_taught(workspace, taught, candidate, record, policy, progress)
 
 
 def judge_taught(

@@ -1,7 +1,5 @@
 """Planning a lesson: which strategy teaches which pairs of a chunk to which release."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

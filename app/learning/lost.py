@@ -1,7 +1,5 @@
 """Which captions of a slice one version found and another does not: measured today, on the pairs of today."""
 
-from __future__ import annotations
-
 from app.desk.errors import UsageProblem
 from app.desk.operation import grown
 from app.desk.verdicts import MovedCaption, SliceMoves

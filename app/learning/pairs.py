@@ -1,7 +1,5 @@
 """The pairs that an update learns from, as strategies want them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from app.home.store import ReleaseRecord

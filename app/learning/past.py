@@ -1,7 +1,5 @@
 """High water: how every version that was ever live ranks today's pairs, measured again."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Sequence
 

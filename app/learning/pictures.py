@@ -1,7 +1,5 @@
 """Single pictures: what is known of one, taking some out of everything, putting them back."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ They give the gate something to keep before the first upload has brought held-ou
 scenes come with them, to train beside.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,16 +1,14 @@
 """What an update writes: versions and their releases, each whole or not at all; nothing goes live here."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from app.desk.jobs import Stage
-from app.home.commits import CommitRecord
+from app.desk.releases import SliceSummary
+from app.home.commits import CommitRecord, now
 from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
@@ -18,18 +16,40 @@ from app.learning import gallery
 from app.learning.gallery import PublishedGeneration
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell, UpdateOutcome
-from app.learning.slices import summaries
 from app.learning.training import training_json
-from index.generation import Generation
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
+from model_updates.evaluation import SliceResult
 from model_updates.gate.report import GateReport
-from model_updates.measurement import Results
+from model_updates.measurement import Measured, Results
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
 
 SPARE_BYTES = 256 << 20
+
+
+def summaries(results: Mapping[Measured, SliceResult]) -> tuple[SliceSummary, ...]:
+    """Returns what a release's manifest says of each slice in each view.
+
+    Of a slice that is known and was taught more, what has more captions is told.
+    """
+    chosen: dict[tuple[str, str, str], SliceResult] = {}
+    for measured, result in sorted(results.items()):
+        key = (measured.key.language, measured.key.domain, str(measured.view))
+        if key not in chosen or len(result.text_ranks) > len(chosen[key].text_ranks):
+            chosen[key] = result
+    return tuple(
+        SliceSummary(
+            language=language,
+            domain=domain,
+            view=view,
+            images=result.groups,
+            captions=len(result.text_ranks),
+            recalls={name: round(value, 3) for name, value in result.recalls().items()},
+        )
+        for (language, domain, view), result in chosen.items()
+    )
 
 
 def bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
@@ -45,7 +65,7 @@ def version_facts(
 ) -> dict[str, Any]:
     """Returns what every version's manifest says of where it comes from."""
     root = None if parent is None else workspace.root_of(parent)
-    return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": _now()}
+    return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": now()}
 
 
 def publish_version(
@@ -103,7 +123,7 @@ def publish_base(
             mode="full",
             images_embedded=embedded.images_embedded,
             slices=summaries(results),
-            created=_now(),
+            created=now(),
         )
     )
 
@@ -119,7 +139,7 @@ def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: Publ
             images_embedded=embedded.images_embedded,
             integrity=figures,
             gate=None,
-            created=_now(),
+            created=now(),
         )
     )
 
@@ -166,7 +186,7 @@ def publish_taught(
             gate=gate.to_json(),
             training=outcome.training,
             slices=summaries(judged.results),
-            created=_now(),
+            created=now(),
         ),
         {"report.md": gate.markdown().encode()},
     )
@@ -187,12 +207,5 @@ def publish_taught(
 
 
 def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:
-    opened: Generation = workspace.open_generation(generation)
-    wanted = workspace.catalog.gallery_ids()
-    return gallery.require_sound(
-        opened, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids, opened.routes)
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat("T", "seconds")
+    opened = workspace.open_generation(generation)
+    return gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids())

@@ -4,8 +4,6 @@ The figures are those that were measured when a release was made, so nothing is 
 go between two measurements; where their number differs, a change is also that of the pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -16,7 +14,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from ingest.pair import SliceKey, Split
 from model_updates.evaluation import View
-from model_updates.recalls import MEAN, QUERY_METRICS, TEXT_RECALLS
+from model_updates.recalls import MEAN, QUERY_METRICS, mean_text_recall
 
 
 def quality_table(workspace: Workspace, *, metric: str = "t2i_r10", view: str = "own") -> QualityTable:
@@ -106,19 +104,17 @@ def _line(
         if summary is None:
             line.append(None)
             continue
-        measure = Measure(_recall(summary, metric), summary.images, summary.captions)
+        measure = Measure(
+            mean_text_recall(summary.recalls) if metric == MEAN else summary.recalls[metric],
+            summary.images,
+            summary.captions,
+        )
         if best is not None:
             measure = replace(measure, change=measure.recall - best[0], best=best[1])
         line.append(measure)
         if column.was_live and (best is None or measure.recall > best[0]):
             best = measure.recall, column.release
     return tuple(line)
-
-
-def _recall(summary: SliceSummary, metric: str) -> float:
-    if metric == MEAN:
-        return sum(summary.recalls[name] for name in TEXT_RECALLS) / len(TEXT_RECALLS)
-    return summary.recalls[metric]
 
 
 def _summed(

@@ -4,8 +4,6 @@ A pin says that what is live stays live: an update that passes waits as a candid
 hand asks to unpin first. Pictures are added all the same, and going back stays possible whatever is pinned.
 """
 
-from __future__ import annotations
-
 from app.desk.errors import UsageProblem
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

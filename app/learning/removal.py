@@ -6,8 +6,6 @@ release that had not learned from it. Each step passes the gate like any update.
 step passed; else it waits for a person, or nothing is published. Until then what is live stays live.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any

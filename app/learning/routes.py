@@ -5,8 +5,6 @@ domain nobody stated is asked about once, when it comes into the gallery under a
 keeps its route, so that no update moves the vector of a picture it does not teach.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.home.workspace import Workspace

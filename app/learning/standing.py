@@ -1,7 +1,5 @@
 """What a person says of a chunk: that it may teach, that it may measure, or that nothing of it shall count any more."""
 
-from __future__ import annotations
-
 from app.desk.chunks import Withdrawn
 from app.desk.errors import ChunkHeld, UsageProblem
 from app.home.workspace import Workspace

@@ -1,7 +1,5 @@
 """Training a candidate on a lesson, with everything a strategy may ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path

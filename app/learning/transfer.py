@@ -5,19 +5,17 @@ nothing to be opened; so whoever takes a release in pays for embedding, and gets
 What came in is a release like any other and not live: it can be compared, measured and promoted.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
 import uuid
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from app.desk.errors import PackageDamaged, ReleaseDamaged, UsageProblem
 from app.desk.jobs import Stage
 from app.desk.releases import SUFFIX, Exported, Imported
+from app.home.commits import now
 from app.home.durable import require_space
 from app.home.manifest import ReleaseManifest
 from app.home.package import read_package, write_package
@@ -26,7 +24,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.outcomes import Tell, say_nothing
-from app.learning.slices import summaries
+from app.learning.publishing import summaries
 from app.learning.yardstick import held_out, usable_chunks
 from ingest.sentence import phrase
 from model_updates.encoder import Encoder
@@ -183,18 +181,13 @@ def _embedded(
         integrity=figures,
         training=came.training,
         slices=summaries({Measured(key): result for key, result in results.items()}),
-        created=datetime.now(UTC).isoformat("T", "seconds"),
+        created=now(),
     )
 
 
 def _sound(workspace: Workspace, name: str, encoder: Encoder) -> dict[str, float]:
     generation = workspace.open_generation(name)
     try:
-        return gallery.require_sound(
-            generation,
-            encoder,
-            workspace.catalog.gallery_ids(),
-            lambda ids: gallery.embedded(workspace, encoder, ids, generation.routes),
-        )
+        return gallery.require_own(workspace, generation, encoder, workspace.catalog.gallery_ids())
     except ReleaseDamaged as error:
         raise PackageDamaged(f"The imported encoder makes no usable index: {error.message}.") from error

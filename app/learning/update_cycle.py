@@ -23,7 +23,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons
 from app.learning.chunk_checks import check_chunk, keep_findings
-from app.learning.judging import judge_candidate
+from app.learning.judging import Taught, judge_taught
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
 from app.learning.probes import write_probes
 from app.learning.publishing import (
@@ -273,7 +273,10 @@ def _judge_and_release(
 ) -> UpdateOutcome:
     """Gates the candidate against what is live now; embeds the gallery and publishes a release unless rejected."""
     lesson, candidate, outcome = taught.lesson, taught.candidate, taught.outcome
-    gate, results = judge_candidate(workspace, lesson, candidate, record, progress, version=outcome.version)
+    told = Taught(
+        lesson.chunk, lesson.taught, lesson.taught_languages, tuple(lesson.languages_after), outcome.version
+    )
+    gate, results = judge_taught(workspace, told, candidate, record, workspace.settings.gate, progress)
     outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json(), judged_against=record.version)
     _note_standing(workspace, lesson, record, gate)
     if outcome.verdict == "reject":

@@ -5,8 +5,6 @@ accepted as measuring material. A chunk's own held-out pairs judge its own updat
 stored: a rollback or a withdrawn chunk shrinks the yardstick by itself.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

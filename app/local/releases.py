@@ -157,7 +157,7 @@ class Releases(Opened):
 
     def evaluate(self, release: str | None = None) -> Evaluated:
         from app.learning import going_live
-        from app.learning.slices import summaries
+        from app.learning.publishing import summaries
 
         record = self.store.release(release) if release else going_live.live_release(self.workspace)[1]
         return Evaluated(record.id, tuple(summaries(going_live.evaluate(self.workspace, record.id))))

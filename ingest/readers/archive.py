@@ -5,8 +5,6 @@ act on (`tarfile`'s own filter does not stop all of them). Sizes are checked as 
 counted as read.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ Usage: `arrow_child.py schema|rows|pictures FILE [COLUMN]`. Answers go to standa
 `rows`, frames of `_FRAME` and that many bytes for `pictures`. A refusal is one JSON line on standard error, status 3.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import math

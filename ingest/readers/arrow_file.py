@@ -1,7 +1,5 @@
 """Parquet and Arrow files: tables whose rows name pictures, or hold them."""
 
-from __future__ import annotations
-
 import json
 import struct
 import subprocess

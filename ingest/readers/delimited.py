@@ -1,7 +1,5 @@
 """Caption tables with a character between their columns: csv, tsv and the like."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator

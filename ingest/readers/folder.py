@@ -1,7 +1,5 @@
 """A folder of pictures with caption files or tables beside them, or of shards that hold both."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Collection, Iterator

@@ -3,8 +3,6 @@
 A new format is a module here that has `FORMATS`, and its name in the import and in the list below.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ingest.errors import BadUpload

@@ -1,7 +1,5 @@
 """JSON Lines, a table with an object a line; and the .json of the same name beside a picture."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

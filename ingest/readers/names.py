@@ -1,7 +1,5 @@
 """The names of files in an upload: of pictures, as tables write them, and as reports show them."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Plain text: how it is decoded, and the .txt of the same name beside a picture, a caption a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ingest.limits import Limits

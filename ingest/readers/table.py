@@ -1,7 +1,5 @@
 """Rows of caption tables in any format: what each column means, and which picture each line names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A table as a container of its own, and files that lie beside one."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """tar archives, plain or gzip: streamed member by member, never extracted (see `ingest.readers.archive`)."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct

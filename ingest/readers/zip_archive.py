@@ -1,7 +1,5 @@
 """zip archives: streamed member by member, never extracted (see `ingest.readers.archive`)."""
 
-from __future__ import annotations
-
 import io
 import stat
 import struct

@@ -1,7 +1,5 @@
 """Sample chunks as ordinary uploads: a zip with pictures and a captions table."""
 
-from __future__ import annotations
-
 import csv
 import io
 import multiprocessing

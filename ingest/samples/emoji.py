@@ -4,8 +4,6 @@ Nothing here is drawn or translated by us, so it is there only when the machine 
 `colour_emoji_font` first and go on without emoji when it returns None.
 """
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from pathlib import Path

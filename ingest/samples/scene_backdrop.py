@@ -4,8 +4,6 @@ All shapes live in the unit square of the picture (x right, y down). The same sc
 composition in every style.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ A brush works on a supersampled canvas with Pillow's C drawing; numpy only makes
 which are cached per canvas size and shifted by the seed, so a picture costs milliseconds.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache

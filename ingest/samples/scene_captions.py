@@ -1,7 +1,5 @@
 """Captions of scenes in eight languages, whole or partial."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from ingest.samples.scene_grammar import NamedThings, ja_counted, name, seen

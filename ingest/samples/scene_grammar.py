@@ -1,7 +1,5 @@
 """Put the words of a scene together: agreement of gender, number and case, counters, word order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ingest.samples.scene_words import WORDS

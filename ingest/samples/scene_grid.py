@@ -5,8 +5,6 @@ known, each picture has distractors that differ from it in one attribute only (`
 retrieval benchmark needs.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Two styles that draw lines: pen and ink on paper, chalk on a blackboard."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.random import Generator
 from PIL import Image, ImageDraw

@@ -1,7 +1,5 @@
 """Two styles that paint areas: gouache and flat poster."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

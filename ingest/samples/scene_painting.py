@@ -1,7 +1,5 @@
 """Draw a scene in a style."""
 
-from __future__ import annotations
-
 import numpy as np
 from PIL import Image
 

@@ -1,7 +1,5 @@
 """Colours of drawn scenes: subjects, places, skies, and how the time of day tints them (RGB, 0-255)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

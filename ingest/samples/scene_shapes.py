@@ -1,7 +1,5 @@
 """Outlines in a unit square (x right, y down), without any style: polygons, ellipses, smooth lines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -20,8 +20,6 @@ their counter. Places and times carry their preposition or case. The forms of ea
     zh   noun, measure word
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

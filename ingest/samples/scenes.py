@@ -7,8 +7,6 @@ Pictures are drawn in four styles (the domains of the samples); captions come fr
 languages and six writing systems. Everything is deterministic in its arguments.
 """
 
-from __future__ import annotations
-
 from ingest.samples.scene_captions import LANGUAGES, VARIANTS, caption, partial_caption
 from ingest.samples.scene_grid import (
     ATTRIBUTES,
