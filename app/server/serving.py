@@ -15,18 +15,11 @@ from dataclasses import dataclass, replace
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.desk.errors import NoRelease, UpdateRunning
-from app.desk.jobs import Forecast, UpdateRequest
-from app.desk.releases import Node, SliceSummary
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
-from app.home.commits import CommitRecord
 from app.home.garbage import resumable
-from app.home.lineage import lineage
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.jobs import requests
-from app.learning import fitting, going_live, lessons, release_words
-from app.learning.forecast import forecast
 from app.query.filters import Filters
 from app.query.finder import Finder
 from app.query.pages import snapshot_of
@@ -37,9 +30,7 @@ from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.work import Work
 from ingest.pair import BASE_LANGUAGE, Caption
-from ingest.records import FINAL_STATES, ImageRecord, JobRecord
-from ingest.release_words import ReleaseWord
-from model_updates.strategies import strategy_named
+from ingest.records import ImageRecord
 
 logger = logging.getLogger(__name__)
 
@@ -57,15 +48,6 @@ class Found:
 
     record: ImageRecord | None
     captions: tuple[Caption, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WentLive:
-    """A change by hand of what is live."""
-
-    commit: CommitRecord  # that made it
-    left_out: int  # how many pictures of the gallery the release does not hold, because they came after it
-    job: JobRecord | None  # that adds them; None when there are none
 
 
 class Serving:
@@ -149,17 +131,6 @@ class Serving:
             self._why_not = str(error)
             return False
         return True
-
-    def job(self, job_id: str) -> JobRecord:
-        """Returns a job; what one that has ended made live answers from then on.
-
-        Raises:
-            UnknownJob: there is none.
-        """
-        found = self.workspace.catalog.job(job_id)
-        if found.state in FINAL_STATES:
-            self.refresh()
-        return found
 
     @property
     def problem(self) -> str | None:
@@ -314,60 +285,7 @@ class Serving:
         """Returns all releases, newest first."""
         return self.workspace.releases.releases()[::-1]
 
-    def lineage(self) -> list[Node]:
-        """Returns all releases with where they come from and when they were live, newest first."""
-        store = self.workspace.releases
-        return lineage(store.releases(), store.history(), self.live_id())
-
     def live_id(self) -> str | None:
         """Returns the id of the release that the newest commit names, if any."""
         commit = self.workspace.releases.current()
         return commit.release if commit else None
-
-    def promote(self, release: str, *, why: str, by: str, force: bool = False) -> WentLive:
-        """Makes a release live and waits until this server answers from it."""
-        commit = going_live.promote(self.workspace, release, why=why, by=by, force=force)
-        return self._went_live(commit)
-
-    def judge_release(self, release: str, said: str, *, why: str, by: str) -> ReleaseWord:
-        """Keeps or rejects a candidate (`app.learning.release_words.judge_release`)."""
-        return release_words.judge_release(self.workspace, release, said, why=why, by=by)
-
-    def pin(self, *, why: str, by: str) -> ReleaseWord:
-        """Pins what is live: no update takes its place by itself (`app.learning.release_words.pin`)."""
-        return release_words.pin(self.workspace, why=why, by=by)
-
-    def unpin(self, *, why: str, by: str) -> ReleaseWord:
-        """Takes the pin away (`app.learning.release_words.unpin`)."""
-        return release_words.unpin(self.workspace, why=why, by=by)
-
-    def roll_back(self, release: str | None = None, *, why: str, by: str) -> WentLive:
-        """Goes back to an earlier release and waits until this server answers from it."""
-        commit = going_live.rollback(self.workspace, release, why=why, by=by)
-        return self._went_live(commit)
-
-    def _went_live(self, commit: CommitRecord) -> WentLive:
-        """Answers from a commit, and starts adding the pictures that its release does not hold."""
-        self.refresh()
-        left_out, job = requests.gallery_job(self.workspace, commit)
-        if job is not None:
-            self.work.follow(job)
-        return WentLive(commit, left_out, job)
-
-    def recommended(self, chunk: str) -> tuple[str, str]:
-        """Returns the strategy that suits a chunk, and a sentence why."""
-        return lessons.choose_strategy(self.workspace, chunk)
-
-    def misfit(self, chunk: str, strategy: str) -> str | None:
-        """Returns why a strategy does not fit a chunk, or None when it does."""
-        kind = strategy_named(strategy)
-        return fitting.misfit(self.workspace, self.workspace.catalog.chunk(chunk), kind())
-
-    def forecast(self, request: UpdateRequest) -> Forecast:
-        """Returns what an update would take (`app.learning.forecast.forecast`)."""
-        chunk = self.workspace.catalog.chunk(request.chunk).id
-        return forecast(self.workspace, replace(request, chunk=chunk))
-
-    def slices(self, release: str) -> tuple[SliceSummary, ...]:
-        """Returns the slices that were measured for a release."""
-        return self.workspace.releases.release(release).manifest.slices

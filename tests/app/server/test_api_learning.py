@@ -123,8 +123,9 @@ def test_a_strategy_that_does_not_fit_the_chunk_is_refused_before_a_job_is_queue
         refused = client.post("/v1/updates", json={"chunk": chunk, "strategy": "language-tables"})
         assert refusal(refused) == (422, "strategy_misfit")
         assert "The languages of this chunk (de and en) are known already" in refused.json()["error"]
-        assert "known already" in str(running.serving.misfit(chunk, "language-tables"))
-        assert running.serving.misfit(chunk, "c-clip") is None
+        for strategy, misfit in (("language-tables", "known already"), ("c-clip", "None")):
+            asked = client.post("/v1/updates/forecast", json={"chunk": chunk, "strategy": strategy})
+            assert misfit in str(asked.json()["misfit"])
         assert [job for job in client.get("/v1/jobs").json()["jobs"] if job["kind"] == "update"] == []
 
 

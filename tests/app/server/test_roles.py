@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from app.home.settings import Settings, load_settings
+from app.jobs import worker
 from app.server.security import ROLES, Account, Passwords, ProxySignIn, password_line
 from app.web import require_protection
 from tests.app.server.served import Served, make_home, sample_upload, served
@@ -72,7 +73,7 @@ def test_a_contributor_uploads_but_neither_trains_nor_accepts(
     job = behind_passwords.serving.workspace.catalog.job(taken.json()["job"]["id"])
     assert job.arguments["held"] is True
     assert job.arguments["by"] == "cora"
-    behind_passwords.serving.work.cancel(job.id)
+    worker.cancel(behind_passwords.settings, job.id)
 
 
 @pytest.mark.parametrize(
@@ -117,14 +118,19 @@ def test_the_header_is_believed_from_the_proxys_address_alone() -> None:
 
 def test_a_function_of_the_admin_screen_acts_for_the_proxys_admin(behind_proxy: Served) -> None:
     """Run through Gradio, as the button does, so that what the guard noted has to survive it."""
-    behind_proxy.serving.promote("r2", why="tests", by="tests")
     with behind_proxy.client(headers={"X-Forwarded-User": "ada@example.org"}) as client:
+        assert client.post("/v1/releases/r2/promote", json={"why": "tests"}).status_code == 200
         page = client.get("/admin/config").json()
         button = next(
             part["id"] for part in page["components"] if part["props"].get("elem_id") == "roll-back"
         )
         function = next(one["id"] for one in page["dependencies"] if [button, "click"] in one["targets"])
-        asked = {"fn_index": function, "data": ["from a test"], "session_hash": "abc", "event_data": None}
+        asked = {
+            "fn_index": function,
+            "data": [None, "from a test"],
+            "session_hash": "abc",
+            "event_data": None,
+        }
         assert client.post("/admin/gradio_api/run/predict", json=asked).status_code == 200
     commit = behind_proxy.serving.workspace.releases.current()
     assert commit is not None
