@@ -66,8 +66,7 @@ STRATEGIES = Registry(
         "evergreen": "model_updates.strategies.evergreen:Evergreen",
     }
 )
-DEFAULT_STRATEGY = "evergreen"
-"""Teaches where nobody names another."""
+DEFAULT_STRATEGY = "evergreen"  # teaches where nobody names another
 
 
 def strategy_named(name: str) -> type[Strategy]:
