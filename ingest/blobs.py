@@ -37,7 +37,8 @@ class BlobStore:
 
     def put(self, items: Iterable[tuple[ImageId, bytes, bytes]]) -> None:
         """Stores `(id, original bytes, thumbnail bytes)` durably, batch after batch."""
-        self._store.put_many(_records(items, _ORIGINAL, _THUMBNAIL))
+        records = _records(items, _ORIGINAL, _THUMBNAIL)
+        self._store.put_many(records)
 
     def contains(self, image_ids: Sequence[ImageId]) -> list[bool]:
         """Returns for each id whether its picture is stored."""

@@ -1,6 +1,6 @@
 """Held pairs that a person accepts: judged like an upload, and added to the chunk that they came with."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ingest.blobs import BlobStore
@@ -10,25 +10,12 @@ from ingest.errors import BadOption, BadUpload, NoValidPair
 from ingest.harvest import Harvest
 from ingest.limits import DEFAULT_LIMITS
 from ingest.plan import IntakePlan
-from ingest.readers.container import Skipped
 from ingest.records import AsidePair, ChunkRecord, NewChunk, Recorded
 from ingest.sentence import phrase
 from ingest.unsettled import as_row
 
 # That one caption stands on many pictures is what the person has judged.
 _LIMITS = replace(DEFAULT_LIMITS, repeated_caption_images=2**62)
-
-
-class _AsidePictures:
-    """Pictures that were put aside, as a container reads them."""
-
-    def __init__(self, blobs: BlobStore) -> None:
-        self._blobs = blobs
-
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
-        """Yields the file of each."""
-        for image_id in wanted:
-            yield image_id, self._blobs.aside_original(image_id)
 
 
 def accept_pairs(
@@ -69,7 +56,8 @@ def accept_pairs(
         plan.add(as_row(pair, language=spoken, is_known=pair.image_id in known))
     harvest = Harvest(catalog, blobs, language=None, domain=None, limits=_LIMITS)
     try:
-        blobs.put(harvest.gather(_AsidePictures(blobs), plan, None))
+        pictures = ((image_id, blobs.aside_original(image_id)) for image_id in plan.rows)
+        blobs.put(harvest.gather(pictures, plan, None))
         harvest.settle()
     except NoValidPair:
         pass  # the rows say why

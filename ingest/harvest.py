@@ -1,6 +1,6 @@
 """What one upload yields: its pictures and pairs, judged while it streams by and settled when all is seen."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ingest.blobs import BlobStore
@@ -14,7 +14,7 @@ from ingest.images import decode, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, SliceKey, Split, image_id_of
 from ingest.plan import IntakePlan
-from ingest.readers.container import PictureSource, Row, Skipped
+from ingest.readers.container import Row, Skipped
 from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, top_reasons
@@ -51,11 +51,11 @@ class Harvest:
         self.rows.extend(ReportRow(where, "rejected", code, sentence) for where in places)
 
     def gather(
-        self, container: PictureSource, plan: IntakePlan, progress: Progress | None
+        self, pictures: Iterable[tuple[str, bytes | Skipped]], plan: IntakePlan, progress: Progress | None
     ) -> Iterator[tuple[ImageId, bytes, bytes]]:
-        """Judges each picture and yields `(id, original, thumbnail)` of those that have to be stored."""
+        """Judges each picture of a plan, and yields `(id, original, thumbnail)` of those that have to be stored."""
         unread = dict(plan.rows)
-        for done, (name, data) in enumerate(container.read(plan.rows.keys()), start=1):
+        for done, (name, data) in enumerate(pictures, start=1):
             rows = plan.rows[name]
             unread.pop(name, None)
             places = [row.where for row in rows] or [shown(name)]

@@ -8,7 +8,7 @@ pictures away again.
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,13 +21,13 @@ from ingest.harvest import Harvest, Progress
 from ingest.held_out import held_out, too_few_note
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
-from ingest.plan import make_plan
+from ingest.plan import IntakePlan, make_plan
 from ingest.readers.formats import open_container
 from ingest.readers.names import shown
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
 from ingest.report import IntakeReport, copies_note, withheld_note
-from ingest.unstated_languages import Detected, fill_in
+from ingest.unstated_languages import fill_in
 
 logger = logging.getLogger(__name__)
 
@@ -71,18 +71,20 @@ def ingest_source(
     options = _checked(options or IntakeOptions())
     container = open_container(source, options.limits, pictures_beside=options.pictures_beside)
     plan = make_plan(container, mapping=options.mapping, limits=options.limits)
+    if options.language is None:
+        fill_in(plan)
+    pictures = container.read(plan.rows.keys())
     harvest = Harvest(catalog, blobs, language=options.language, domain=options.domain, limits=options.limits)
     for problem in plan.problems:
         harvest.reject([problem.where], problem.code, problem.sentence)
-    detected = fill_in(plan) if options.language is None else None
     try:
-        blobs.put(harvest.gather(container, plan, progress))
+        blobs.put(harvest.gather(pictures, plan, progress))
         harvest.settle()
         harvest.pairs.sort(key=lambda pair: plan.places.get(pair.where, len(plan.places)))
     except BadUpload:
         harvest.forget(harvest.stored)
         raise
-    report = _record(harvest, plan.notes, options, options.name or container.name, detected)
+    report = _record(harvest, plan, options, options.name or container.name)
     logger.info(
         "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d",
         report.chunk_id,
@@ -115,9 +117,7 @@ def _checked(options: IntakeOptions) -> IntakeOptions:
     return replace(options, language=language, domain=domain)
 
 
-def _record(
-    harvest: Harvest, notes: Sequence[str], options: IntakeOptions, name: str, detected: Detected | None
-) -> IntakeReport:
+def _record(harvest: Harvest, plan: IntakePlan, options: IntakeOptions, name: str) -> IntakeReport:
     chunk = NewChunk(
         id=_chunk_id(harvest),
         name=shown(name),
@@ -131,8 +131,7 @@ def _record(
         key: len(held_out(harvest.settled, ids)) for key, ids in sorted(harvest.slices().items())
     }
     copies = harvest.copies()
-    looks = detected.note() if detected else None
-    found = [note for note in (looks, copies_note(copies), too_few_note(held_out_counts)) if note]
+    found = [note for note in (copies_note(copies), too_few_note(held_out_counts)) if note]
 
     def report_of(recorded: Recorded) -> IntakeReport:
         outcomes = Counter(row.outcome for row in harvest.rows)
@@ -151,11 +150,11 @@ def _record(
             rejected=outcomes["rejected"],
             per_slice=_per_slice(harvest),
             english_share=share,
-            notes=(*known, *notes, *found),
+            notes=(*known, *plan.notes, *found),
             rows=tuple(harvest.rows),
             held_out={str(key): count for key, count in held_out_counts.items()},
             copies=copies,
-            detected=detected.languages if detected else {},
+            detected=plan.detected,
         )
 
     recorded = harvest.catalog.record_chunk(chunk, lambda changes: report_of(changes).to_json())

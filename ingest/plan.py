@@ -28,6 +28,8 @@ class IntakePlan:
     places: dict[str, int] = field(default_factory=dict)
     problems: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # by language, how many captions without one were detected to be in it
+    detected: dict[str, int] = field(default_factory=dict)
 
     def add(self, entry: Row | Skipped | Remark) -> None:
         """Ties one more row to its picture, or keeps what a reader has to say; places become fit for a report."""

@@ -7,7 +7,7 @@ from ingest.pair import ImageId, Split
 
 TRAIN_SHARE, VALIDATION_SHARE = 0.80, 0.05  # the remaining 15 % are held out
 
-_COLUMN_VALUES = {
+SPLITS = {
     "train": Split.TRAIN,
     "training": Split.TRAIN,
     "val": Split.VALIDATION,
@@ -17,6 +17,7 @@ _COLUMN_VALUES = {
     "test": Split.TEST,
     "testing": Split.TEST,
 }
+"""What a column may call a split, in lower case."""
 
 
 def parse_split(value: str) -> Split:
@@ -25,7 +26,7 @@ def parse_split(value: str) -> Split:
     Raises:
         BadRow: not one of train, validation (val, dev) or test.
     """
-    found = _COLUMN_VALUES.get(value.strip().casefold())
+    found = SPLITS.get(value.strip().casefold())
     if found is None:
         raise BadRow(
             "split_unknown", f"{value[:40]!r} is no split; use train, validation (val, dev) or test."

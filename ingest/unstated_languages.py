@@ -12,7 +12,7 @@ person.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,9 +20,7 @@ from lingua import Language, LanguageDetector, LanguageDetectorBuilder
 from numpy.typing import NDArray
 
 from ingest.captions import UNDETERMINED, normalise_language
-from ingest.errors import UnknownLanguage
 from ingest.plan import IntakePlan
-from ingest.readers.container import Row
 
 SURE = 0.9  # posterior below which a person has to say
 STRAY = 0.01  # of the upload: so few captions in a language are rather misread ones of another
@@ -37,36 +35,29 @@ _LANGUAGES = tuple(sorted(Language.all(), key=str))
 _JAPANESE, _CHINESE = _LANGUAGES.index(Language.JAPANESE), _LANGUAGES.index(Language.CHINESE)
 
 
-@dataclass(frozen=True)
-class Detected:
-    """How many of the captions without a language are in each language, and how many could not be decided."""
+def fill_in(plan: IntakePlan) -> None:
+    """Gives rows without a language the one that is detected; a row that could be in several stays without.
 
-    languages: dict[str, int]
-    unclear: int
-
-    def note(self) -> str | None:
-        """Returns what a report says of it; None when all captions state their language."""
-        asked = sum(self.languages.values()) + self.unclear
-        if not asked:
-            return None
-        shares = [f"{tag} {_percent(count / asked)}" for tag, count in self.languages.items()]
-        said = f"{asked:,} captions state no language; they look like " + (
-            ", ".join(shares) or "none we can tell"
-        )
-        return (
-            f"{said}; {self.unclear:,} that could not be told are held" if self.unclear and shares else said
-        )
-
-
-def fill_in(plan: IntakePlan) -> Detected:
-    """Gives rows without a language the one that is detected; a row that could be in several stays without."""
-    asked = [row for rows in plan.rows.values() for row in rows if row.caption and _states_none(row)]
+    The plan keeps how many captions are in each language, and a note on them.
+    """
+    asked = [
+        row
+        for rows in plan.rows.values()
+        for row in rows
+        if row.caption and (row.language or "").strip().lower() in ("", UNDETERMINED)
+    ]
     tags = caption_languages([row.caption or "" for row in asked])
     found = {id(row): replace(row, language=tag) for row, tag in zip(asked, tags, strict=True) if tag}
     for rows in plan.rows.values():
         rows[:] = [found.get(id(row), row) for row in rows]
-    counts = Counter(tag for tag in tags if tag)
-    return Detected(dict(counts.most_common()), len(tags) - counts.total())
+    plan.detected = dict(Counter(tag for tag in tags if tag).most_common())
+    if not asked:
+        return
+    shares = [f"{tag} {_percent(count / len(asked))}" for tag, count in plan.detected.items()]
+    looks = ", ".join(shares) or "none we can tell"
+    said = f"{len(asked):,} captions state no language; they look like {looks}"
+    unclear = len(asked) - len(found)
+    plan.notes.append(f"{said}; {unclear:,} that could not be told are held" if unclear and shares else said)
 
 
 def caption_languages(texts: Sequence[str]) -> list[str | None]:
@@ -115,13 +106,6 @@ def _confidences(texts: Sequence[str]) -> NDArray[np.float64]:
     seen = np.where(seen > 0, np.maximum(seen, FLOOR), 0.0)
     seen[:, _JAPANESE] = np.maximum(seen[:, _JAPANESE], HAN_IN_JAPANESE * seen[:, _CHINESE])
     return seen
-
-
-def _states_none(row: Row) -> bool:
-    try:
-        return normalise_language(row.language or "") == UNDETERMINED
-    except UnknownLanguage:
-        return False  # it states one, and is told what is wrong with it
 
 
 def _percent(share: float) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import quote, unquote
 
-from ingest.errors import BadRow, BadUpload
+from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.pair import Split
 from ingest.readers.container import Columns, EmbeddedPicture, Format, Formats, Line, Skipped, Text
@@ -21,7 +21,7 @@ from ingest.readers.listing import Listing
 from ingest.readers.names import shown
 from ingest.readers.table import DOWNLOADED
 from ingest.readers.table_file import is_file, read_file, too_large
-from ingest.splits import parse_split
+from ingest.splits import SPLITS
 
 _MAGIC = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow's file and stream formats
 _CHILD = Path(__file__).with_name("arrow_child.py")
@@ -200,7 +200,7 @@ def saved_dataset(path: Path, limits: Limits) -> ArrowTables | None:
         names = [""]
     else:
         return None
-    stated = {name: split for name in names if (split := _split_named(name)) is not None}
+    stated = {name: SPLITS[name.casefold()] for name in names if name.casefold() in SPLITS}
     # Of one that holds nothing out we hold out a part ourselves: else nobody could say what was learned of it.
     if Split.TEST not in stated.values():
         stated = {}
@@ -212,13 +212,6 @@ def saved_dataset(path: Path, limits: Limits) -> ArrowTables | None:
             if name in stated:
                 splits[label] = stated[name].value
     return ArrowTables(path.name, files, limits, splits=splits)
-
-
-def _split_named(name: str) -> Split | None:
-    try:
-        return parse_split(name)
-    except BadRow:
-        return None
 
 
 def _data_files(folder: Path) -> Iterator[Path]:

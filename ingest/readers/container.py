@@ -124,19 +124,7 @@ class Text:
         return self.data if isinstance(self.data, bytes) else self.data.read_bytes()
 
 
-class PictureSource(Protocol):
-    """What yields the files of pictures by their names."""
-
-    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
-        """Yields the bytes of each wanted file, in container order, or why it cannot be read.
-
-        Raises:
-            BadUpload: the container turned out to be damaged, or breaks a limit.
-        """
-        ...
-
-
-class Container(PictureSource, Protocol):
+class Container(Protocol):
     """A folder, archive or table that holds or names pictures."""
 
     name: str
@@ -151,4 +139,12 @@ class Container(PictureSource, Protocol):
 
     def locate(self, name: str) -> str | None:
         """Returns the container's own spelling of a normalised relative name, or None for no such file."""
+        ...
+
+    def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
+        """Yields the bytes of each wanted file, in container order, or why it cannot be read.
+
+        Raises:
+            BadUpload: the container turned out to be damaged, or breaks a limit.
+        """
         ...

@@ -5,8 +5,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from ingest.errors import BadRow
-
 PICTURE_SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff")
     # These cannot be read, but to leave them out without a word would look like a loss.
@@ -51,30 +49,6 @@ def label_of(raw_name: str, within: str | None = None) -> tuple[str, bool]:
     label = "/".join(parts)[-255:]
     is_changed = label != raw_name.removeprefix("./").rstrip("/")
     return (label if within is None else f"{within}/{label}"), is_changed
-
-
-def inside_name(cell: str, table_name: str) -> list[str]:
-    """Returns the names a table cell may mean: relative to the table's folder, then to the top.
-
-    Raises:
-        BadRow: an absolute path, a URL, or a path that leaves the upload.
-    """
-    written = cell.strip().replace("\\", "/")
-    outside = BadRow(
-        "image_outside", f"{shown(cell)!r} must name a file inside the upload; URLs are not fetched."
-    )
-    if "\0" in written or written.startswith(("/", "~")) or re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", written):
-        raise outside
-    beside = posixpath.normpath(posixpath.join(posixpath.dirname(table_name), written))
-    top = posixpath.normpath(written)
-    names = [
-        name
-        for name in dict.fromkeys((beside, top))
-        if not name.startswith("../") and name not in ("..", ".")
-    ]
-    if not names:
-        raise outside
-    return names
 
 
 def shown(name: str) -> str:

@@ -1,12 +1,14 @@
 """Rows of caption tables in any format: what each column means, and which picture each line names."""
 
+import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ingest.errors import BadOption, BadRow
 from ingest.limits import Limits
 from ingest.readers.container import Columns, EmbeddedPicture, Line, Remark, Row, Skipped, Text
-from ingest.readers.names import inside_name, shown
+from ingest.readers.names import shown
 
 COLUMNS = ("image", "caption", "language", "domain", "split", "group")
 # What a column may be called when no mapping says otherwise; `file_name` and `text` are HF ImageFolder's, `jpg` and
@@ -82,7 +84,7 @@ def _rows(
         cell = fields.get("image")
         if not isinstance(cell, str) or not cell.strip():
             raise BadRow("image_not_named", "The line names no picture.")
-        candidates = [cell] if isinstance(cell, EmbeddedPicture) else inside_name(cell, table_name)
+        candidates = [cell] if isinstance(cell, EmbeddedPicture) else _inside_names(cell, table_name)
         found = next((place for place in map(locate, candidates) if place is not None), None)
         if found is None:
             raise BadRow("image_missing", f"The picture {shown(cell)!r} is not in the upload.")
@@ -113,6 +115,30 @@ def rows_of_record(where: str, record: Mapping[str, Any], picture: str) -> Itera
     fields = {ours: record[column] for column, ours in used.items()}
     if fields.get("caption") is not None:  # else it describes the file, and another one may have its caption
         yield from _captioned(where, picture, fields, None, "")
+
+
+def _inside_names(cell: str, table_name: str) -> list[str]:
+    """Returns the names a table cell may mean: relative to the table's folder, then to the top.
+
+    Raises:
+        BadRow: an absolute path, a URL, or a path that leaves the upload.
+    """
+    written = cell.strip().replace("\\", "/")
+    outside = BadRow(
+        "image_outside", f"{shown(cell)!r} must name a file inside the upload; URLs are not fetched."
+    )
+    if "\0" in written or written.startswith(("/", "~")) or re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", written):
+        raise outside
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(table_name), written))
+    top = posixpath.normpath(written)
+    names = [
+        name
+        for name in dict.fromkeys((beside, top))
+        if not name.startswith("../") and name not in ("..", ".")
+    ]
+    if not names:
+        raise outside
+    return names
 
 
 def not_downloaded(where: str, record: Mapping[str, Any]) -> Skipped | None:
