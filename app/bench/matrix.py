@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from app.bench.material import Material, Slice
 from app.bench.sequence import BenchSequence
 from app.language.reading import Reader
+from app.learning.yardstick import Alike
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
@@ -89,34 +90,19 @@ def _looked(
 ) -> Looked:
     own = tuple(name for name in everything if material.domains[name] == one.key.domain)
     views = {TOLD: (View.OWN, own), SEARCHED: (View.MIXED, everything)}
+    said: dict[str, set[str]] = {}
+    for image_id, text in one.captions:
+        said.setdefault(text, set()).add(image_id)
     recalls, first, ten = {}, {}, {}
     for name, (view, gallery) in views.items():
-        held_out = HeldOut(
-            one.key, gallery, one.captions, view, groups=one.groups, neutral=_neutral(one, gallery, material)
-        )
+        alike = Alike(gallery, {image_id: material.groups.get(image_id, image_id) for image_id in gallery})
+        neutral = alike.neutral(one.captions, said)
+        held_out = HeldOut(one.key, gallery, one.captions, view, groups=one.groups, neutral=neutral)
         results = measure_views(side, [held_out], load_image, cache)
         result = results[Measured(one.key, view)]
         recalls[name] = {key: round(value, 3) for key, value in result.recalls().items()}
         first[name], ten[name] = result.text_ranks < DEPTHS[0], result.text_ranks < DEPTHS[-1]
     return Looked(recalls, first, ten)
-
-
-def _neutral(one: Slice, gallery: Sequence[str], material: Material) -> dict[int, tuple[int, ...]]:
-    """Returns, by number of a caption, the places of pictures that are as right as its own."""
-    said: dict[str, set[str]] = {}
-    for image_id, text in one.captions:
-        said.setdefault(text, set()).add(image_id)
-    by_group: dict[str, list[int]] = {}
-    places = {image_id: place for place, image_id in enumerate(gallery)}
-    for image_id, place in places.items():
-        by_group.setdefault(material.groups.get(image_id, image_id), []).append(place)
-    neutral = {}
-    for number, (image_id, text) in enumerate(one.captions):
-        alike = {places[other] for other in said[text] if other in places}
-        alike.update(by_group[material.groups.get(image_id, image_id)])
-        if len(alike) > 1:
-            neutral[number] = tuple(sorted(alike))
-    return neutral
 
 
 def _translated(one: Slice) -> Slice:

@@ -269,6 +269,13 @@ class ReleaseStore:
             logger.warning("a release of the past is left out: %s", error)
             return None
 
+    def line(self, record: ReleaseRecord) -> Iterator[ReleaseRecord]:
+        """Yields a release and those it was made from, as far back as they can be read."""
+        yield record
+        while record.manifest.parent is not None and (parent := self.readable(record.manifest.parent)):
+            record = parent
+            yield record
+
     def releases(self) -> list[ReleaseRecord]:
         """Every readable release, oldest first; damaged ones are left out and logged."""
         records = []

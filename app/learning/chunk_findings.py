@@ -100,17 +100,10 @@ def _moved(one: ChunkSlice, seen: Matching) -> Finding:
         now=f"{shift.uploaded:.0f}",
         spread=f"{shift.spread:.1f}",
     )
+    again = [one.pairs.texts[int(at[(n + shift.rows) % len(at)])] for n in range(min(EXAMPLES, len(at)))]
     examples = [
-        one.example(
-            int(at[n]),
-            phrase(
-                "{rows} {way} stands “{text}”.",
-                rows=rows,
-                way=way,
-                text=one.pairs.texts[int(at[(n + shift.rows) % len(at)])],
-            ),
-        )
-        for n in range(min(EXAMPLES, len(at)))
+        one.example(int(at[n]), phrase("{rows} {way} stands “{text}”.", rows=rows, way=way, text=text))
+        for n, text in enumerate(again)
     ]
     figures: dict[str, Figure] = {
         "rows": shift.rows,

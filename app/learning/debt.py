@@ -19,12 +19,7 @@ def debts(workspace: Workspace, live: ReleaseRecord) -> dict[tuple[str, str], fl
 
     Debts count while the release that brought them is what the live one was made from: going back gives them up.
     """
-    line = {live.id}
-    record: ReleaseRecord | None = live
-    while record is not None and record.manifest.parent is not None:
-        record = workspace.releases.readable(record.manifest.parent)
-        if record is not None:
-            line.add(record.id)
+    line = {record.id for record in workspace.releases.line(live)}
     # A release that went live twice is owed once.
     by_release = {c.release: c.debt for c in workspace.releases.history() if c.debt and c.release in line}
     total: dict[tuple[str, str], float] = {}

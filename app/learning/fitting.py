@@ -21,13 +21,12 @@ def require_fit(workspace: Workspace, request: UpdateRequest) -> None:
         StrategyMisfit: says why, and what to do instead.
         UnknownChunk, UnknownStrategy, BadStrategyOption, NoRelease: the request cannot be carried out at all.
     """
-    require_teachable(workspace.catalog.chunk(request.chunk))
+    chunk = workspace.catalog.chunk(request.chunk)
+    require_teachable(chunk)
     if request.strategy is None:
         return
     kind = strategy_named(request.strategy)
-    reason = misfit(
-        workspace, workspace.catalog.chunk(request.chunk), kind(options_of(kind, request.options))
-    )
+    reason = misfit(workspace, chunk, kind(options_of(kind, request.options)))
     if reason is not None:
         raise StrategyMisfit(reason)
 

@@ -1,6 +1,7 @@
 """Finding a verdict again: the gate's whole report of a release or of an update's job, also of a rejected one."""
 
 from dataclasses import replace
+from itertools import islice
 
 from app.desk.jobs import Taken, forecast_of
 from app.desk.verdicts import Gate, Judged
@@ -89,12 +90,10 @@ def taken(releases: ReleaseStore, home: Home, job: JobRecord) -> Taken | None:
 
 def _judged(releases: ReleaseStore, record: ReleaseRecord) -> ReleaseRecord:
     """Returns the release that brought a release's version."""
-    while record.manifest.parent is not None:
-        parent = releases.readable(record.manifest.parent)
-        if parent is None or parent.version != record.version:
-            return record
-        if record.manifest.gate and record.manifest.gate != parent.manifest.gate:
-            return record
+    for parent in islice(releases.line(record), 1, None):
+        is_judged_anew = record.manifest.gate and record.manifest.gate != parent.manifest.gate
+        if parent.version != record.version or is_judged_anew:
+            break
         record = parent
     return record
 

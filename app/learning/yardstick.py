@@ -6,7 +6,7 @@ stored: a rollback or a withdrawn chunk shrinks the yardstick by itself.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.home.store import ReleaseRecord
@@ -129,13 +129,32 @@ class Yardstick:
         if not {View.MIXED, View.MEMORY} & set(views):
             return wanted
         gallery = self._mixed_gallery(slices)
-        alike = _Alike(self.workspace, gallery, self._readable())
+        alike = Alike(gallery, self.workspace.catalog.groups(gallery))
+        said = {one.key.language: self._said(one.key.language, gallery) for one in wanted}
         mixed = [(one, View.MIXED) for one in slices if one.view is View.OWN and View.MIXED in views]
         memory = [(one, View.MEMORY) for one in wanted if one.view is View.MEMORY]
         return [one for one in wanted if one.view is View.OWN] + [
-            HeldOut(one.key, gallery, one.captions, view, one.is_new, one.groups, alike.neutral(one))
+            HeldOut(
+                one.key,
+                gallery,
+                one.captions,
+                view,
+                one.is_new,
+                one.groups,
+                alike.neutral(one.captions, said[one.key.language]),
+            )
             for one, view in (*mixed, *memory)
         ]
+
+    def _said(self, language: str, gallery: Sequence[str]) -> dict[str, set[str]]:
+        """Returns by text the pictures of which it is a caption in a language."""
+        taught = set() if self.taught is None else {self.taught}
+        chunks = taught | usable_chunks(self.workspace, self.release)
+        found: dict[str, set[str]] = {}
+        for image_id, texts in self.workspace.catalog.captions_in(language, gallery, chunks=chunks).items():
+            for text in texts:
+                found.setdefault(text, set()).add(image_id)
+        return found
 
     def _mixed_gallery(self, slices: Iterable[HeldOut]) -> tuple[str, ...]:
         """All pictures that are looked for or held out beside them, and of the gallery a fixed sample."""
@@ -143,42 +162,34 @@ class Yardstick:
         others = [i for i in self.workspace.catalog.gallery_ids() if i not in needed]
         return tuple(sorted(needed)) + tuple(sampled(others, MIXED_PICTURES - len(needed)))
 
-    def _readable(self) -> set[str]:
-        taught = set() if self.taught is None else {self.taught}
-        return taught | usable_chunks(self.workspace, self.release)
 
+class Alike:
+    """Which pictures of a gallery are as right as the right one: the same caption, or the same thing.
 
-class _Alike:
-    """Which pictures of a gallery are as right as the right one: the same caption, or the same thing."""
+    `groups` names the thing that each picture shows.
+    """
 
-    def __init__(self, workspace: Workspace, gallery: Sequence[str], chunks: Collection[str]) -> None:
-        self._workspace, self._chunks, self._gallery = workspace, chunks, gallery
+    def __init__(self, gallery: Sequence[str], groups: Mapping[str, str]) -> None:
         self._places = {image_id: place for place, image_id in enumerate(gallery)}
-        self._texts: dict[str, dict[str, list[int]]] = {}
-        self._group_of = workspace.catalog.groups(gallery)
+        self._groups = groups
         self._of_group: dict[str, list[int]] = {}
-        for image_id, group in self._group_of.items():
-            self._of_group.setdefault(group, []).append(self._places[image_id])
+        for image_id, place in self._places.items():
+            self._of_group.setdefault(groups[image_id], []).append(place)
 
-    def neutral(self, held_out: HeldOut) -> dict[int, tuple[int, ...]]:
-        """Returns by number of a caption the places beside its own that never count as ahead."""
-        same_text = self._places_by_text(held_out.key.language)
+    def neutral(
+        self, captions: Sequence[tuple[str, str]], said: Mapping[str, Collection[str]]
+    ) -> dict[int, tuple[int, ...]]:
+        """Returns by number of a caption the places beside its own that never count as ahead.
+
+        `captions` are of pictures in the gallery, `said` has by text the pictures of which it is a caption.
+        """
         found = {}
-        for number, (image_id, text) in enumerate(held_out.captions):
-            group = self._of_group[self._group_of[image_id]]
-            places = {*same_text.get(text, ()), *group} - {self._places[image_id]}
+        for number, (image_id, text) in enumerate(captions):
+            same = {self._places[other] for other in said.get(text, ()) if other in self._places}
+            places = same.union(self._of_group[self._groups[image_id]]) - {self._places[image_id]}
             if places:
                 found[number] = tuple(sorted(places))
         return found
-
-    def _places_by_text(self, language: str) -> dict[str, list[int]]:
-        if language not in self._texts:
-            by_text = self._texts.setdefault(language, {})
-            captions = self._workspace.catalog.captions_in(language, self._gallery, chunks=self._chunks)
-            for image_id, texts in captions.items():
-                for text in set(texts):
-                    by_text.setdefault(text, []).append(self._places[image_id])
-        return self._texts[language]
 
 
 def sampled(ids: Iterable[str], count: int) -> list[str]:
