@@ -19,7 +19,7 @@ from ingest.sentence import PLACE
 LANGUAGES = sorted(set(SPOKEN) - {BASE})
 WHEN = "2026-11-21T10:00:00+00:00"
 SAME = {
-    "any": {"UTC", "min", "h 12 min"},
+    "any": {"UTC", "min", "h 12 min", "Hindi"},
     "de": {
         "in B",
         "live",

@@ -13,7 +13,7 @@ from app.home.store import ReleaseRecord
 from app.query.question import QueryAnswer
 from app.query.snapshot import CompareAnswer, Hit
 from app.ui import update_words, wording
-from app.ui.language_names import english_name, own_name
+from app.ui.language_names import name_in, own_name
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from ingest.records import JobRecord
 
@@ -50,11 +50,19 @@ def test_the_language_menu_names_languages_in_themselves_with_recall() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tag", "own", "english"),
-    [("de", "Deutsch", "German"), ("pt-BR", "Português (BR)", "Portuguese (BR)"), ("qaa", "qaa", "qaa")],
+    ("tag", "own", "english", "german"),
+    [
+        ("de", "Deutsch", "German", "Deutsch"),
+        ("pt-BR", "Português (BR)", "Portuguese (BR)", "Portugiesisch (BR)"),
+        ("ka", "ქართული", "Georgian", "Georgisch"),
+        ("qaa", "qaa", "qaa", "qaa"),
+        ("no such", "no such", "no such", "no such"),
+    ],
 )
-def test_languages_have_two_names(tag: str, own: str, english: str) -> None:
-    assert (own_name(tag), english_name(tag)) == (own, english)
+def test_a_language_is_named_in_itself_and_in_the_language_of_the_reader(
+    tag: str, own: str, english: str, german: str
+) -> None:
+    assert (own_name(tag), name_in(tag, "en"), name_in(tag, "de")) == (own, english, german)
 
 
 @pytest.mark.parametrize(
