@@ -186,9 +186,8 @@ class Generation:
         ordered_ids: list[list[str]] = []
         for row, (row_scores, row_positions) in enumerate(zip(scores, positions, strict=True)):
             there = row_positions >= 0
-            order = np.argsort(
-                -row_scores[there], kind="stable"
-            )  # FAISS has them in order; nothing says that it must
+            # FAISS has them in order; nothing says that it must.
+            order = np.argsort(-row_scores[there], kind="stable")
             falling = row_scores[there][order]
             found = [self.ids[position] for position in row_positions[there][order].tolist()]
             _settle_ties(found, falling)

@@ -1,6 +1,6 @@
 """What one upload yields: its pictures and pairs, judged while it streams by and settled when all is seen."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ingest.blobs import BlobStore
@@ -101,9 +101,13 @@ class Harvest:
         self.forget(self.stored - used)
         self.stored &= used
 
-    def slices(self) -> dict[SliceKey, set[ImageId]]:
-        """Returns by slice its captioned pictures."""
-        return _slices(self.pairs, self.images)
+    def slices(self, pairs: Sequence[Accepted] | None = None) -> dict[SliceKey, set[ImageId]]:
+        """Returns by slice the captioned pictures, of all pairs when none are given."""
+        found: dict[SliceKey, set[ImageId]] = {}
+        for pair in self.pairs if pairs is None else pairs:
+            key = SliceKey(pair.language, self.images[pair.image_id].domain)
+            found.setdefault(key, set()).add(pair.image_id)
+        return found
 
     def copies(self) -> dict[str, int]:
         """Returns how many pictures are near-copies, as `IntakeReport.copies` has it."""
@@ -120,7 +124,7 @@ class Harvest:
         known_groups = self.catalog.known_groups({claim.group for claim in claims if claim.group})
         self._same = copies.same
         settled = settle_splits(claims, known_groups, copies.same)
-        self.settled = grown(settled, _slices(pairs, self.images))
+        self.settled = grown(settled, self.slices(pairs))
         for image_id, place in self.settled.items():
             self.images[image_id] = replace(
                 self.images[image_id], split=place.split, group=place.group, cluster=place.cluster
@@ -220,14 +224,6 @@ class Harvest:
                 refused.append((entry, row_of))
         self.pairs.extend(pairs)
         return bool(pairs), refused
-
-
-def _slices(pairs: Sequence[Accepted], images: Mapping[ImageId, NewImage]) -> dict[SliceKey, set[ImageId]]:
-    found: dict[SliceKey, set[ImageId]] = {}
-    for pair in pairs:
-        key = SliceKey(pair.language, images[pair.image_id].domain)
-        found.setdefault(key, set()).add(pair.image_id)
-    return found
 
 
 def _as_sentence(notes: Sequence[str]) -> str:

@@ -19,14 +19,8 @@ from ingest.errors import BadImage
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.sentence import phrase
 
-FORMATS = (
-    "JPEG",
-    "PNG",
-    "WEBP",
-    "GIF",
-    "BMP",
-    "TIFF",
-)  # Pillow alone would open 43, EPS through Ghostscript included
+# Pillow alone would open 43, EPS through Ghostscript included.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 THUMBNAIL_SIDE = 256
 THUMBNAIL_QUALITY = 82
 
@@ -79,10 +73,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
     if not data:
         raise BadImage("image_empty", "The file is empty.")
     if len(data) > limits.image_bytes:
-        raise BadImage(
-            "image_too_large",
-            f"The file has {len(data) / 1024**2:.1f} MB; the limit is {limits.image_bytes / 1024**2:.0f} MB.",
-        )
+        raise BadImage("image_too_large", limits.too_large(len(data)))
     opened = _open(data, limits)
     try:
         _check_size(opened, limits)
@@ -118,9 +109,7 @@ def _open(data: bytes, limits: Limits) -> Image.Image:
         pixels = re.search(r"\((\d+) pixels\)", str(error))
         raise _too_many_pixels(int(pixels[1]) if pixels else None, limits) from None
     except _DECODER_ERRORS as error:
-        raise BadImage(
-            "image_unreadable", phrase("The picture cannot be read ({why}).", why=_reason(error))
-        ) from None
+        raise _unreadable(error) from None
 
 
 def _check_size(image: Image.Image, limits: Limits) -> None:
@@ -182,9 +171,7 @@ def _load(image: Image.Image) -> Image.Image:
     except _DECODER_ERRORS as error:
         if any(word in str(error).lower() for word in ("truncated", "not enough", "ends", "unexpected end")):
             raise BadImage("image_truncated", "The image data ends early: the file is incomplete.") from None
-        raise BadImage(
-            "image_unreadable", phrase("The picture cannot be read ({why}).", why=_reason(error))
-        ) from None
+        raise _unreadable(error) from None
     return image
 
 
@@ -258,6 +245,10 @@ def _looks_like(data: bytes) -> str:
     if head.startswith((b"<!doctype", b"<html", b"<head", b"<?xml", b"<script")):
         return phrase("HTML or XML")
     return phrase("text") if head.isascii() and head.decode("ascii").isprintable() else ""
+
+
+def _unreadable(error: BaseException) -> BadImage:
+    return BadImage("image_unreadable", phrase("The picture cannot be read ({why}).", why=_reason(error)))
 
 
 def _reason(error: BaseException) -> str:

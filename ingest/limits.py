@@ -28,5 +28,9 @@ class Limits:
     repeated_caption_images: int = 20
     repeated_caption_share: float = 0.2
 
+    def too_large(self, size: int) -> str:
+        """Says that a picture's file has too many bytes."""
+        return f"The file has {size / 1024**2:.1f} MB; the limit is {self.image_bytes / 1024**2:.0f} MB."
+
 
 DEFAULT_LIMITS = Limits()

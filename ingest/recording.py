@@ -295,19 +295,19 @@ def chunk_record(connection: Connection, values: dict[str, Any]) -> ChunkRecord:
     """Builds a chunk's record from its row and counts."""
     stated = dict(values)
     seq = stated.pop("seq")
-    by_language = (
-        select(captions.c.language, func.count())
-        .join(chunk_captions, chunk_captions.c.caption == captions.c.seq)
-        .where(chunk_captions.c.chunk == seq)
-        .group_by(captions.c.language)
+    in_language = select(captions.c.language, func.count()).join(chunk_captions).group_by(captions.c.language)
+    in_domain = select(images.c.domain, func.count()).join(chunk_images).group_by(images.c.domain)
+    languages, domains = (
+        {str(name): int(count) for name, count in sorted(connection.execute(query).all())}
+        for query in (
+            in_language.where(chunk_captions.c.chunk == seq),
+            in_domain.where(chunk_images.c.chunk == seq),
+        )
     )
-    by_domain = (
-        select(images.c.domain, func.count())
-        .join(chunk_images, chunk_images.c.image == images.c.seq)
-        .where(chunk_images.c.chunk == seq)
-        .group_by(images.c.domain)
+    return ChunkRecord(
+        **stated,
+        pairs=sum(languages.values()),
+        images=sum(domains.values()),
+        languages=languages,
+        domains=domains,
     )
-    languages = {language: count for language, count in sorted(connection.execute(by_language).all())}
-    domains = {domain: count for domain, count in sorted(connection.execute(by_domain).all())}
-    counts = {"pairs": sum(languages.values()), "images": sum(domains.values())}
-    return ChunkRecord(**stated, **counts, languages=languages, domains=domains)

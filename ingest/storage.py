@@ -45,8 +45,8 @@ _open_stores: dict[Path, Store] = {}
 _open_lock = threading.Lock()
 
 
-def _wrap(payload: bytes) -> bytes:
-    return bytes([FORMAT_RAW]) + hashlib.sha256(payload).digest()[:CHECKSUM_BYTES] + payload
+def _checksum(payload: bytes) -> bytes:
+    return hashlib.sha256(payload).digest()[:CHECKSUM_BYTES]
 
 
 def _shown(key: bytes) -> str:
@@ -55,20 +55,12 @@ def _shown(key: bytes) -> str:
 
 def _unwrap(key: bytes, value: bytes, path: Path) -> bytes:
     payload = value[_HEADER_BYTES:]
-    if (
-        len(value) < _HEADER_BYTES
-        or value[0] != FORMAT_RAW
-        or hashlib.sha256(payload).digest()[:CHECKSUM_BYTES] != value[1:_HEADER_BYTES]
-    ):
+    if len(value) < _HEADER_BYTES or value[:_HEADER_BYTES] != bytes([FORMAT_RAW]) + _checksum(payload):
         raise StoreDamaged(
             f"The record {_shown(key)} in {path.name} does not match its checksum. "
             "Restore the store from a backup, or ingest the chunk that holds it again."
         )
     return payload
-
-
-def _free_space(path: Path) -> str:
-    return f"{shutil.disk_usage(path).free / 1024**2:.0f} MB"
 
 
 def _check_file_length(path: Path) -> None:
@@ -240,32 +232,31 @@ class Store:
             batch[_checked(key)] = payload
             size += len(payload)
             if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
-                written += self._write(partial(self._put, batch=batch), size)
+                written += self._put(batch, size)
                 batch, size = {}, 0
-        if batch:
-            written += self._write(partial(self._put, batch=batch), size)
-        return written
+        return written + self._put(batch, size)
 
     def delete_many(self, keys: Iterable[bytes]) -> int:
         """Deletes the keys and returns how many were there."""
         wanted = [_checked(key) for key in keys]
-        deleted = 0
-        for start in range(0, len(wanted), BATCH_RECORDS):
-            part = wanted[start : start + BATCH_RECORDS]
-            deleted += self._write(partial(self._delete, keys=part), 0)
-        return deleted
+        parts = [wanted[start : start + BATCH_RECORDS] for start in range(0, len(wanted), BATCH_RECORDS)]
 
-    def _delete(self, transaction: lmdb.Transaction, keys: Sequence[bytes]) -> int:
-        return sum(transaction.delete(key, db=self._data) for key in keys)
+        def delete(transaction: lmdb.Transaction, part: Sequence[bytes]) -> int:
+            return sum(transaction.delete(key, db=self._data) for key in part)
 
-    def _put(self, transaction: lmdb.Transaction, batch: dict[bytes, bytes]) -> int:
-        written = 0
-        for key, payload in batch.items():
-            value = _wrap(payload)
-            if transaction.get(key, db=self._data) != value:
-                transaction.put(key, value, db=self._data)
-                written += 1
-        return written
+        return sum(self._write(partial(delete, part=part), 0) for part in parts)
+
+    def _put(self, batch: dict[bytes, bytes], size: int) -> int:
+        def put(transaction: lmdb.Transaction) -> int:
+            written = 0
+            for key, payload in batch.items():
+                value = bytes([FORMAT_RAW]) + _checksum(payload) + payload
+                if transaction.get(key, db=self._data) != value:
+                    transaction.put(key, value, db=self._data)
+                    written += 1
+            return written
+
+        return self._write(put, size) if batch else 0
 
     def _key_page(
         self, transaction: lmdb.Transaction, prefix: bytes, start: bytes, inclusive: bool
@@ -361,8 +352,9 @@ class Store:
         )
         # A full disk mostly shows up as a plain I/O error (5 of 6 alignments measured).
         if full or "Input/output error" in text or "No space left" in text:
+            free = shutil.disk_usage(self.path).free / 1024**2
             return StoreFull(
-                f"Writing to {self.path} failed ({text}); {_free_space(self.path)} are free on that disk. "
+                f"Writing to {self.path} failed ({text}); {free:.0f} MB are free on that disk. "
                 "Free some space, or check the disk if there is enough."
             )
         damaged = (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError, lmdb.PanicError)

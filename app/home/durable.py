@@ -6,6 +6,7 @@ before the step, as if killed.
 """
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -78,6 +79,12 @@ def _fsync(path: Path, flags: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """Returns the sha256 (hex) of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def temporary(path: Path) -> Path:

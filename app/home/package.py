@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.desk.errors import NewerFormat, PackageDamaged
-from app.home.durable import FileSystem, explaining_full_disk, temporary
+from app.home.durable import FileSystem, explaining_full_disk, sha256_of, temporary
 
 MANIFEST = "export.json"
 FORMAT = 1
@@ -36,7 +36,7 @@ def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, A
         NoSpace: the disk is full.
     """
     described = {
-        name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for name, path in files.items()
+        name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for name, path in files.items()
     }
     encoded = _encode({**facts, "format": FORMAT, "files": described})
     fresh = temporary(target)
@@ -156,8 +156,3 @@ def _refused(source: Path, why: str) -> PackageDamaged:
         f"{source.name} is refused: {why}. Nothing was taken in. Export the release again with "
         "`python -m app export RELEASE`, and carry the file over unchanged."
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

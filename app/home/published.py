@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from app.desk.errors import ReleaseDamaged
-from app.home.durable import FileSystem, explaining_full_disk, fault, publish_folder
+from app.home.durable import FileSystem, explaining_full_disk, fault, publish_folder, sha256_of
 
 JsonObject: TypeAlias = dict[str, object]
 MANIFEST = "manifest.json"
@@ -50,7 +50,7 @@ class Shelf:
                 "so whoever made it did not finish. Make it again."
             )
         _json_object(manifest.read_bytes(), f"The manifest of {staged.name}")
-        digest = _sha256(manifest)
+        digest = sha256_of(manifest)
         with explaining_full_disk(self.folder, f"publishing a {self.label}"):
             existing = self._existing(staged, digest)
             if existing is not None:
@@ -105,7 +105,7 @@ class Shelf:
                 raise ReleaseDamaged(
                     f"{name} of {self.label} {published_id} has {actual} bytes instead of {size}."
                 )
-            if every_byte and digest is not None and _sha256(path) != digest:
+            if every_byte and digest is not None and sha256_of(path) != digest:
                 raise ReleaseDamaged(
                     f"{name} of {self.label} {published_id} has changed since it was published."
                 )
@@ -151,10 +151,5 @@ def _listed_files(manifest: JsonObject) -> Iterator[tuple[str, int | None, str |
 
 def _contents(folder: Path) -> dict[str, str]:
     return {
-        path.relative_to(folder).as_posix(): _sha256(path) for path in folder.rglob("*") if path.is_file()
+        path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

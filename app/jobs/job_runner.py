@@ -157,7 +157,7 @@ def _update(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     scratch = workspace.home.staging / job.id
     scratch.mkdir(exist_ok=True)
     outcome = update_cycle.update(workspace, request, scratch=scratch, progress=report)
-    return {"state": _STATE_OF_VERDICT[outcome.verdict], "result": outcome.to_json()}
+    return {"state": _STATE_OF_VERDICT[outcome.verdict], "result": asdict(outcome)}
 
 
 def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, Any] | None:
@@ -253,7 +253,7 @@ def _removal(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, An
     scratch = workspace.home.staging / job.id
     scratch.mkdir(exist_ok=True)
     ended = rebuild_without(workspace, **job.arguments, scratch=scratch, progress=report)
-    return {"state": _STATE_OF_VERDICT[ended.verdict], "result": ended.to_json()}
+    return {"state": _STATE_OF_VERDICT[ended.verdict], "result": asdict(ended)}
 
 
 def _doctor(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from app.home.commits import CommitRecord
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery
-from app.learning.debt import debt_of
-from app.learning.past import side_of
+from app.learning.past import debt_of, side_of
 from app.learning.release_words import require_free
 from app.learning.yardstick import ALL_VIEWS, Yardstick
 from ingest.sentence import phrase
@@ -22,7 +21,7 @@ from model_updates.measurement import Results, measure_views
 def promote(workspace: Workspace, release: str, *, why: str, by: str, force: bool = False) -> CommitRecord:
     """Makes a published release live.
 
-    What a release loses whose gate asked for a review is recorded in the commit as accepted (`app.learning.debt`).
+    What a release loses whose gate asked for a review is recorded in the commit as accepted (`app.learning.past`).
 
     Raises:
         UsageProblem: it is live already; its gate asked for a review, or a person rejected it, and `force` is not
@@ -30,9 +29,8 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
         UnknownRelease, ReleaseDamaged, ParentMoved: nothing changed.
     """
     record = workspace.releases.release(release)
-    live = (
-        workspace.releases.standing().commit
-    )  # not `current`: this is how a home without an intact one is mended
+    # Not `current`: this is how a home without an intact one is mended.
+    live = workspace.releases.standing().commit
     if live is not None and live.release == record.id:
         raise UsageProblem(phrase("{release} is live already.", release=record.id))
     if record.manifest.verdict == "review" and not force:

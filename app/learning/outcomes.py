@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from app.desk.jobs import Stage
@@ -35,13 +35,9 @@ class UpdateOutcome:
     sentence: str = ""  # for people
     judged_against: str = ""  # the version that was live when the gate judged
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the outcome as plain values."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> UpdateOutcome:
-        """Reads what `to_json` wrote."""
+        """Reads what `asdict` made of one."""
         known = {f.name for f in fields(cls)}
         return cls(**{k: v for k, v in data.items() if k in known})
 

@@ -1,4 +1,7 @@
-"""High water: how every version that was ever live ranks today's pairs, measured again."""
+"""High water: how every version that was ever live ranks today's pairs, measured again; and debt, which lowers it.
+
+Debt is what people accepted to lose by making a release live in spite of a review.
+"""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -6,16 +9,17 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from app.desk.errors import AppError
+from app.home.commits import Debt
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.reading import Reader
-from app.learning.debt import debts
 from app.learning.routes import picture_routes
 from index.generation import Generation
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
 from model_updates.evaluation import SliceResult
+from model_updates.gate.report import GateReport, Verdict, owed
 from model_updates.gate.rules import Past
 from model_updates.inserts import BASE
 from model_updates.measurement import HeldOut, Measured, Results, Side, measure_views
@@ -72,13 +76,36 @@ def past_results(
         for key, result in measured.items():
             if not np.array_equal(result.text_ranks, live[1][key].text_ranks):
                 found.setdefault(key, []).append((version, result))
-    owed = debts(workspace, release)
+    accepted = debts(workspace, release)
     past = {}
     for one in slices:
-        debt = owed.get((str(one.key), str(one.view)), 0.0)
+        debt = accepted.get((str(one.key), str(one.view)), 0.0)
         if not one.is_new and one.measured in live[1] and (debt or one.measured in found):
             past[one.measured] = Past(tuple(found.get(one.measured, ())), debt)
     return past
+
+
+def debt_of(release: ReleaseRecord, *, who: str, why: str) -> tuple[Debt, ...]:
+    """Returns what making a release live accepts to lose: nothing unless its gate asked for a review."""
+    if release.manifest.verdict != Verdict.REVIEW or not release.manifest.gate:
+        return ()
+    report = GateReport.from_json(release.manifest.gate)
+    return tuple(Debt(row.slice, row.view, round(lost, 3), who, why) for row, lost in owed(report))
+
+
+def debts(workspace: Workspace, live: ReleaseRecord) -> dict[tuple[str, str], float]:
+    """Returns by slice and view the points that were accepted on the way to a release.
+
+    Debts count while the release that brought them is what the live one was made from: going back gives them up.
+    """
+    line = {record.id for record in workspace.releases.line(live)}
+    # A release that went live twice is owed once.
+    by_release = {c.release: c.debt for c in workspace.releases.history() if c.debt and c.release in line}
+    total: dict[tuple[str, str], float] = {}
+    for accepted in by_release.values():
+        for one in accepted:
+            total[one.slice, one.view] = total.get((one.slice, one.view), 0.0) + one.points
+    return total
 
 
 def _ever_live(workspace: Workspace, but: Collection[str]) -> dict[str, tuple[str, ...]]:

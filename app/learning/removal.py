@@ -6,9 +6,8 @@ release that had not learned from it. Each step passes the gate like any update.
 step passed; else it waits for a person, or nothing is published. Until then what is live stays live.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from app.desk.errors import UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
@@ -32,10 +31,6 @@ class Removal:
     commit: int | None  # its commit when it is live
     images_embedded: int  # pictures that were embedded again
     sentence: str  # for people
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

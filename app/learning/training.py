@@ -27,7 +27,16 @@ def learn(
 ) -> tuple[Encoder, TrainingReport]:
     """Trains a copy of the live encoder on a lesson; checkpoints in `scratch` make an interrupted one go on."""
     candidate = workspace.open_encoder(lesson.parent.version).copy().to(_device(workspace.settings.device))
-    context = lesson_context(workspace, lesson, candidate)
+    context = update_context(
+        workspace,
+        lesson.parent,
+        candidate,
+        lesson.train,
+        lesson.validation,
+        lesson.known_domains,
+        seed=lesson.seed,
+        number=lesson.number,
+    )
 
     def data(context: UpdateContext) -> UpdateData:
         progress(
@@ -89,20 +98,6 @@ def update_context(
         open_earlier=lambda: earlier_pairs(workspace, parent),
         open_known=lambda: known_pairs(workspace, parent, {*train, *validation}),
         open_reference=lambda chunk: reference_pairs(workspace, chunk),
-    )
-
-
-def lesson_context(workspace: Workspace, lesson: Lesson, encoder: Encoder) -> UpdateContext:
-    """Returns what a strategy may look at while it teaches a lesson to a candidate."""
-    return update_context(
-        workspace,
-        lesson.parent,
-        encoder,
-        lesson.train,
-        lesson.validation,
-        lesson.known_domains,
-        seed=lesson.seed,
-        number=lesson.number,
     )
 
 

@@ -5,7 +5,6 @@ nothing to be opened; so whoever takes a release in pays for embedding, and gets
 What came in is a release like any other and not live: it can be compared, measured and promoted.
 """
 
-import hashlib
 import json
 import shutil
 import uuid
@@ -16,7 +15,7 @@ from app.desk.errors import PackageDamaged, ReleaseDamaged, UsageProblem
 from app.desk.jobs import Stage
 from app.desk.releases import SUFFIX, Exported, Imported
 from app.home.commits import now
-from app.home.durable import require_space
+from app.home.durable import require_space, sha256_of
 from app.home.manifest import ReleaseManifest
 from app.home.package import read_package, write_package
 from app.home.published import MANIFEST
@@ -82,9 +81,7 @@ def export_to_open_clip(workspace: Workspace, release: str, target: Path) -> Exp
     target.mkdir(exist_ok=True)
     write_open_clip_folder(encoder, target)
     weights = target / WEIGHTS
-    with weights.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return Exported(record.id, target, weights.stat().st_size, sha256)
+    return Exported(record.id, target, weights.stat().st_size, sha256_of(weights))
 
 
 def import_release(

@@ -11,7 +11,7 @@ import logging
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from app.desk.errors import ParentMoved, UsageProblem
@@ -175,9 +175,7 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
         for _ in range(2 * ATTEMPTS):
             live, record = going_live.live_release(workspace)
             if taught is None or taught.lesson.parent.version != record.version:
-                if (
-                    taught is not None
-                ):  # the version that went live meanwhile may know what the candidate does not
+                if taught is not None:  # what went live may know what the candidate does not
                     message = phrase("another version went live meanwhile; teaching that one instead")
                     progress(Stage("features", message))
                 taught = _teach(workspace, request, record, scratch, progress)
@@ -212,7 +210,7 @@ def _bring_live(
         Stage(
             "commit",
             phrase("making {release} live", release=outcome.release),
-            details={"outcome": outcome.to_json()},
+            details={"outcome": asdict(outcome)},
         )
     )
     why = request.why or f"{taught.lesson.strategy.name} on chunk {taught.lesson.chunk}"

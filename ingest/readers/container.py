@@ -59,9 +59,8 @@ class Columns:
     """The columns of a table, which come before its lines."""
 
     names: Sequence[str]  # as the file writes them
-    embedded: frozenset[str] = (
-        frozenset()
-    )  # those that hold picture files; a line has an `EmbeddedPicture` for each
+    # those that hold picture files; a line has an `EmbeddedPicture` for each
+    embedded: frozenset[str] = frozenset()
     downloads: bool = False  # whether it is img2dataset's record of what it could download
 
 

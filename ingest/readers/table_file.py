@@ -65,5 +65,4 @@ def read_file(folder: Path, name: str, limits: Limits) -> bytes | Skipped:
 
 def too_large(name: str, size: int, limits: Limits) -> Skipped:
     """Says that a picture file has too many bytes to be read at all."""
-    sentence = f"The file has {size / 1024**2:.1f} MB; the limit is {limits.image_bytes / 1024**2:.0f} MB."
-    return Skipped(name, "image_too_large", sentence)
+    return Skipped(name, "image_too_large", limits.too_large(size))

@@ -13,8 +13,8 @@ from app.home.settings import load_settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live, publishing, update_cycle
-from app.learning.debt import debt_of, debts
 from app.learning.judging import Taught, judge_taught
+from app.learning.past import debt_of, debts
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
 from model_updates.gate.report import GateReport, Policy

@@ -15,7 +15,7 @@ from app.home.workspace import Workspace
 from app.learning.forecast import forecast
 from app.learning.judged import taken
 from app.learning.lessons import plan
-from app.learning.training import lesson_context
+from app.learning.training import update_context
 from app.words.forecast import compared_sentence, duration, forecast_sentences
 from ingest.errors import UnknownChunk
 from ingest.pair import Split
@@ -75,7 +75,10 @@ def test_evergreen_is_forecast_as_it_is_then_prepared(workspace: Workspace) -> N
     record = workspace.releases.release("r1")
     lesson = plan(workspace, request, record)
     candidate = workspace.open_encoder(record.version).copy()
-    lesson.strategy.before_update(lesson_context(workspace, lesson, candidate))
+    context = update_context(
+        workspace, record, candidate, lesson.train, lesson.validation, lesson.known_domains
+    )
+    lesson.strategy.before_update(context)
     assert (found.strategy, found.pairs) == ("evergreen", len(lesson.train))
     assert found.epochs == lesson.strategy.schedule(candidate).epochs
     assert (found.seconds["embed"] > 0) == ("image" in lesson.strategy.touches)
