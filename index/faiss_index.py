@@ -61,11 +61,7 @@ def build(vectors: NDArray[np.float32], factory: str = "Flat") -> FaissIndex:
 
 
 def search(
-    index: FaissIndex,
-    queries: NDArray[np.float32],
-    k: int,
-    *,
-    allowed: NDArray[np.int64] | None = None,
+    index: FaissIndex, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Finds the positions with the largest inner products.
 

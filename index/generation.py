@@ -24,15 +24,7 @@ from index.errors import (
     UnknownIds,
     VectorError,
 )
-from index.manifest import (
-    KIND,
-    SCHEMA,
-    WHAT_TO_DO,
-    Manifest,
-    read_manifest,
-    verify_files,
-    write_manifest,
-)
+from index.manifest import KIND, SCHEMA, WHAT_TO_DO, Manifest, read_manifest, verify_files, write_manifest
 from index.vectors import unit_rows
 
 INDEX_FILE = "index.faiss"
@@ -156,11 +148,7 @@ class Generation:
             ) from mismatch
 
     def _search_past_ties(
-        self,
-        queries: NDArray[np.float32],
-        wanted: int,
-        available: int,
-        allowed: NDArray[np.int64] | None,
+        self, queries: NDArray[np.float32], wanted: int, available: int, allowed: NDArray[np.int64] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Fetches past the last place until its score drops, so that ties there are settled by id too."""
         fetched = min(available, wanted + TIE_MARGIN)

@@ -59,9 +59,7 @@ def cluster_of(group: str) -> str:
 
 
 def settle_splits(
-    claims: Iterable[Claim],
-    known_groups: Mapping[str, Anchor],
-    same: Sequence[tuple[ImageId, ImageId]] = (),
+    claims: Iterable[Claim], known_groups: Mapping[str, Anchor], same: Sequence[tuple[ImageId, ImageId]] = ()
 ) -> dict[ImageId, Settled]:
     """Settles the split and the group of every picture.
 

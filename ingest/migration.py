@@ -24,7 +24,7 @@ STEPS: dict[int, tuple[str, ...]] = {
         'CREATE INDEX images_by_group ON images ("group")',
         "CREATE INDEX chunk_captions_by_caption ON chunk_captions (caption)",
         "CREATE INDEX chunk_images_by_image ON chunk_images (image)",
-    ),
+    )
 }
 """By schema number, the statements that make the next one of it."""
 NEW_TABLES = {

@@ -5,24 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import (
-    JSON,
-    Boolean,
-    Column,
-    Engine,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    create_engine,
-    event,
-    text,
-)
-from sqlalchemy.engine import Connection
+import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
@@ -34,103 +17,103 @@ SCHEMA = 8
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
-chunks = Table(
+chunks = sa.Table(
     "chunks",
     metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("id", String(12), nullable=False, unique=True),
-    Column("name", Text, nullable=False),
-    Column("created", String(32), nullable=False),
-    Column("in_gallery", Boolean, nullable=False),
-    Column("new_pairs", Integer, nullable=False),
-    Column("new_images", Integer, nullable=False),
-    Column("report", JSON, nullable=False),
-    Column("standing", String(10), nullable=False, server_default="new"),
-    Column("measures", Boolean, nullable=False, server_default=text("0")),
-    Column("standing_by", Text, nullable=False, server_default=""),
-    Column("standing_why", Said, nullable=False, server_default=""),
-    Column("standing_since", String(32), nullable=False, server_default=""),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("id", sa.String(12), nullable=False, unique=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("created", sa.String(32), nullable=False),
+    sa.Column("in_gallery", sa.Boolean, nullable=False),
+    sa.Column("new_pairs", sa.Integer, nullable=False),
+    sa.Column("new_images", sa.Integer, nullable=False),
+    sa.Column("report", sa.JSON, nullable=False),
+    sa.Column("standing", sa.String(10), nullable=False, server_default="new"),
+    sa.Column("measures", sa.Boolean, nullable=False, server_default=sa.text("0")),
+    sa.Column("standing_by", sa.Text, nullable=False, server_default=""),
+    sa.Column("standing_why", Said, nullable=False, server_default=""),
+    sa.Column("standing_since", sa.String(32), nullable=False, server_default=""),
 )
 
-images = Table(
+images = sa.Table(
     "images",
     metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("id", String(64), nullable=False, unique=True),
-    Column("domain", String(64), nullable=False),
-    Column("split", String(10), nullable=False),
-    Column("width", Integer, nullable=False),
-    Column("height", Integer, nullable=False),
-    Column("format", String(8), nullable=False),
-    Column("in_gallery", Boolean, nullable=False),
-    Column("chunk", Integer, ForeignKey("chunks.seq"), nullable=False),
-    Column(
-        "withdrawn", Boolean, nullable=False, server_default=text("0")
-    ),  # no chunk but withdrawn ones has it
-    Column("group", Text),  # as stated
-    Column("cluster", Text),  # one name for the pictures of one thing, stated or found; NULL: it is alone
-    Column("sketch", LargeBinary),  # what near-copies are found by; NULL: not made yet
-    Index("images_by_domain", "domain", "split"),
-    Index("images_by_cluster", "cluster"),
-    Index("images_by_group", "group"),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("id", sa.String(64), nullable=False, unique=True),
+    sa.Column("domain", sa.String(64), nullable=False),
+    sa.Column("split", sa.String(10), nullable=False),
+    sa.Column("width", sa.Integer, nullable=False),
+    sa.Column("height", sa.Integer, nullable=False),
+    sa.Column("format", sa.String(8), nullable=False),
+    sa.Column("in_gallery", sa.Boolean, nullable=False),
+    sa.Column("chunk", sa.Integer, sa.ForeignKey("chunks.seq"), nullable=False),
+    # Whether no chunk but withdrawn ones has it.
+    sa.Column("withdrawn", sa.Boolean, nullable=False, server_default=sa.text("0")),
+    sa.Column("group", sa.Text),  # as stated
+    sa.Column(
+        "cluster", sa.Text
+    ),  # one name for the pictures of one thing, stated or found; NULL: it is alone
+    sa.Column("sketch", sa.LargeBinary),  # what near-copies are found by; NULL: not made yet
+    sa.Index("images_by_domain", "domain", "split"),
+    sa.Index("images_by_cluster", "cluster"),
+    sa.Index("images_by_group", "group"),
 )
 
-captions = Table(
+captions = sa.Table(
     "captions",
     metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("image", Integer, ForeignKey("images.seq"), nullable=False),
-    Column("language", String(35), nullable=False),
-    Column("text", Text, nullable=False),
-    Column(
-        "withdrawn", Boolean, nullable=False, server_default=text("0")
-    ),  # no chunk but withdrawn ones has it
-    UniqueConstraint("image", "language", "text"),
-    Index("captions_by_language", "language"),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("image", sa.Integer, sa.ForeignKey("images.seq"), nullable=False),
+    sa.Column("language", sa.String(35), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    # Whether no chunk but withdrawn ones has it.
+    sa.Column("withdrawn", sa.Boolean, nullable=False, server_default=sa.text("0")),
+    sa.UniqueConstraint("image", "language", "text"),
+    sa.Index("captions_by_language", "language"),
 )
 
 # A chunk keeps all its pairs, also those an earlier chunk brought first: it can be trained again as it was.
-chunk_captions = Table(
+chunk_captions = sa.Table(
     "chunk_captions",
     metadata,
-    Column("chunk", Integer, ForeignKey("chunks.seq"), primary_key=True),
-    Column("caption", Integer, ForeignKey("captions.seq"), primary_key=True),
-    Index("chunk_captions_by_caption", "caption"),
+    sa.Column("chunk", sa.Integer, sa.ForeignKey("chunks.seq"), primary_key=True),
+    sa.Column("caption", sa.Integer, sa.ForeignKey("captions.seq"), primary_key=True),
+    sa.Index("chunk_captions_by_caption", "caption"),
     sqlite_with_rowid=False,
 )
 
-chunk_images = Table(
+chunk_images = sa.Table(
     "chunk_images",
     metadata,
-    Column("chunk", Integer, ForeignKey("chunks.seq"), primary_key=True),
-    Column("image", Integer, ForeignKey("images.seq"), primary_key=True),
-    Index("chunk_images_by_image", "image"),
+    sa.Column("chunk", sa.Integer, sa.ForeignKey("chunks.seq"), primary_key=True),
+    sa.Column("image", sa.Integer, sa.ForeignKey("images.seq"), primary_key=True),
+    sa.Index("chunk_images_by_image", "image"),
     sqlite_with_rowid=False,
 )
 
-jobs = Table(
+jobs = sa.Table(
     "jobs",
     metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("kind", String(32), nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("arguments", JSON, nullable=False),
-    Column("progress", JSON, nullable=False),
-    Column("result", JSON, nullable=False),
-    Column("error", Said),
-    Column("pid", Integer),
-    Column("created", String(32), nullable=False),
-    Column("started", String(32)),
-    Column("finished", String(32)),
-    Index("jobs_by_state", "state"),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("arguments", sa.JSON, nullable=False),
+    sa.Column("progress", sa.JSON, nullable=False),
+    sa.Column("result", sa.JSON, nullable=False),
+    sa.Column("error", Said),
+    sa.Column("pid", sa.Integer),
+    sa.Column("created", sa.String(32), nullable=False),
+    sa.Column("started", sa.String(32)),
+    sa.Column("finished", sa.String(32)),
+    sa.Index("jobs_by_state", "state"),
 )
 
-pins = Table(
+pins = sa.Table(
     "pins",
     metadata,
-    Column("query", Text, primary_key=True),
-    Column("language", String(35), primary_key=True),
-    Column("image_id", String(64), nullable=False),
+    sa.Column("query", sa.Text, primary_key=True),
+    sa.Column("language", sa.String(35), primary_key=True),
+    sa.Column("image_id", sa.String(64), nullable=False),
 )
 
 _FULL_TEXT = (
@@ -143,7 +126,7 @@ _FULL_TEXT = (
 )
 
 
-def open_engine(path: Path, *, read_only: bool) -> Engine:
+def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
     """Opens the database file, making its tables when it is new and writable.
 
     Raises:
@@ -156,7 +139,7 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
     if not read_only:
         path.parent.mkdir(parents=True, exist_ok=True)
     uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-    engine = create_engine(
+    engine = sa.create_engine(
         "sqlite://",
         creator=lambda: sqlite3.connect(
             uri, uri=True, check_same_thread=False, timeout=BUSY_MILLISECONDS / 1000
@@ -167,8 +150,8 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
         json_serializer=as_json,
         json_deserializer=of_json,
     )
-    event.listen(engine, "connect", _set_read_pragmas if read_only else _set_pragmas)
-    event.listen(engine, "begin", _begin)
+    sa.event.listen(engine, "connect", _set_read_pragmas if read_only else _set_pragmas)
+    sa.event.listen(engine, "begin", _begin)
     try:
         _check_schema(engine, path, read_only=read_only)
     except (DatabaseError, sqlite3.DatabaseError) as error:
@@ -184,7 +167,7 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Runs a block as one write transaction: all of it is recorded, or nothing.
 
     Raises:
@@ -217,13 +200,13 @@ def _set_pragmas(connection: sqlite3.Connection, entry: ConnectionPoolEntry) -> 
     connection.execute("PRAGMA foreign_keys=ON")
 
 
-def _begin(connection: Connection) -> None:
+def _begin(connection: sa.Connection) -> None:
     # A writer takes its lock first: upgrading a read transaction would fail when another writer came between.
     writing = connection.get_execution_options().get(WRITE, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
+def _check_schema(engine: sa.Engine, path: Path, *, read_only: bool) -> None:
     with engine.connect() as connection:
         found = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
     if found == 0 and read_only:
@@ -239,7 +222,7 @@ def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
         _bring_up_to_date(engine, path, found, read_only=read_only)
 
 
-def _bring_up_to_date(engine: Engine, path: Path, found: int, *, read_only: bool) -> None:
+def _bring_up_to_date(engine: sa.Engine, path: Path, found: int, *, read_only: bool) -> None:
     if read_only:  # it cannot be read as it is: somebody has to write once
         try:
             open_engine(path, read_only=False).dispose()
@@ -255,7 +238,7 @@ def _bring_up_to_date(engine: Engine, path: Path, found: int, *, read_only: bool
         migrate(connection, int(connection.exec_driver_sql("PRAGMA user_version").scalar_one()), SCHEMA)
 
 
-def _create(engine: Engine) -> int:
+def _create(engine: sa.Engine) -> int:
     with writing(engine) as connection:
         found = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
         if found:  # another process made the tables while this one waited for the lock

@@ -5,36 +5,23 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar, get_type_hints
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    ColumnElement,
-    Engine,
-    Float,
-    Integer,
-    MetaData,
-    Select,
-    Table,
-    Text,
-    TypeDecorator,
-    literal,
-)
+import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
 from ingest.sentence import Sentence, from_stored, to_stored
 
-metadata = MetaData()
+metadata = sa.MetaData()
 T = TypeVar("T")
 
 _MARK = "\x1e"  # a record separator: no text of people or of the program begins with one
 _GROUP = 10_000  # values per IN (...) list; SQLite's limit is 32,766
-_TYPES = {int: Integer, float: Float, bool: Boolean}
+_TYPES = {int: sa.Integer, float: sa.Float, bool: sa.Boolean}
 
 
-class Said(TypeDecorator[str]):
+class Said(sa.TypeDecorator[str]):
     """A text that may be a sentence, which is kept with its template and its values."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: object) -> str | None:
@@ -65,41 +52,43 @@ def record_table(
     keys: Collection[str] = (),
     said: Collection[str] = (),
     **options: Any,
-) -> Table:
+) -> sa.Table:
     """Returns a table with a column for each field of a record, in place of which `others` may have one.
 
     The field `id` is the row's number, `seq`; a default is also the table's; `said` are texts that may be sentences.
     """
-    given = {one.name for one in others if isinstance(one, Column)}
+    given = {one.name for one in others if isinstance(one, sa.Column)}
     kinds = get_type_hints(record)
     columns: list[SchemaItem] = []
     for one in fields(record):
         if one.name == "id":
-            columns.append(Column("seq", Integer, primary_key=True))
+            columns.append(sa.Column("seq", sa.Integer, primary_key=True))
         elif one.name not in given:
-            kind = Said if one.name in said else _TYPES.get(kinds[one.name], Text)
-            default = None if one.default is MISSING else literal(one.default, kind())
+            kind = Said if one.name in said else _TYPES.get(kinds[one.name], sa.Text)
+            default = None if one.default is MISSING else sa.literal(one.default, kind())
             is_key = one.name in keys
-            columns.append(Column(one.name, kind, primary_key=is_key, nullable=False, server_default=default))
-    return Table(name, metadata, *columns, *others, **options)
+            columns.append(
+                sa.Column(one.name, kind, primary_key=is_key, nullable=False, server_default=default)
+            )
+    return sa.Table(name, metadata, *columns, *others, **options)
 
 
 class TableQueries:
     """A part of the catalog; every call is a short transaction of its own."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
-    def _rows(self, query: Select[Any]) -> Sequence[Any]:
+    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         with self._engine.connect() as connection:
             return connection.execute(query).all()
 
-    def _column(self, query: Select[Any]) -> list[Any]:
+    def _column(self, query: sa.Select[Any]) -> list[Any]:
         with self._engine.connect() as connection:
             return list(connection.scalars(query))
 
 
-def columns_of(table: Table, record: type[Any]) -> list[ColumnElement[Any]]:
+def columns_of(table: sa.Table, record: type[Any]) -> list[sa.ColumnElement[Any]]:
     """Returns the columns that a record's fields are named after, in their order; its `id` is the row's number."""
     return [table.c["seq" if field.name == "id" else field.name] for field in fields(record)]
 

@@ -123,11 +123,7 @@ def _probed(line: Line, material: Material, cache: FeatureCache) -> list[float]:
 
 
 def _drift(
-    line: Line,
-    before: Encoder,
-    material: Material,
-    number: int,
-    cache: FeatureCache,
+    line: Line, before: Encoder, material: Material, number: int, cache: FeatureCache
 ) -> dict[str, float]:
     """Returns how far a step has turned what was known before it, mean angles in degrees."""
     known = [one for one in material.slices if one.kind == HELD_OUT and one.since < number and not one.unseen]

@@ -41,11 +41,11 @@ OWN, LIVE = "own", "live"
 REVISION = 2
 
 
-class _Part(BaseModel):
+class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Choice(_Part):
+class Choice(_Table):
     """Which pairs of the home: those of some chunks, in some languages, of some domains."""
 
     name: str = ""  # of the step; its languages and domains where nothing is said
@@ -81,7 +81,7 @@ class SequenceStep(Choice):
 AnyChoice = TypeVar("AnyChoice", bound=Choice)
 
 
-class StrategyRun(_Part):
+class StrategyRun(_Table):
     """A strategy to run, with its options."""
 
     name: str
@@ -94,7 +94,7 @@ class StrategyRun(_Part):
         return ",".join([self.name, *said])
 
 
-class BenchSequence(_Part):
+class BenchSequence(_Table):
     """What is run; see the module's example."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")  # of the sequence; names the folder of its results

@@ -8,19 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.demo.claims import (
-    FOUND,
-    ask,
-    kept,
-    not_understood,
-    only_moved,
-    release_before,
-    teach,
-    teach_language,
-    understood,
-    what_is_live,
-    write_recall,
-)
+from app.demo import claims
 from app.demo.findings import Findings, Notebook
 from app.demo.player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, Player
 from app.learning import going_live
@@ -71,34 +59,34 @@ def english_works(player: Player, notes: Notebook) -> None:
     gallery = len(player.workspace.catalog.gallery_ids())
     emoji = "" if colour_emoji_font() else " Emoji join them where the system has a colour emoji font."
     notes.write(f"{gallery} pictures are in the gallery, all drawn on this machine.{emoji}")
-    ask(player, notes, "en", works=True)
+    claims.ask(player, notes, "en", works=True)
     recall = player.recall("en")
-    write_recall(notes, "English", recall)
+    claims.write_recall(notes, "English", recall)
     notes.claim("English R@1 is at least five times guessing", recall["t2i_r1"] >= 5 * recall["chance_r1"])
 
 
 def german_fails(player: Player, notes: Notebook) -> None:
     """A language nobody taught is not understood."""
-    not_understood(player, notes, "de", "German")
+    claims.not_understood(player, notes, "de", "German")
 
 
 def german_is_taught(player: Player, notes: Notebook) -> None:
     """The German chunk is taught, judged and goes live without a picture being embedded again."""
-    teach_language(player, notes, "de", "German")
+    claims.teach_language(player, notes, "de", "German")
 
 
 def german_works(player: Player, notes: Notebook) -> None:
     """German is understood, English as well as before."""
-    understood(player, notes, "de", "German")
-    ask(player, notes, "en", works=True)
+    claims.understood(player, notes, "de", "German")
+    claims.ask(player, notes, "en", works=True)
 
 
 def japanese(player: Player, notes: Notebook) -> None:
     """The same for a language in another script."""
-    not_understood(player, notes, "ja", "Japanese")
-    teach_language(player, notes, "ja", "Japanese")
-    understood(player, notes, "ja", "Japanese")
-    ask(player, notes, "de", works=True)
+    claims.not_understood(player, notes, "ja", "Japanese")
+    claims.teach_language(player, notes, "ja", "Japanese")
+    claims.understood(player, notes, "ja", "Japanese")
+    claims.ask(player, notes, "de", works=True)
 
 
 def new_style(player: Player, notes: Notebook) -> None:
@@ -111,8 +99,8 @@ def new_style(player: Player, notes: Notebook) -> None:
     )
     old = player.snapshot()
     shares = {language: player.share_found(old, language) for language in ("en", "de", "ja")}
-    outcome = teach(player, notes, added.report.chunk_id, f"{style} drawings")
-    only_moved(player, notes, outcome, old, style)
+    outcome = claims.teach(player, notes, added.report.chunk_id, f"{style} drawings")
+    claims.only_moved(player, notes, outcome, old, style)
     recall = player.recall("en", style)
     notes.write(
         f"English R@10 on {style} drawings: {recall_before['t2i_r10']:.1f} → {recall['t2i_r10']:.1f} percent."
@@ -121,7 +109,7 @@ def new_style(player: Player, notes: Notebook) -> None:
         f"{style} drawings are found better than before",
         mean_text_recall(recall) > mean_text_recall(recall_before),
     )
-    kept(player, notes, before, taught={f"en/{style}"})
+    claims.kept(player, notes, before, taught={f"en/{style}"})
     live = player.snapshot()
     notes.write(notes.show(player.ask(live, HEADLINE, "en")))
     for language, share in shares.items():
@@ -134,7 +122,7 @@ def new_style(player: Player, notes: Notebook) -> None:
 
 def wrong_captions(player: Player, notes: Notebook) -> None:
     """A chunk whose captions belong to other pictures is held back; taught all the same, it is turned away."""
-    before, commit = player.slices(), what_is_live(player)
+    before, commit = player.slices(), claims.what_is_live(player)
     hits = player.ask(player.snapshot(), HEADLINE, "de", k=COMPARED).answer.hits
     added = player.hand_in("French with shuffled captions", player.cast.gallery(), "fr", shuffled=True)
     held = player.standing(added.report.chunk_id)
@@ -146,7 +134,7 @@ def wrong_captions(player: Player, notes: Notebook) -> None:
     notes.write(outcome.sentence)
     notes.claim("the gate rejects it", outcome.verdict == "reject")
     notes.claim("no release was made of it", outcome.release is None and outcome.commit is None)
-    notes.claim(f"{commit[1]} is live as before, commit {commit[0]}", what_is_live(player) == commit)
+    notes.claim(f"{commit[1]} is live as before, commit {commit[0]}", claims.what_is_live(player) == commit)
     notes.claim("every slice measures the same as before", player.slices() == before)
     again = player.ask(player.snapshot(), HEADLINE, "de", k=COMPARED).answer.hits
     notes.claim("a German question has the same answer, score for score", again == hits)
@@ -154,7 +142,7 @@ def wrong_captions(player: Player, notes: Notebook) -> None:
 
 def compared(player: Player, notes: Notebook) -> None:
     """The release before German and the live one, side by side."""
-    old, new = player.snapshot(release_before(player, "de")), player.snapshot()
+    old, new = player.snapshot(claims.release_before(player, "de")), player.snapshot()
     answer = compare(old, new, caption(HEADLINE, "de"), k=COMPARED)
     asked = [player.judge(one, HEADLINE) for one in (answer.a, answer.b)]
     kinds = {
@@ -186,7 +174,7 @@ def compared(player: Player, notes: Notebook) -> None:
 
 def back_and_forward(player: Player, notes: Notebook) -> None:
     """Rollback is one small file; forward again is another."""
-    number, newest = what_is_live(player)
+    number, newest = claims.what_is_live(player)
     started = time.monotonic()
     back = going_live.rollback(player.workspace, why="the demo goes back", by=DEMO)
     old = player.snapshot()
@@ -200,7 +188,7 @@ def back_and_forward(player: Player, notes: Notebook) -> None:
         f"Back to {back.release} in {seconds_back:.2f} s, forward to {newest} in {seconds_forward:.2f} s."
     )
     notes.claim("after going back another release answers", old.release.id == back.release != newest)
-    notes.claim("it finds English as it did", found >= FOUND)
+    notes.claim("it finds English as it did", found >= claims.FOUND)
     notes.claim(f"after going forward {newest} answers again", new.release.id == newest == forward.release)
     notes.claim("each was a commit of its own", (back.number, forward.number) == (number + 1, number + 2))
     notes.claim(

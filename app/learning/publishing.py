@@ -90,11 +90,7 @@ def publish_version(
 
 
 def publish_candidate(
-    workspace: Workspace,
-    lesson: Lesson,
-    candidate: Encoder,
-    training: TrainingReport,
-    record: ReleaseRecord,
+    workspace: Workspace, lesson: Lesson, candidate: Encoder, training: TrainingReport, record: ReleaseRecord
 ) -> str:
     """Writes what an update has trained as a version of its own, whatever becomes of it, and returns its id."""
     facts = version_facts(

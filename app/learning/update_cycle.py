@@ -21,21 +21,11 @@ from app.home.durable import require_space
 from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.learning import gallery, going_live, lessons
+from app.learning import gallery, going_live, lessons, publishing
 from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.judging import Taught, judge_taught
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
 from app.learning.probes import write_probes
-from app.learning.publishing import (
-    JudgedCandidate,
-    bytes_needed,
-    publish_base,
-    publish_candidate,
-    publish_pictures,
-    publish_taught,
-    publish_version,
-    version_facts,
-)
 from app.learning.release_words import pin_sentence, pinned
 from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.yardstick import held_out
@@ -74,24 +64,19 @@ def initialise(
             raise UsageProblem(f"{settings.home} already has releases; `python -m app status` shows them.")
         write_probes(workspace)
         known = base_languages(model, languages)
-        facts = version_facts(workspace, strategy=None, languages=list(known), parent=None)
-        version = publish_version(workspace, encoder, facts, {})
+        facts = publishing.version_facts(workspace, strategy=None, languages=list(known), parent=None)
+        version = publishing.publish_version(workspace, encoder, facts, {})
         probes = held_out(workspace, known, [chunk.id for chunk in workspace.catalog.chunks()])
         results = measure(encoder, probes, workspace.load_image, workspace.features)
         measured = {Measured(key): result for key, result in results.items()}
-        release = publish_base(workspace, version, encoder, known, measured)
+        release = publishing.publish_base(workspace, version, encoder, known, measured)
         return workspace.releases.commit(
             release, parent=None, reason="init", why=f"base encoder {model}", by="init"
         )
 
 
 def add_chunk(
-    workspace: Workspace,
-    source: Path,
-    options: IntakeOptions,
-    *,
-    by: str,
-    progress: Tell = say_nothing,
+    workspace: Workspace, source: Path, options: IntakeOptions, *, by: str, progress: Tell = say_nothing
 ) -> AddOutcome:
     """Takes a chunk in, makes its pictures searchable under the live encoder, and judges its pairs.
 
@@ -148,7 +133,7 @@ def extend_gallery(
         embedded_images += embedded.images_embedded
         if embedded.generation == previous.id:
             return None, embedded_images
-        release = publish_pictures(workspace, record, embedded)
+        release = publishing.publish_pictures(workspace, record, embedded)
         try:
             return workspace.releases.commit(
                 release, parent=live.number, reason="ingest", why=why, by=by
@@ -258,10 +243,10 @@ def _teach(
     workspace: Workspace, request: UpdateRequest, record: ReleaseRecord, scratch: Path, progress: Tell
 ) -> _Taught:
     """Trains a candidate from a release's version and publishes it as a version."""
-    require_space(workspace.home.root, bytes_needed(workspace, record))
+    require_space(workspace.home.root, publishing.bytes_needed(workspace, record))
     lesson = lessons.plan(workspace, request, record)
     candidate, training = learn(workspace, lesson, scratch=scratch, progress=progress)
-    version = publish_candidate(workspace, lesson, candidate, training, record)
+    version = publishing.publish_candidate(workspace, lesson, candidate, training, record)
     outcome = UpdateOutcome(version=version, strategy=lesson.strategy.name, training=training_json(training))
     return _Taught(lesson, candidate, outcome, candidate.image_forwards)
 
@@ -291,8 +276,8 @@ def _judge_and_release(
     embedded = gallery.embed_gallery(
         workspace, candidate, previous=previous, tell=progress, since=taught.forwards
     )
-    judged = JudgedCandidate(lesson, candidate, outcome, gate, results, against=live)
-    return publish_taught(workspace, judged, record, embedded, progress)
+    judged = publishing.JudgedCandidate(lesson, candidate, outcome, gate, results, against=live)
+    return publishing.publish_taught(workspace, judged, record, embedded, progress)
 
 
 def _note_standing(

@@ -119,10 +119,6 @@ def _read(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
 
 FORMATS = (
     Format(
-        names=("tar",),
-        suffixes=(".tar", ".gz", ".tgz"),
-        recognises=_is_tar,
-        opens=TarArchive,
-        is_shard=True,
+        names=("tar",), suffixes=(".tar", ".gz", ".tgz"), recognises=_is_tar, opens=TarArchive, is_shard=True
     ),
 )
