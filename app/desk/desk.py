@@ -19,6 +19,7 @@ from app.desk.health import Described, Examination, Status
 from app.desk.hits import (
     MOST_AT_ONCE,
     MOST_PARTS,
+    Choices,
     Compared,
     Embeddings,
     FileName,
@@ -96,6 +97,10 @@ class Desk(Protocol):
         self, searches: Annotated[Sequence[dict[str, Any]], Field(min_length=1, max_length=MOST_AT_ONCE)]
     ) -> list[Searched]:
         """Asks up to 64 searches; one that cannot be answered does not keep the others from it."""
+
+    @reads("/v1/choices")
+    def choices(self, release: Name | None = None) -> Choices:
+        """Says what the fields of a search may be filled with, of a release or of the live one."""
 
     @acts("/v1/search.csv", role="anyone", media="text/csv", file="results.csv")
     def results_table(self, asked: SearchRequest) -> bytes:

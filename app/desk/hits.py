@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
+    ValidationError,
+    WrapValidator,
     computed_field,
     model_validator,
 )
 
 from app.desk.releases import SliceSummary
+from ingest.sentence import phrase
 
 MOST_PARTS = 16
 """Parts of a query."""
@@ -59,13 +61,17 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _day(given: object) -> object:
-    if isinstance(given, (int, float)):  # a number would be taken for seconds since 1970
-        raise ValueError("a day is written as 2026-01-31")
-    return given
+def _day(given: object, read: Callable[[object], date]) -> date:
+    try:
+        if not isinstance(given, (int, float)):  # which would be taken for seconds since 1970
+            return read(given.strip() if isinstance(given, str) else given)
+    except ValidationError:
+        pass
+    found = f"{str(given).strip()[:40]!r}"
+    raise ValueError(phrase("A day is written as 2026-01-31; found {found}.", found=found))
 
 
-Day = Annotated[date, BeforeValidator(_day, json_schema_input_type=date)]
+Day = Annotated[date, WrapValidator(_day, json_schema_input_type=date)]
 
 
 class QueryPart(Strict):
@@ -236,6 +242,7 @@ class SearchAnswer:
         captions: the nearest ones, where the request asked for some.
         eta: how much a translation counts, 0 to 1; None without one.
         unlearned: the language of the words, where the release has not learned it and no translation was given.
+        recalls: R@10 of its languages in percent, over all their held-out captions, where the release measured it.
     """
 
     release: str
@@ -256,6 +263,47 @@ class SearchAnswer:
     captions: tuple[FoundCaption, ...] = ()
     eta: float | None = None
     unlearned: str = ""
+    recalls: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LearnedLanguage:
+    """A language that a release has learned; `recall` as in `SearchAnswer.recalls`, None where nothing was measured."""
+
+    language: str
+    recall: float | None
+
+
+@dataclass(frozen=True)
+class NamedChunk:
+    """A chunk in a menu; `created` is ISO 8601 in UTC."""
+
+    id: str
+    name: str
+    created: str
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the fields of a search may be filled with.
+
+    Attributes:
+        release: that answers.
+        pictures: that it holds.
+        can_rerank: whether it has a fusion encoder.
+        learned: languages that words are read in.
+        languages: that pictures are captioned in.
+        domains: that pictures are of.
+        chunks: that brought pictures, newest first.
+    """
+
+    release: str
+    pictures: int
+    can_rerank: bool
+    learned: tuple[LearnedLanguage, ...]
+    languages: tuple[str, ...]
+    domains: tuple[str, ...]
+    chunks: tuple[NamedChunk, ...]
 
 
 @dataclass(frozen=True)

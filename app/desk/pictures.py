@@ -32,6 +32,7 @@ class Item:
 
     id: str
     domain: str
+    split: str
     chunk: str
     width: int
     height: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -154,6 +154,19 @@ class SliceSummary:
     def to_json(self) -> dict[str, Any]:
         """Returns the summary as plain values."""
         return {f.name: getattr(self, f.name) for f in fields(self)} | {"recalls": dict(self.recalls)}
+
+
+def recalls_of(slices: Iterable[SliceSummary]) -> dict[str, float]:
+    """Returns R@10 in percent by language, over all captions of its slices in their own domain's gallery."""
+    measured: dict[str, list[SliceSummary]] = {}
+    for one in slices:
+        if one.view == "own" and one.captions:
+            measured.setdefault(one.language, []).append(one)
+    return {
+        language: sum(one.recalls["t2i_r10"] * one.captions for one in every)
+        / sum(one.captions for one in every)
+        for language, every in measured.items()
+    }
 
 
 @dataclass(frozen=True)

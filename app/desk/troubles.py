@@ -6,7 +6,9 @@ import errno
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from app.desk.errors import (
     AppError,
@@ -24,15 +26,18 @@ from app.desk.errors import (
     UnknownFeedback,
     UnknownRelease,
     UpdateRunning,
+    UsageProblem,
 )
 from index import errors as index_errors
 from index.errors import IndexingError
 from ingest import errors as ingest_errors
 from ingest.errors import IngestError
+from ingest.sentence import Sentence, joined
 from model_updates import errors as learning_errors
 from model_updates.errors import ModelUpdateError
 
 INVALID = "invalid_request"
+_Request = TypeVar("_Request", bound=BaseModel)
 OWN_ERRORS: tuple[type[Exception], ...] = (AppError, IngestError, ModelUpdateError, IndexingError)
 """The bases of everything that our packages raise on purpose."""
 
@@ -148,13 +153,28 @@ def explain(error: Exception) -> Trouble | None:
     return None
 
 
-def invalid_sentence(problems: Iterable[Any]) -> str:
+def request_of(kind: type[_Request], **fields: object) -> _Request:
+    """Returns what a person has filled in as a request.
+
+    Raises:
+        UsageProblem: a field has no value that it can have.
+    """
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        raise UsageProblem(invalid_sentence(error.errors())) from error
+
+
+def invalid_sentence(problems: Iterable[Any]) -> Sentence:
     """Returns the first problems that pydantic found as sentences, fields that there are not before all others."""
     ordered = sorted(problems, key=lambda problem: problem["type"] != _EXTRA)
-    return " ".join(_invalid(problem) for problem in ordered[:3])
+    return joined(_invalid(problem) for problem in ordered[:3])
 
 
 def _invalid(problem: Any) -> str:
+    raised = str(problem.get("ctx", {}).get("error", ""))
+    if isinstance(raised, Sentence):
+        return raised
     where = ".".join(str(part) for part in problem["loc"] if part not in {"body", "query", "path"})
     if problem["type"] == _EXTRA:
         return f"There is no field {where!r} here; GET /v1/openapi.json lists those that there are."
@@ -181,5 +201,7 @@ def _code(kind: type[Exception]) -> str:
 
 def _as_sentence(text: str) -> str:
     """Starts with a capital and ends with a stop."""
-    text = text.strip() or "It failed and did not say why"
+    text = text if isinstance(text, Sentence) else text.strip() or "It failed and did not say why"
+    if text[0].isupper() and text[-1] in ".!?":
+        return text
     return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")

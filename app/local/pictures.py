@@ -62,6 +62,7 @@ class Pictures(Chunks):
         return Item(
             id=record.id,
             domain=record.domain,
+            split=record.split.value,
             chunk=record.chunk_id,
             width=record.width,
             height=record.height,

@@ -12,12 +12,15 @@ from pydantic import ValidationError
 from app.desk.errors import BadQuery
 from app.desk.hits import (
     MOST_AT_ONCE,
+    Choices,
     Compared,
     Embedded,
     Embeddings,
     Found,
     HitCaption,
+    LearnedLanguage,
     ManyCompared,
+    NamedChunk,
     RankMove,
     ReadPart,
     SearchAnswer,
@@ -25,6 +28,7 @@ from app.desk.hits import (
     SearchRequest,
     Timing,
 )
+from app.desk.releases import recalls_of
 from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
 from app.local.opened import Opened
 from ingest.pair import BASE_LANGUAGE, Caption
@@ -90,6 +94,20 @@ class Searching(Opened):
             return Searched(422, error=invalid_sentence(error.errors()), code=INVALID)
         except OWN_ERRORS as error:
             return Searched(**trouble_of(error).answered())
+
+    def choices(self, release: str | None = None) -> Choices:
+        snapshot = self.snapshot(release)
+        recalls = recalls_of(snapshot.release.manifest.slices)
+        chunks = [one for one in self.catalog.chunks() if one.in_gallery]
+        return Choices(
+            release=snapshot.release.id,
+            pictures=len(snapshot.generation),
+            can_rerank=snapshot.reranker is not None,
+            learned=tuple(LearnedLanguage(tag, recalls.get(tag)) for tag in snapshot.languages),
+            languages=tuple(self.catalog.languages()),
+            domains=tuple(self.catalog.domains()),
+            chunks=tuple(NamedChunk(one.id, one.name, one.created) for one in reversed(chunks)),
+        )
 
     def results_table(self, asked: SearchRequest) -> bytes:
         from app.query import results
@@ -240,6 +258,7 @@ class Searching(Opened):
             query=answer.query,
             language=answer.language,
             detected=answer.detected,
+            recalls=answer.recalls,
             note=answer.note,
             timing=Timing(answer.encode_seconds, answer.index_seconds, answer.rerank_seconds),
             hits=hits,

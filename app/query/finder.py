@@ -10,6 +10,7 @@ import numpy as np
 
 from app.desk.errors import BadQuery
 from app.desk.hits import FURTHEST, FoundCaption, Mode
+from app.desk.releases import recalls_of
 from app.home.workspace import Workspace
 from app.query import copies, fusion
 from app.query.caption_index import CaptionIndexes
@@ -77,6 +78,7 @@ class Finder:
             query=_query(question, encoded),
             language=_languages(encoded),
             detected=encoded.guesses,
+            recalls=_recalls(snapshot, encoded),
             note=encoded.note + (f" {_HELP}" if unlearned else ""),
             unlearned=unlearned,
             hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
@@ -115,6 +117,7 @@ class Finder:
             query=_query(question, encoded),
             language=_languages(encoded),
             detected=encoded.guesses,
+            recalls=_recalls(snapshot, encoded),
             note=encoded.note,
             hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1)),
             encode_seconds=encoding - started,
@@ -302,6 +305,11 @@ def _query(question: Question, encoded: Encoded) -> str:
 
 def _languages(encoded: Encoded) -> str:
     return " + ".join(one.language for one in encoded.readings if one.language)
+
+
+def _recalls(snapshot: Snapshot, encoded: Encoded) -> dict[str, float]:
+    known = recalls_of(snapshot.release.manifest.slices)
+    return {one.language: known[one.language] for one in encoded.readings if one.language in known}
 
 
 def _unlearned(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:

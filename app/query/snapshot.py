@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,7 @@ class Answer:
     encode_seconds: float
     index_seconds: float
     rerank_seconds: float = 0.0
+    recalls: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,11 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.desk.errors import BadQuery
-from app.desk.hits import Numbers, Picture
+from app.desk.hits import Found, Numbers, Picture, SearchRequest
+from app.desk.pictures import Item
 from app.desk.troubles import invalid_sentence
-from app.query.asking import picture_bytes
-from app.query.grammar import Kind, Term
-from app.query.parts import decoded
-from app.query.question import Question
-from app.server.api_context import State
-from app.server.serving import Serving
+from app.server.api_context import AnyDesk
+from ingest.pair import BASE_LANGUAGE
 
 router = APIRouter(include_in_schema=False)
 
@@ -70,39 +67,39 @@ Sent = Annotated[Any, Depends(_json)]
 
 
 @router.get("/indices-list")
-def indices(state: State) -> list[str]:
+def indices(desk: AnyDesk) -> list[str]:
     """Lists what `indice_name` may be: the live release under a fixed name, and every release."""
-    return [INDEX, *(record.id for record in state.releases())]
+    return [INDEX, *(one.id for one in desk.releases())]
 
 
 @router.post("/knn-service")
-def knn(sent: Sent, request: Request, state: State) -> list[dict[str, Any]]:
+def knn(sent: Sent, request: Request, desk: AnyDesk) -> list[dict[str, Any]]:
     """Finds pictures by a text, a picture or an embedding; the first `num_images` of the hits are described."""
     asked = _read(KnnRequest, sent)
     if asked.modality == "text":
         raise BadQuery("Captions are not searched by these routes; ask for the modality `image`.")
     found = asked.num_result_ids or asked.num_images
-    answer = state.find(
-        Question(*_terms(asked), k=max(1, min(found, _MOST)), fold=asked.deduplicate),
-        release=_release(asked.indice_name),
-    )
-    shown = [hit.image_id for hit in answer.hits[: asked.num_images]]
-    told = _described(state, shown, str(request.base_url))
+    said = {
+        "parts": [_part(asked)],
+        "k": max(1, min(found, _MOST)),
+        "dedup": asked.deduplicate,
+        "release": _release(asked.indice_name),
+    }
+    hits = desk.search(_read(SearchRequest, said)).hits
+    told = [_described(hit, request) for hit in hits[: asked.num_images]] + [{}] * len(hits)
     return [
-        told.get(hit.image_id, {}) | {"id": number_of(hit.image_id), "similarity": hit.score}
-        for hit in answer.hits
+        one | {"id": number_of(hit.id), "similarity": hit.score} for one, hit in zip(told, hits, strict=False)
     ]
 
 
 @router.post("/metadata")
-def metadata(sent: Sent, request: Request, state: State) -> list[dict[str, Any]]:
+def metadata(sent: Sent, request: Request, desk: AnyDesk) -> list[dict[str, Any]]:
     """Describes pictures by their numbers; those that there are not are left out."""
     asked = _read(MetadataRequest, sent)
-    snapshot = state.snapshot(_release(asked.indice_name))
+    snapshot = desk.snapshot(_release(asked.indice_name))
     by_number = {number_of(one): one for one in snapshot.generation.ids if one not in snapshot.hidden}
     known = [(number, by_number[number]) for number in asked.ids if number in by_number]
-    told = _described(state, [image_id for _, image_id in known], str(request.base_url))
-    return [{"id": number, "metadata": told[image_id]} for number, image_id in known]
+    return [{"id": number, "metadata": _described(desk.item(image), request)} for number, image in known]
 
 
 def number_of(image_id: str) -> int:
@@ -117,17 +114,14 @@ def _read(kind: type[Asked], sent: Any) -> Asked:
         raise BadQuery(invalid_sentence(error.errors())) from error
 
 
-def _terms(asked: KnnRequest) -> tuple[tuple[Term, ...], dict[str, Any]]:
+def _part(asked: KnnRequest) -> dict[str, Any]:
     """Returns the one part of a query; a text is taken as it is, since clip-retrieval knows no grammar."""
     if asked.image_url:
         raise BadQuery("Nothing is fetched from the network. Send the picture itself as `image`, in base64.")
-    if asked.text:
-        return (Term(Kind.TEXT, asked.text, 1.0),), {}
-    if asked.image:
-        term = Term(Kind.IMAGE, "image", 1.0)
-        return (term,), {term.value: decoded(term, picture_bytes(asked.image, term))}
-    if asked.embedding_input:
-        return (Term(Kind.VECTOR, "embedding", 1.0, vector=tuple(asked.embedding_input)),), {}
+    given = {"text": asked.text, "image": asked.image, "embedding": asked.embedding_input}
+    for kind, value in given.items():
+        if value:
+            return {kind: value}
     raise BadQuery("There is nothing to look for. Send text, image or embedding_input.")
 
 
@@ -135,15 +129,14 @@ def _release(name: str | None) -> str | None:
     return None if name in (None, "", INDEX) else name
 
 
-def _described(state: Serving, image_ids: list[str], base: str) -> dict[str, dict[str, Any]]:
-    """Returns captions and addresses by picture."""
-    told: dict[str, dict[str, Any]] = {}
-    for image_id, found in state.found(image_ids, "auto").items():
-        told[image_id] = {
-            "url": f"{base}v1/images/{image_id}",
-            "caption": found.captions[0].text if found.captions else "",
-            "language": found.captions[0].language if found.captions else "",
-            "domain": found.record.domain if found.record else "",
-            "sha256": image_id,
-        }
-    return told
+def _described(picture: Found | Item, request: Request) -> dict[str, Any]:
+    """Returns a picture's caption, an English one if it has one, its address and what else is known of it."""
+    english = [one for one in picture.captions if one.language == BASE_LANGUAGE]
+    caption = next(iter(english or picture.captions), None)
+    return {
+        "url": f"{request.base_url}{picture.url.lstrip('/')}",
+        "caption": caption.text if caption else "",
+        "language": caption.language if caption else "",
+        "domain": picture.domain or "",
+        "sha256": picture.id,
+    }

@@ -147,6 +147,11 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "searches": [
         lambda desk: desk.searches([{"text": "boat", "k": 2}, {"txet": "x"}, {"text": "b", "release": "r7"}])
     ],
+    "choices": [
+        lambda desk: desk.choices(),
+        lambda desk: desk.choices("r2"),
+        lambda desk: desk.choices("r7"),
+    ],
     "results_table": [lambda desk: desk.results_table(BOAT)],
     "results_archive": [lambda desk: len(desk.results_archive(BOAT)).to_bytes(4, "big")],
     "compare": [
