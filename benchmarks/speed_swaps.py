@@ -9,11 +9,15 @@ from pathlib import Path
 
 from speed_timing import Measured
 
+from app.desk.hits import SearchRequest
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
-from app.query.snapshot import Answer
+from app.query.grammar import parse
+from app.query.question import Question
+from app.server.security import ANYONE
+from app.server.served import Served
 from app.server.serving import Serving
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
@@ -35,9 +39,7 @@ def swaps_under_load(work: Path, *, swaps: int, rate: float) -> Measured:
         serving.start()
         queries = [scenes.caption(scene, "en") for scene in list(scenes.all_scenes())[::97]]
         expected = {
-            (release, query): _found(serving.search(query, language="en", release=release))
-            for release in releases
-            for query in queries
+            (release, query): _found(serving, query, release)[1] for release in releases for query in queries
         }
         load = _Load(serving, queries, expected, rate)
         load.start()
@@ -123,18 +125,20 @@ class _Load:
             query = self._queries[turn % len(self._queries)]
             started = time.monotonic()
             try:
-                answer = self._serving.search(query, language="en")
+                release, found = _found(self._serving, query)
             except Exception:  # noqa: BLE001  whatever it is, the query failed, and that is the count
                 with self._lock:
                     self.asked, self.failed = self.asked + 1, self.failed + 1
                 continue
-            torn = _found(answer) != self._expected[answer.release, query]
+            torn = found != self._expected[release, query]
             with self._lock:
                 self.asked += 1
                 self.torn += torn
                 self.slowest = max(self.slowest, time.monotonic() - started)
-                self.releases.add(answer.release)
+                self.releases.add(release)
 
 
-def _found(answer: Answer) -> list[str]:
-    return [hit.image_id for hit in answer.hits]
+def _found(serving: Serving, query: str, release: str | None = None) -> tuple[str, list[str]]:
+    asked = SearchRequest(language="en", release=release)
+    answer = Served(serving, ANYONE).find(Question(parse(query), asked=asked))
+    return answer.release, [hit.image_id for hit in answer.hits]

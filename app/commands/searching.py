@@ -80,10 +80,8 @@ class SearchOptions:
             UsageProblem: an option has no value that it can have, or a file could not be written.
             BadQuery: a file cannot be read.
         """
-        from pydantic import ValidationError
-
         from app.desk.hits import SearchRequest
-        from app.desk.troubles import invalid_sentence
+        from app.desk.troubles import request_of
 
         for name, file in (("--csv", self.csv), ("--zip", self.zip)):
             if file is not None:
@@ -97,10 +95,7 @@ class SearchOptions:
         items = [one.removeprefix("#").lower() for one in self.like or []]
         asked |= {"text": text or None, "images": _pictures_in(text), "items": items}
         asked |= {day: said[day].date() for day in ("since", "until") if said[day]}
-        try:
-            return SearchRequest.model_validate(asked)
-        except ValidationError as error:
-            raise UsageProblem(invalid_sentence(error.errors())) from error
+        return request_of(SearchRequest, **asked)
 
 
 def _require_one_of(name: str | None, said: str, *choices: str) -> None:

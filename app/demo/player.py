@@ -12,13 +12,14 @@ from pathlib import Path
 from statistics import fmean
 
 from app.desk.errors import AppError
+from app.desk.hits import AUTO
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import going_live, standing, update_cycle
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome
-from app.query.snapshot import AUTO, Answer, Snapshot, search_text
+from app.query.snapshot import Answer, Snapshot, search_text
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
 from ingest.pair import BASE_LANGUAGE, SliceKey

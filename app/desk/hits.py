@@ -22,6 +22,8 @@ from pydantic import (
 from app.desk.releases import SliceSummary
 from ingest.sentence import phrase
 
+AUTO = "auto"
+"""The language of words that nobody has told: it is detected."""
 MOST_PARTS = 16
 """Parts of a query."""
 HEAVIEST = 100.0
@@ -110,7 +112,7 @@ class SearchRequest(Strict):
     )
     embedding: Numbers | None = None
     parts: list[QueryPart] = Field(default_factory=list, max_length=MOST_PARTS)
-    language: str = Field(default="auto", max_length=40)
+    language: str = Field(default=AUTO, max_length=40)
     translation: str = Field(
         default="", max_length=500, description="Of a text, in English; both count, as validation has shown."
     )
@@ -120,12 +122,20 @@ class SearchRequest(Strict):
         default=0, ge=0, le=FURTHEST, description="Hits to pass over, where there is no cursor."
     )
     mode: Mode = Mode.VECTORS
-    domains: list[Name] | None = Field(default=None, max_length=100)
-    languages: list[Name] | None = Field(default=None, max_length=100)
-    chunks: list[Name] | None = Field(default=None, max_length=100)
+    domains: list[Name] | None = Field(default=None, max_length=100, description="Of one of these.")
+    languages: list[Name] | None = Field(
+        default=None, max_length=100, description="Captioned in one of these."
+    )
+    chunks: list[Name] | None = Field(
+        default=None, max_length=100, description="Brought by one of these, by id or its beginning."
+    )
     since: Day | None = Field(default=None, description="Taken in on this day (UTC) or later.")
     until: Day | None = Field(default=None, description="Taken in on this day (UTC) or earlier.")
-    caption: str = Field(default="", max_length=500, description="With a caption that has all these words.")
+    caption: str = Field(
+        default="",
+        max_length=500,
+        description="With a caption that has all these words, the last perhaps only begun.",
+    )
     release: str | None = Field(default=None, max_length=80)
     dedup: StrictBool = Field(default=False, description="Show of near-copies only the best.")
     rerank: StrictBool = Field(
@@ -139,6 +149,24 @@ class SearchRequest(Strict):
     explain: StrictBool = Field(default=False, description="Say of each hit how near each part is.")
 
 
+class Addressed:
+    """A picture by its id; its addresses are relative to the server's."""
+
+    id: str
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def thumb_url(self) -> str:
+        """Where its thumbnail is."""
+        return f"/v1/images/{self.id}/thumbnail"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def url(self) -> str:
+        """Where the picture is."""
+        return f"/v1/images/{self.id}"
+
+
 @dataclass(frozen=True)
 class HitCaption:
     """A caption of a picture."""
@@ -148,8 +176,8 @@ class HitCaption:
 
 
 @dataclass(frozen=True)
-class Found:
-    """One picture found; addresses are relative to the server's.
+class Found(Addressed):
+    """One picture found.
 
     Attributes:
         id: of the picture.
@@ -176,18 +204,6 @@ class Found:
     relevance: str = ""
     domain: str | None = None
     captions: tuple[HitCaption, ...] = ()
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def thumb_url(self) -> str:
-        """Where its thumbnail is."""
-        return f"/v1/images/{self.id}/thumbnail"
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def url(self) -> str:
-        """Where the picture is."""
-        return f"/v1/images/{self.id}"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import Field, model_validator
 
-from app.desk.hits import HitCaption, Name, Picture, Strict
+from app.desk.hits import Addressed, HitCaption, Name, Picture, Strict
 from ingest.records import JobRecord
 
 MOST_ITEMS = 64
@@ -24,7 +24,7 @@ class TakenOut:
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(Addressed):
     """A picture with all its captions; `chunk` is the upload that brought it first.
 
     One that was taken out has `withheld` and no captions, and is there for admins alone.
@@ -40,18 +40,6 @@ class Item:
     in_gallery: bool
     captions: tuple[HitCaption, ...]
     withheld: TakenOut | None = None
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def thumb_url(self) -> str:
-        """Where its thumbnail is."""
-        return f"/v1/images/{self.id}/thumbnail"
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def url(self) -> str:
-        """Where the picture is."""
-        return f"/v1/images/{self.id}"
 
 
 class NewItem(Strict):

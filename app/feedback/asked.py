@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from app.desk.hits import Relevance
+from app.desk.hits import AUTO, Relevance
 from app.desk.opinions import AskedLanguage
 from app.language.detection import UNDETERMINED, Guess, Profiles, detect, guessed_of_all, unfamiliar
 from app.query.grammar import Kind
 from app.query.question import QueryAnswer, Question
-from app.query.snapshot import AUTO, Snapshot
+from app.query.snapshot import Snapshot
 from ingest.asked import AskedRecord
 from ingest.catalog import Catalog
 from ingest.errors import IngestError
@@ -63,7 +63,7 @@ class LanguageCounter:
     def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot) -> None:
         """Has a query counted, unless it has no words or is a later page of one that was."""
         query = _query(question, answer, snapshot)
-        if query.text and not question.cursor:
+        if query.text and not question.asked.cursor:
             self._waiting.append(query)
 
     def flush(self) -> None:
@@ -116,7 +116,7 @@ def language_of(text: str, snapshot: Snapshot) -> str:
 
 def _query(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> _Query:
     text = " ".join(term.value for term in question.terms if term.kind is Kind.TEXT)
-    told = "" if question.language == AUTO else answer.language
+    told = "" if question.asked.language == AUTO else answer.language
     unanswered = answer.relevance == Relevance.NOTHING
     return _Query(text, told, answer.detected, snapshot.encoder.profiles, unanswered)
 

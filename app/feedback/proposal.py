@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from app.desk.errors import UsageProblem
+from app.desk.hits import AUTO
 from app.desk.opinions import Proposal, ProposedPair
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED
 from app.query.grammar import as_text
-from app.query.snapshot import AUTO
 from ingest.captions import normalise_caption
 from ingest.errors import BadCaption
 from ingest.feedback import FeedbackRecord

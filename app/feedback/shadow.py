@@ -122,19 +122,6 @@ def report(workspace: Workspace, release: str) -> ShadowReport:
     )
 
 
-def reports_of_two(workspace: Workspace, a: str, b: str) -> list[ShadowReport]:
-    """Returns what one of two releases has shown in the shadow of the other, if it ever was there."""
-    records = {record.id: record for record in (workspace.releases.release(name) for name in (a, b))}
-    found = []
-    for record in records.values():
-        told = report(workspace, record.id)
-        others = {one.version for one in records.values() if one.id != record.id}
-        beside = workspace.releases.readable(told.against) if told.against else None
-        if beside is not None and beside.version in others:
-            found.append(told)
-    return found
-
-
 def line_of(language: str, counts: Sequence[ShadowCount]) -> ShadowLine | None:
     """Returns the means of sums; None where nothing was asked."""
     sums = {name: sum(getattr(one, name) for one in counts) for name in SUMS}

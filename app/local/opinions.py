@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.desk.errors import UsageProblem
+from app.desk.hits import AUTO
 from app.desk.opinions import Opinion, Opinions, Proposal, ProposedPair, Votes
 from app.local.chunks import Chunks
 from ingest.feedback import FeedbackRecord
@@ -47,7 +48,6 @@ class OpinionsKept(Chunks):
         from app.feedback import votes
         from app.feedback.asked import language_of
         from app.language.detection import UNDETERMINED
-        from app.query.snapshot import AUTO
 
         said = votes.feedback_of(self.workspace, number)
         if not language and said.language.split(" ")[0] == AUTO:

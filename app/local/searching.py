@@ -50,7 +50,7 @@ class Searching(Opened):
     """What finds pictures."""
 
     def search(self, asked: SearchRequest) -> SearchAnswer:
-        answer = self.find(self._question(asked), release=asked.release)
+        answer = self.find(self._question(asked))
         parts = tuple(ReadPart(one.kind, one.value[:_VALUE], one.weight, one.at) for one in answer.terms)
         return self._told(
             answer,
@@ -66,8 +66,8 @@ class Searching(Opened):
             unlearned=answer.unlearned,
         )
 
-    def find(self, question: Question, *, release: str | None = None) -> QueryAnswer:
-        """Answers a question, from a release by name or the live one; a later page from the release of the first.
+    def find(self, question: Question) -> QueryAnswer:
+        """Answers a question; a later page from the release of the first, if no release is named.
 
         Raises:
             BadQuery: it cannot be searched for, or its page is of a release that is gone.
@@ -75,10 +75,9 @@ class Searching(Opened):
         """
         from app.query.pages import snapshot_of
 
-        if question.cursor and release is None:
-            snapshot = snapshot_of(question.cursor, self.snapshot)
-        else:
-            snapshot = self.snapshot(release)
+        cursor, release = question.asked.cursor, question.asked.release
+        is_next = bool(cursor) and release is None
+        snapshot = snapshot_of(cursor, self.snapshot) if is_next else self.snapshot(release)
         with self.answering():
             answer = self.finder.find(snapshot, question)
         self.note(question, answer, snapshot, is_live=release is None)
@@ -112,14 +111,14 @@ class Searching(Opened):
     def results_table(self, asked: SearchRequest) -> bytes:
         from app.query import results
 
-        answer = self.find(self._question(asked), release=asked.release)
+        answer = self.find(self._question(asked))
         found = [(hit.image_id, hit.score) for hit in answer.hits]
         return results.table(self.workspace, found, first=answer.first)
 
     def results_archive(self, asked: SearchRequest) -> bytes:
         from app.query import results
 
-        answer = self.find(self._question(asked), release=asked.release)
+        answer = self.find(self._question(asked))
         found = [(hit.image_id, hit.score) for hit in answer.hits]
         with self.packing():
             return results.archive(self.workspace, found, first=answer.first)

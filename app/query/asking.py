@@ -10,12 +10,13 @@ from PIL import Image
 
 from app.desk.errors import BadQuery
 from app.desk.hits import MOST_PARTS, QueryPart, SearchRequest
-from app.query.filters import Filters
 from app.query.grammar import Kind, Term
-from app.query.parts import decoded, no_file, query_terms
+from app.query.parts import decoded, query_terms
 from app.query.question import Question
 
 _IMAGE = "image"
+_PARTS = {"text", "image", "images", "items", "embedding", "parts"}
+_WITHOUT_PARTS = SearchRequest().model_dump(include=_PARTS)
 
 
 def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Question:
@@ -46,34 +47,7 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
         raise BadQuery("There is nothing to look for. Send text, image, items, embedding or parts.")
     if len(terms) > MOST_PARTS:
         raise BadQuery(f"The query has {len(terms)} parts; at most {MOST_PARTS} are read.")
-    return Question(
-        tuple(terms),
-        pictures,
-        language=body.language,
-        translation=body.translation,
-        filters=_filters(body),
-        k=body.k or default_k,
-        cursor=body.cursor,
-        offset=body.offset,
-        mode=body.mode,
-        fold=body.dedup,
-        rerank=body.rerank,
-        explain=body.explain,
-        least=body.min_relevance,
-        captions=body.captions,
-        caption_languages=tuple(body.caption_languages or ()),
-    )
-
-
-def _filters(body: SearchRequest) -> Filters:
-    return Filters(
-        languages=tuple(body.languages or ()),
-        domains=tuple(body.domains or ()),
-        chunks=tuple(body.chunks or ()),
-        since=body.since,
-        until=body.until,
-        caption=body.caption,
-    )
+    return Question(tuple(terms), pictures, body.model_copy(update=_WITHOUT_PARTS), body.k or default_k)
 
 
 def _named(terms: list[Term], sent: dict[str, str]) -> dict[str, Image.Image]:
@@ -82,9 +56,12 @@ def _named(terms: list[Term], sent: dict[str, str]) -> dict[str, Image.Image]:
     for term in terms:
         if term.kind is Kind.IMAGE:
             data = sent.get(term.value, sent.get(term.value.removeprefix("./")))
-            pictures[term.value] = decoded(
-                term, no_file(term.value) if data is None else picture_bytes(data, term)
-            )
+            if data is None:
+                raise BadQuery(
+                    f"The query names the picture {term.value[:80]}, and none was sent under this name. Send it along, "
+                    "or put the words in quotation marks."
+                )
+            pictures[term.value] = decoded(term, picture_bytes(data, term))
     return pictures
 
 

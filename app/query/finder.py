@@ -12,7 +12,7 @@ from app.desk.errors import BadQuery
 from app.desk.hits import FURTHEST, FoundCaption, Mode
 from app.desk.releases import recalls_of
 from app.home.workspace import Workspace
-from app.query import copies, fusion
+from app.query import copies, filters, fusion
 from app.query.caption_index import CaptionIndexes
 from app.query.grammar import Kind, written
 from app.query.pages import Place, cursor_of, start_of
@@ -56,18 +56,19 @@ class Finder:
         """
         offset = start_of(question, snapshot.release.id)
         k = max(1, min(question.k, MOST_RESULTS))
-        allowed = question.filters.allowed(self._catalog)
+        asked = question.asked
+        allowed = filters.allowed(asked, self._catalog)
         started = time.perf_counter()
-        encoded = encode(snapshot, question.terms, question.pictures, question.language)
+        encoded = encode(snapshot, question.terms, question.pictures, asked.language)
         eta = self._eta(snapshot, question, encoded)
         if eta is not None:
-            encoded = fused(snapshot, encoded, question.translation, eta)
+            encoded = fused(snapshot, encoded, asked.translation, eta)
         encoding = time.perf_counter()
         levels = self._levels(snapshot, question, encoded, eta)
         search = _Search(self._catalog, snapshot, question, encoded, allowed, levels)
         hits = search.first(offset + k + 1)
         page = search.told(hits[offset : offset + k])
-        if question.explain:
+        if asked.explain:
             page = search.explained(page)
         goes_on = len(hits) > offset + k and offset + k < FURTHEST
         unlearned = _unlearned(snapshot, question, encoded)
@@ -86,7 +87,7 @@ class Finder:
             index_seconds=end - encoding - search.rerank_seconds,
             rerank_seconds=search.rerank_seconds,
             terms=question.terms,
-            mode=question.mode,
+            mode=asked.mode,
             gallery=len(snapshot.generation),
             searched=search.available,
             first=offset,
@@ -107,7 +108,7 @@ class Finder:
     def _bare(self, snapshot: Snapshot, question: Question) -> Answer:
         """Returns the first hits of a question's parts."""
         started = time.perf_counter()
-        encoded = encode(snapshot, question.terms, question.pictures, question.language)
+        encoded = encode(snapshot, question.terms, question.pictures, question.asked.language)
         encoding = time.perf_counter()
         k = max(1, min(question.k, MOST_RESULTS))
         hits = _Search(self._catalog, snapshot, question, encoded, None, None).first(k)[:k]
@@ -126,7 +127,7 @@ class Finder:
 
     def _eta(self, snapshot: Snapshot, question: Question, encoded: Encoded) -> Eta | None:
         """Returns how much the translation counts; None where there is none."""
-        if not question.translation.strip():
+        if not question.asked.translation.strip():
             return None
         if not is_one_text(question):
             raise BadQuery(
@@ -137,10 +138,11 @@ class Finder:
     def _nearest_captions(
         self, snapshot: Snapshot, question: Question, encoded: Encoded
     ) -> tuple[FoundCaption, ...]:
-        if question.captions < 1:
+        asked = question.asked
+        if asked.captions < 1:
             return ()
-        count = min(question.captions, MOST_RESULTS)
-        return self._captions.nearest(snapshot, encoded.vectors[0], question.caption_languages, count)
+        count = min(asked.captions, MOST_RESULTS)
+        return self._captions.nearest(snapshot, encoded.vectors[0], asked.caption_languages or (), count)
 
     def _levels(
         self, snapshot: Snapshot, question: Question, encoded: Encoded, eta: Eta | None
@@ -153,7 +155,7 @@ class Finder:
             language = BASE_LANGUAGE if only_english else encoded.guesses[0][0]
             if language in snapshot.languages:
                 levels = self._calibration.levels(snapshot, language)
-        if levels is None and question.least is not None:
+        if levels is None and question.asked.min_relevance is not None:
             raise BadQuery(
                 f"Relevance is known of a query that is one text, in a learned language with {FEWEST} or more "
                 "held-out captions of gallery pictures; not of this one. Search without a least relevance."
@@ -174,7 +176,7 @@ class _Search:
         levels: Levels | None,
     ) -> None:
         self._catalog, self._snapshot, self._levels = catalog, snapshot, levels
-        self._question, self._encoded = question, encoded
+        self._question, self._asked, self._encoded = question, question.asked, encoded
         self.rerank_seconds = 0.0
         # Who asks for what is like a picture has that picture already.
         self._own = set(encoded.items)
@@ -187,9 +189,9 @@ class _Search:
 
     def first(self, count: int) -> list[Hit]:
         """Returns the first hits, as many as there are up to a count."""
-        if self._question.mode is not Mode.VECTORS:
+        if self._asked.mode is not Mode.VECTORS:
             return self._folded(self._relevant(self._by_words()))
-        depth = min(max(count, FIRST) if self._question.rerank else count, self.available)
+        depth = min(max(count, FIRST) if self._asked.rerank else count, self.available)
         while True:
             found = self._by_vectors(depth)
             relevant = self._relevant(found)
@@ -227,7 +229,7 @@ class _Search:
         barred = self._own | self._snapshot.hidden
         lists = {CAPTIONS: fusion.caption_ranks([one for one in found if one[0] not in barred], allowed)}
         scores: dict[str, float] = {}
-        if self._question.mode is Mode.HYBRID:
+        if self._asked.mode is Mode.HYBRID:
             near = self._by_vectors(min(fusion.DEPTH, self.available))
             lists = {VECTORS: [hit.image_id for hit in near], **lists}
             scores = {hit.image_id: hit.score for hit in near}
@@ -241,7 +243,7 @@ class _Search:
 
     def _relevant(self, hits: Sequence[Hit]) -> list[Hit]:
         """Returns hits without those that are worth less than was asked for."""
-        levels, least = self._levels, self._question.least
+        levels, least = self._levels, self._asked.min_relevance
         if levels is None or least is None:
             return list(hits)
         floor = levels.least(least)
@@ -269,7 +271,7 @@ class _Search:
         return [self._encoded.scale * float(cosine) for cosine in rows @ self._encoded.vectors[0]]
 
     def _reranked(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        if not self._question.rerank:
+        if not self._asked.rerank:
             return hits
         if not is_one_text(self._question):
             raise BadQuery(phrase("Only a query that is one text can be re-ranked. Search without."))
@@ -279,7 +281,7 @@ class _Search:
         return hits
 
     def _folded(self, hits: list[Hit]) -> list[Hit]:
-        if not self._question.fold:
+        if not self._asked.dedup:
             return hits
         return copies.folded(hits, self._catalog.groups([hit.image_id for hit in hits]))
 
@@ -314,6 +316,6 @@ def _recalls(snapshot: Snapshot, encoded: Encoded) -> dict[str, float]:
 
 def _unlearned(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:
     """Returns the language of words in no learned language that come without a translation; else ""."""
-    if not encoded.guesses or question.translation or encoded.guesses[0][0] in snapshot.languages:
+    if not encoded.guesses or question.asked.translation or encoded.guesses[0][0] in snapshot.languages:
         return ""
     return encoded.guesses[0][0]

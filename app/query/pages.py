@@ -77,11 +77,12 @@ def start_of(question: Question, release: str) -> int:
     Raises:
         BadQuery: the cursor belongs to another question or another release's answer, or the page lies too deep.
     """
-    if not question.cursor:
-        return _reachable(question.offset)
-    if question.offset:
+    asked = question.asked
+    if not asked.cursor:
+        return _reachable(asked.offset)
+    if asked.offset:
         raise BadQuery("A page begins at a cursor or after an offset. Leave one of them out.")
-    place = place_of(question.cursor)
+    place = place_of(asked.cursor)
     if place.release != release:
         raise BadQuery(
             f"This page belongs to an answer of release {place.release[:40]}; {release} was asked. "

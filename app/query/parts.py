@@ -8,7 +8,7 @@ deviations of a part count as much as one of another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,8 +28,6 @@ from model_updates.inserts import BASE
 _SAMPLE = 512
 _NARROWEST = 1e-4  # a spread below this is rounding
 _SHORTEST = 1e-6  # of a sum: parts that cancel out leave nothing to look for
-
-ReadPicture = Callable[[str], bytes]
 
 
 @dataclass(frozen=True)
@@ -64,14 +62,6 @@ def query_terms(query: str, *, longest: int) -> tuple[Term, ...]:
     return parse(query)
 
 
-def no_file(name: str) -> bytes:
-    """Refuses to read a file that a query names: who asks from elsewhere sends pictures along."""
-    raise BadQuery(
-        f"The query names the picture {name[:80]}, and none was sent under this name. Send it along, or put the "
-        "words in quotation marks."
-    )
-
-
 def read_file(name: str) -> bytes:
     """Reads a file that a query on the command line names.
 
@@ -86,15 +76,6 @@ def read_file(name: str) -> bytes:
             f"The picture {name} cannot be read ({reason}). If these are words to look for, put them in quotation "
             f"marks inside the query: {quoted(name)}."
         ) from error
-
-
-def read_pictures(terms: Sequence[Term], read: ReadPicture) -> dict[str, Image.Image]:
-    """Returns the decoded pictures that a query names.
-
-    Raises:
-        BadQuery: one cannot be decoded; what `read` raises passes through.
-    """
-    return {term.value: decoded(term, read(term.value)) for term in terms if term.kind is Kind.IMAGE}
 
 
 def encode(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.desk.errors import AppError, BadQuery, NoRelease
+from app.desk.hits import AUTO
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
@@ -34,7 +35,6 @@ from model_updates.readings import NEIGHBOUR, background, fused
 
 logger = logging.getLogger(__name__)
 
-AUTO = "auto"
 MOST_RESULTS = 500
 # Of each reading of an unsure query at least so many hits are looked at, which most often will do, and at most so many
 # to find what all readings find near.

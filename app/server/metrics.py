@@ -8,8 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterator
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -40,7 +39,6 @@ OTHER = "other"
 _SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _JOBS_COUNTED = 1000
 
-Asked = ParamSpec("Asked")
 Answered = TypeVar("Answered", bound="Answer")
 
 
@@ -56,9 +54,6 @@ class Watched(Protocol):
 
     def live(self) -> Snapshot | None:
         """The live snapshot, if one is loaded."""
-
-
-Server = TypeVar("Server", bound=Watched)
 
 
 class ServerMetrics:
@@ -110,6 +105,18 @@ class ServerMetrics:
         """Counts queries that a candidate in the shadow answered, refused, or was not asked for want of time."""
         self._shadow.labels(outcome).inc(count)
 
+    def counted(self, serving: Watched, search: Callable[[], Answered]) -> Answered:
+        """Has a search of a server counted and timed, answered or not."""
+        started = time.perf_counter()
+        with self._under_way.track_inprogress():
+            try:
+                answer = search()
+            except Exception as error:
+                self.refused(error)
+                raise
+        self.answered(answer, time.perf_counter() - started, self.learned(serving, answer.release))
+        return answer
+
     def answered(self, answer: Answer, seconds: float, learned: Collection[str]) -> None:
         """Counts an answered query once, under the likeliest language it was read in."""
         language = answer.language.split(" ")[0]  # empty for a query without words
@@ -135,34 +142,9 @@ class ServerMetrics:
         """Counts a request to REST."""
         self._http.labels(method, route, str(status)).observe(seconds)
 
-    def under_way(self) -> Gauge:
-        """The gauge of queries that have come in and not gone out."""
-        return self._under_way
-
     def text(self) -> bytes:
         """Returns everything in Prometheus' text format."""
         return generate_latest(self.registry)
-
-
-def counted(
-    search: Callable[Concatenate[Server, Asked], Answered],
-) -> Callable[Concatenate[Server, Asked], Answered]:
-    """Has a search of a server counted and timed, answered or not."""
-
-    @wraps(search)
-    def counting(serving: Server, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answered:
-        started = time.perf_counter()
-        with serving.metrics.under_way().track_inprogress():
-            try:
-                answer = search(serving, *args, **kwargs)
-            except Exception as error:
-                serving.metrics.refused(error)
-                raise
-        learned = serving.metrics.learned(serving, answer.release)
-        serving.metrics.answered(answer, time.perf_counter() - started, learned)
-        return answer
-
-    return counting
 
 
 class _Home(Collector):

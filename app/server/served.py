@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from app.desk.errors import TooBusy
@@ -44,9 +44,15 @@ class Served(AtHome):
         """Returns the live snapshot, or that of any release; the last few others stay loaded."""
         return self._serving.snapshot(release)
 
-    def find(self, question: Question, *, release: str | None = None) -> QueryAnswer:
-        """Answers a question; it is counted, and the candidate in the shadow may be asked the same."""
-        return self._serving.find(question, release=release)
+    def find(self, question: Question) -> QueryAnswer:
+        """Answers a question; it is counted and timed, answered or not."""
+        return self._serving.metrics.counted(self._serving, partial(super().find, question))
+
+    def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot, *, is_live: bool) -> None:
+        """Counts the language, and may have the candidate in the shadow asked the same."""
+        self._serving.languages_asked.note(question, answer, snapshot)
+        if is_live:
+            self._serving.shadowing.note(question, answer, snapshot)
 
     @contextmanager
     def answering(self) -> Iterator[None]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -18,19 +16,13 @@ from app.desk.errors import NoRelease, UpdateRunning
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
 from app.home.garbage import resumable
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.query.filters import Filters
 from app.query.finder import Finder
-from app.query.pages import snapshot_of
-from app.query.question import QueryAnswer, Question
-from app.query.snapshot import CompareAnswer, LiveSnapshot, Snapshot
-from app.server.metrics import ServerMetrics, counted
+from app.query.snapshot import LiveSnapshot, Snapshot
+from app.server.metrics import ServerMetrics
 from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.work import Work
-from ingest.pair import BASE_LANGUAGE, Caption
-from ingest.records import ImageRecord
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +32,6 @@ _LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemy
 _KEPT_SNAPSHOTS = 3
 # Rejected versions stay for a person to look at.
 _KEPT_UNRELEASED_SECONDS = 7 * 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a hit shows beside its score."""
-
-    record: ImageRecord | None
-    captions: tuple[Caption, ...]
 
 
 class Serving:
@@ -192,72 +176,6 @@ class Serving:
             self._others.move_to_end(wanted)
             return self._others[wanted]
 
-    @counted
-    def find(self, question: Question, *, release: str | None = None) -> QueryAnswer:
-        """Answers a question, from a release by name or the live one; a later page from the release of the first.
-
-        Raises:
-            BadQuery: it cannot be searched for, or its page is of a release that is gone.
-            UnknownRelease: there is no such release.
-            TooBusy: too many queries are waiting.
-        """
-        if question.cursor and release is None:
-            snapshot = snapshot_of(question.cursor, self.snapshot)
-        else:
-            snapshot = self.snapshot(release)
-        with self.searching.taken(), self.shadowing.held_back():
-            answer = self.finder.find(snapshot, question)
-        self.languages_asked.note(question, answer, snapshot)
-        if release is None:
-            self.shadowing.note(question, answer, snapshot)
-        return answer
-
-    def search(
-        self,
-        text: str,
-        *,
-        language: str = "auto",
-        k: int | None = None,
-        languages: Collection[str] | None = None,
-        domains: Collection[str] | None = None,
-        release: str | None = None,
-        rerank: bool = False,
-    ) -> QueryAnswer:
-        """Searches by a text in the query grammar that names no file; errors as `find`."""
-        filters = Filters(languages=tuple(languages or ()), domains=tuple(domains or ()))
-        question = replace(self._question(text, language, k), filters=filters, rerank=rerank)
-        return self.find(question, release=release)
-
-    def _question(self, text: str, language: str, k: int | None) -> Question:
-        longest = self.settings.max_query_characters
-        return Question.typed(text, longest=longest, k=k or self.settings.default_k, language=language)
-
-    def compare(
-        self, text: str, a: str, b: str, *, language: str = "auto", k: int | None = None
-    ) -> CompareAnswer:
-        """Asks two releases the same, in the query grammar; errors as `search`."""
-        question = self._question(text, language, k)
-        left, right = self.snapshot(a), self.snapshot(b)
-        with self.searching.taken(), self.shadowing.held_back():
-            return self.finder.compare(left, right, question)
-
-    def found(self, image_ids: Sequence[str], language: str, *, most: int = 3) -> dict[str, Found]:
-        """Returns for each picture its record and its first captions, those in `language` and English before others."""
-        catalog = self.workspace.catalog
-        records = catalog.images(image_ids)
-        spoken = [tag for tag in dict.fromkeys((language, BASE_LANGUAGE)) if tag != "auto"]
-        by_language = [(tag, catalog.captions_in(tag, image_ids)) for tag in spoken]
-        known = {
-            image_id: [
-                Caption(image_id, tag, text) for tag, texts in by_language for text in texts.get(image_id, ())
-            ]
-            for image_id in image_ids
-        }
-        return {
-            image_id: Found(records.get(image_id), tuple((captions or catalog.captions_of(image_id))[:most]))
-            for image_id, captions in known.items()
-        }
-
     def hide(self, *, is_new: bool = True) -> None:
         """Leaves out of every answer what has left the gallery by now, and shows what came back.
 
@@ -278,14 +196,3 @@ class Serving:
         """Drops the other releases' snapshots: pictures may have been withdrawn since they were loaded."""
         with self._others_lock:
             self._others.clear()
-
-    # Releases
-
-    def releases(self) -> list[ReleaseRecord]:
-        """Returns all releases, newest first."""
-        return self.workspace.releases.releases()[::-1]
-
-    def live_id(self) -> str | None:
-        """Returns the id of the release that the newest commit names, if any."""
-        commit = self.workspace.releases.current()
-        return commit.release if commit else None

@@ -123,7 +123,7 @@ class Shadowing:
     def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot) -> None:
         """Has a question asked in the shadow, by chance; never waits."""
         candidate = self._candidate
-        if candidate is None or question.cursor or question.offset:
+        if candidate is None or question.asked.cursor or question.asked.offset:
             return
         if self._chance.random() >= candidate.record.share:
             return
@@ -268,7 +268,8 @@ class Shadowing:
 
 def _compared(candidate: _Candidate, asked: _Asked, count: ShadowCount) -> ShadowCount:
     """Asks the candidate and returns how far its answer lies from the live one."""
-    question = replace(asked.question, k=DEPTH, captions=0, explain=False)
+    bare = asked.question.asked.model_copy(update={"captions": 0, "explain": False})
+    question = replace(asked.question, k=DEPTH, asked=bare)
     live = asked.answer
     if asked.question.k < DEPTH:
         live = candidate.finder.find(asked.snapshot, question)

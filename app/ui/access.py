@@ -66,34 +66,23 @@ class Access:
             told: an output that says why, where it is refused.
             instead: what other outputs show then.
         """
+        return _calling(self.desk, act, told, instead)
 
-        def call(request: gr.Request, *values: Any) -> Any:
-            return self._answered(act, request, values, told, instead)
+    def of_anyone(self, act: Act, told: Component, instead: Shown = MappingProxyType({})) -> Act:
+        """Returns the same for something that whoever searches may do."""
+        return _calling(self.searchers_desk, act, told, instead)
 
-        call.__name__ = act.__name__
-        return call
-
-    def on_row(self, act: Act, told: Component, instead: Shown = MappingProxyType({})) -> Act:
+    def on_row(
+        self, act: Act, told: Component, instead: Shown = MappingProxyType({}), *, of_anyone: bool = False
+    ) -> Act:
         """Returns the same for a selected row of a table, which is the first input; `act` is given the row's cells."""
+        desk_of = self.searchers_desk if of_anyone else self.desk
 
         def call(request: gr.Request, event: gr.SelectData, table: list[list[str]], *values: Any) -> Any:
             row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-            return self._answered(act, request, (table[row], *values), told, instead)
+            return _calling(desk_of, act, told, instead)(request, table[row], *values)
 
-        call.__name__ = act.__name__
-        return call
-
-    def _answered(
-        self, act: Act, request: gr.Request, values: tuple[Any, ...], told: Component, instead: Shown
-    ) -> Any:
-        say = words_of(request)
-        try:
-            return act(Visit(self.desk(request), say, base_address(*base_of(request))), *values)
-        except OWN_ERRORS as error:
-            why = str(error)
-        except ValidationError as error:  # a value beyond what the desk takes
-            why = invalid_sentence(error.errors())
-        return {**instead, told: gr.update(value=refusal(why, say), visible=True)}
+        return _named(call, act)
 
     def desk(self, request: gr.Request) -> Served:
         """Returns the desk of the admin who called a function; errors as `admin`."""
@@ -119,6 +108,28 @@ class Access:
         if account is None:
             raise NotAllowed(phrase("Sign in first."))
         return account.require_admin()
+
+
+def _calling(
+    desk_of: Callable[[gr.Request], Served], act: Act, told: Component, instead: Shown
+) -> Callable[..., Any]:
+    def call(request: gr.Request, *values: Any) -> Any:
+        say = words_of(request)
+        try:
+            return act(Visit(desk_of(request), say, base_address(*base_of(request))), *values)
+        except OWN_ERRORS as error:
+            why = str(error)
+        except ValidationError as error:  # a value beyond what the desk takes
+            why = invalid_sentence(error.errors())
+        return {**instead, told: gr.update(value=refusal(why, say), visible=True)}
+
+    return _named(call, act)
+
+
+def _named(call: Act, act: Act) -> Act:
+    """Gradio names what it calls in the description of a page."""
+    call.__name__ = getattr(act, "__name__", call.__name__)
+    return call
 
 
 def person(request: gr.Request) -> Account:

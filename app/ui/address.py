@@ -5,70 +5,56 @@ The names are those of REST. What cannot stand in an address, a dropped picture,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
+from typing import Any, get_args, get_origin
 from urllib.parse import parse_qs, urlencode
 
-from app.ui.asking import Asked
+from app.desk.errors import UsageProblem
+from app.desk.hits import SearchRequest
+from app.desk.troubles import request_of
 
 _LONGEST = 4000
-_NAMES = {
-    "text": "text",
-    "language": "language",
-    "translation": "translation",
-    "domains": "domains",
-    "languages": "languages",
-    "chunks": "chunks",
-    "caption": "caption",
-    "since": "since",
-    "until": "until",
-    "mode": "mode",
-    "fold": "dedup",
-    "rerank": "rerank",
-    "offset": "offset",
-}
-"""Each field of `Asked` and how an address calls it."""
+_PICTURES = {"image", "images", "image_url", "embedding", "parts"}
+_OF_THE_PAGE = {"k", "cursor", "release", "captions", "caption_languages", "explain"}
+_NAMES = SearchRequest.model_fields.keys() - _PICTURES - _OF_THE_PAGE
 
 
-def address_of(asked: Asked) -> str:
-    """Returns "?text=two+red+boats&language=en"; "" for what cannot be written down, or is nothing."""
-    if asked.files or asked.is_empty:
+def is_empty(asked: SearchRequest) -> bool:
+    """Returns whether there is nothing to look for."""
+    return not ((asked.text or "").strip() or asked.items)
+
+
+def address_of(asked: SearchRequest) -> str:
+    """Returns "?text=two+red+boats&language=en"; "" for what is too long for one, or nothing."""
+    if is_empty(asked):
         return ""
-    blank = Asked()
-    given = {
-        name: _written(getattr(asked, field))
-        for field, name in _NAMES.items()
-        if getattr(asked, field) != getattr(blank, field)
-    }
+    said = asked.model_dump(mode="json", include=set(_NAMES), exclude_defaults=True)
+    given = {name: "1" if value is True else value for name, value in said.items()}
     address = "?" + urlencode(given, doseq=True)
     return address if len(address) <= _LONGEST else ""
 
 
-def asked_of(address: str) -> Asked:
-    """Returns the search that an address names; what it does not know is left out, since others add to addresses."""
+def asked_of(address: str) -> tuple[SearchRequest, list[str]]:
+    """Returns the search that an address names, and what was no value of a field and is left out.
+
+    Fields that there are not are left out without a word, since others add to addresses.
+    """
     try:
         given = parse_qs(address.strip()[:_LONGEST].partition("?")[2], max_num_fields=100)
     except ValueError:  # more fields than any address of ours has
-        return Asked()
-    kinds = {field.name: type(field.default) for field in fields(Asked)}
-    values: dict[str, Any] = {
-        field: _read(given[name], kinds[field]) for field, name in _NAMES.items() if name in given
-    }
-    return Asked(**values)
+        given = {}
+    asked, left_out = SearchRequest(), []
+    for name in given.keys() & _NAMES:
+        try:
+            one = request_of(SearchRequest, **{name: _read(given[name], name)})
+            asked = asked.model_copy(update={name: getattr(one, name)})
+        except UsageProblem:
+            left_out.append(given[name][0])
+    return asked, sorted(left_out)
 
 
-def _written(value: object) -> object:
-    if isinstance(value, bool):
-        return "1"
-    return list(value) if isinstance(value, (tuple, list)) else value
-
-
-def _read(given: Sequence[str], kind: type) -> object:
-    if kind is tuple:
-        return tuple(given)
-    if kind is bool:
-        return given[0] not in {"", "0", "false"}
-    if kind is int:
-        return int(given[0]) if given[0].isdecimal() and len(given[0]) < 10 else 0
-    return given[0]
+def _read(given: list[str], name: str) -> Any:
+    field = SearchRequest.model_fields[name]
+    kinds = {get_origin(one) for one in (field.annotation, *get_args(field.annotation))}
+    if list in kinds:
+        return given
+    return given[0] not in {"", "0", "false"} if field.default is False else given[0]

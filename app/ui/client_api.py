@@ -14,10 +14,9 @@ import gradio as gr
 from gradio.events import api
 from pydantic import ValidationError
 
-from app.desk.hits import SearchAnswer, SearchRequest
+from app.desk.hits import AUTO, SearchAnswer, SearchRequest
 from app.desk.operation import document_of
 from app.desk.troubles import OWN_ERRORS, invalid_sentence
-from app.query.snapshot import AUTO
 from app.server.security import SEARCHER
 from app.server.served import Served
 from app.server.serving import Serving

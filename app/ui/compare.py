@@ -3,53 +3,53 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from app.feedback import shadow
-from app.feedback import votes as feedback
-from app.query.snapshot import AUTO, CompareAnswer
-from app.server.served import Served
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.desk import Desk
+from app.desk.errors import NoRelease
+from app.desk.hits import AUTO, Compared
+from app.desk.opinions import Opinion, ShadowReport
+from app.home.settings import Settings
 from app.ui import compare_words as words
 from app.ui import wording
-from app.ui.access import base_of, person
+from app.ui.access import Access, Shown, Visit
 from app.ui.compare_many import ManyQueries
-from app.ui.drawn import Markup, drawing, drawn, tag
+from app.ui.drawn import drawing, drawn, tag
 from app.ui.drift import Drift
 from app.ui.events import AT_ONCE
-from app.ui.grid import picture_grid, shown
+from app.ui.grid import Picture, picture_grid, shown
 from app.ui.search_words import language_choices
 from app.ui.shadow_plot import shadow_view
-from app.ui.words import Words, filled, words_of
+from app.ui.words import filled
 
 _SHOWN = 12
-Outputs = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class _Round:
-    """A blind round: what was asked, and what stands on which side."""
+    """A blind round: the language that was told, and what stands on which side."""
 
-    query: str
     language: str
-    compared: CompareAnswer
+    compared: Compared
 
 
-def add_compare_tab(serving: Serving, tab: gr.Tab) -> None:
+def add_compare_tab(access: Access, settings: Settings, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
-    _CompareTab(serving).connect(tab)
+    _CompareTab(access, settings.max_query_characters).connect(tab)
 
 
 class _CompareTab:
     """The components of the tab, and what happens on them."""
 
-    def __init__(self, serving: Serving) -> None:
-        self.serving = serving
+    def __init__(self, access: Access, longest: int) -> None:
+        self.access = access
         self.round = gr.State(None)
-        self._draw_question()
+        self._draw_question(longest)
         self.status = gr.Markdown(
             words.HINT, elem_classes="empty", elem_id="compare-status", latex_delimiters=[]
         )
@@ -60,13 +60,13 @@ class _CompareTab:
             }
         self.tally = drawing("compare-votes")
         self._draw_answers()
-        self.many = ManyQueries(serving)
-        self.drift = Drift(serving, "compare-drift", lambda request: person(request).require_admin())
+        self.many = ManyQueries(access)
+        self.drift = Drift(access, "compare-drift")
         with gr.Accordion("How far the vectors of two releases have turned", open=False, elem_id="turned"):
             self.drift.draw_button()
             self.drift.draw_found()
         self.table = gr.Dataframe(
-            headers=wording.COMPARED_HEADERS,
+            headers=words.COMPARED_HEADERS,
             label="Recall on held-out pairs, text to image, in percent",
             interactive=False,
             visible=False,
@@ -75,7 +75,7 @@ class _CompareTab:
         )
         self.shadow = drawing("compare-shadow", "tables")
 
-    def _draw_question(self) -> None:
+    def _draw_question(self, longest: int) -> None:
         with gr.Row():
             self.left = gr.Dropdown([], label="Release A", elem_id="release-a")
             self.right = gr.Dropdown([], label="Release B", elem_id="release-b")
@@ -86,7 +86,7 @@ class _CompareTab:
                 show_label=False,
                 container=False,
                 scale=8,
-                max_length=self.serving.settings.max_query_characters,
+                max_length=longest,
                 elem_classes="query",
                 elem_id="compare-query",
             )
@@ -104,183 +104,147 @@ class _CompareTab:
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
-        grids = [self.first_name, self.first, self.second_name, self.second]
-        shown = [
-            self.status,
-            self.answers,
-            *grids,
-            self.table,
-            self.shadow,
-            self.voting,
-            self.tally,
-            self.round,
-        ]
-        asked = [self.left, self.right, self.query, self.language]
+        hidden = self._hidden
+        shown, asked = list(hidden), [self.left, self.right, self.query, self.language]
         search: dict[str, Any] = {
             **AT_ONCE,
             "show_progress": "minimal",
             "show_progress_on": [self.first, self.second],
         }
-        gr.on([self.query.submit, self.go.click], self._ask, asked, shown, **search)
-        self.blind.click(self._ask_blind, asked, shown, **search)
-        for choice, button in self.choices.items():
-            button.click(self._voter(choice), [self.round], shown, **search)
-        self.many.connect([self.left, self.right], self.language)
-        self.drift.connect(self.left, self.right)
-        self.many.table.select(
-            self._again,
-            [self.many.table, self.left, self.right, self.language],
-            [self.query, *shown],
+        of_anyone = self.access.of_anyone
+        gr.on(
+            [self.query.submit, self.go.click],
+            of_anyone(self._ask, self.status, hidden),
+            asked,
+            shown,
             **search,
         )
+        self.blind.click(of_anyone(self._ask_blind, self.status, hidden), asked, shown, **search)
+        for choice, button in self.choices.items():
+            vote = of_anyone(partial(self._vote, choice), self.status, hidden)
+            button.click(vote, [self.round], shown, **search)
+        self.many.connect([self.left, self.right], self.language)
+        self.drift.connect(self.left, self.right)
+        again = self.access.on_row(self._again, self.status, hidden, of_anyone=True)
+        row = [self.many.table, self.left, self.right, self.language]
+        self.many.table.select(again, row, [self.query, *shown], **search)
         menus = [self.left, self.right, self.language]
-        tab.select(self._menus, None, menus, show_progress="hidden", **AT_ONCE)
-
-    def _menus(self, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        live = self.serving.live_id()
-        records = self.serving.releases()
-        choices = wording.release_choices(Served(self.serving, person(request)).releases(), say)
-        current = next((record for record in records if record.id == live), None)
-        others = [record for record in records if current and record.version != current.version] or records
-        other = next((record.id for record in others if record.id != live), live)
-        spoken = current.manifest.languages if current else ()
-        languages = language_choices(current, spoken, say) if current else [(say("Any language"), AUTO)]
-        return (
-            gr.Dropdown(choices=choices, value=other),
-            gr.Dropdown(choices=choices, value=live),
-            gr.Dropdown(choices=languages),
+        tab.select(
+            of_anyone(self._menus, self.status),
+            None,
+            [*menus, self.status],
+            show_progress="hidden",
+            **AT_ONCE,
         )
 
-    def _ask(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        if not (a and b):
-            return _only(say.said(words.CHOOSE))
-        if not text.strip():
-            return _only(say.said(words.HINT))
+    @property
+    def _hidden(self) -> dict[Any, Any]:
+        """What the outputs show where there is nothing to compare."""
+        return {
+            self.status: "",
+            self.answers: gr.update(visible=False),
+            self.first_name: "",
+            self.first: shown([]),
+            self.second_name: "",
+            self.second: shown([]),
+            self.table: gr.update(visible=False),
+            self.shadow: drawn(None),
+            self.voting: gr.update(visible=False),
+            self.tally: drawn(None),
+            self.round: None,
+        }
+
+    def _only(self, visit: Visit, line: str) -> Shown:
+        said = gr.update(value=visit.say.said(line), elem_classes="empty")
+        return {**self._hidden, self.status: said}
+
+    def _menus(self, visit: Visit) -> Shown:
+        releases = visit.desk.releases()
+        live = next((one for one in releases if one.live), None)
+        others = [one for one in releases if live and one.version != live.version] or releases
+        other = next((one for one in others if not one.live), live)
+        choices = wording.release_choices(releases, visit.say)
         try:
-            compared = self.serving.compare(text, a, b, language=spoken, k=_SHOWN)
-            return self._named(compared, words.status_line(compared, say), request)
-        except OWN_ERRORS as error:
-            return _only(wording.refusal(error, say))
+            languages = language_choices(visit.desk.choices(), visit.say)
+        except NoRelease:
+            languages = [(visit.say("Any language"), AUTO)]
+        return {
+            self.left: gr.update(choices=choices, value=other.id if other else None),
+            self.right: gr.update(choices=choices, value=live.id if live else None),
+            self.language: gr.update(choices=languages),
+        }
 
-    def _again(
-        self, rows: list[list[str]], a: str, b: str, spoken: str, request: gr.Request, event: gr.SelectData
-    ) -> Outputs:
-        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-        query = str(rows[row][0])
-        return query, *self._ask(a, b, query, spoken, request)
+    def _ask(self, visit: Visit, a: str, b: str, text: str, spoken: str) -> Shown:
+        if lacks := words.lacking(a, b, text):
+            return self._only(visit, lacks)
+        compared = visit.desk.compare(text, a, b, spoken, _SHOWN)
+        return self._named(visit, compared, words.status_line(compared, visit.say))
 
-    def _ask_blind(self, a: str, b: str, text: str, spoken: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
-        if not (a and b):
-            return _only(say.said(words.CHOOSE))
-        if not text.strip():
-            return _only(say.said(words.HINT))
+    def _again(self, visit: Visit, cells: list[str], a: str, b: str, spoken: str) -> Shown:
+        return {self.query: cells[0], **self._ask(visit, a, b, cells[0], spoken)}
+
+    def _ask_blind(self, visit: Visit, a: str, b: str, text: str, spoken: str) -> Shown:
+        if lacks := words.lacking(a, b, text):
+            return self._only(visit, lacks)
         sides = [a, b]
         random.shuffle(sides)
-        try:
-            compared = self.serving.compare(text, *sides, language=spoken, k=_SHOWN)
-        except OWN_ERRORS as error:
-            return _only(wording.refusal(error, say))
+        compared = visit.desk.compare(text, sides[0], sides[1], spoken, _SHOWN)
         if compared.a.release == compared.b.release:
-            return _only(say.said(words.SAME))
-        said, base = self._captions(compared), wording.base_address(*base_of(request))
-        one, two = (words.blind_pictures(answer, said, base) for answer in (compared.a, compared.b))
-        return (
-            gr.Markdown(say.said(words.BLIND), elem_classes="status"),
-            gr.Row(visible=True),
-            words.side_title("A"),
-            shown(one),
-            words.side_title("B"),
-            shown(two),
-            gr.Dataframe(visible=False),
-            drawn(None),
-            gr.Row(visible=True),
-            drawn(None),
-            _Round(text, spoken, compared),
-        )
+            return self._only(visit, words.SAME)
+        pictures = words.blind_pictures(compared, visit.base)
+        return {
+            **self._answered(visit.say.said(words.BLIND), ("A", "B"), pictures),
+            self.voting: gr.update(visible=True),
+            self.round: _Round(spoken, compared),
+        }
 
-    def _voter(self, choice: str) -> Any:
-        def vote(asked: _Round | None, request: gr.Request) -> Outputs:
-            return self._vote(choice, asked, request)
-
-        return vote
-
-    def _vote(self, choice: str, asked: _Round | None, request: gr.Request) -> Outputs:
-        say = words_of(request)
+    def _vote(self, choice: str, visit: Visit, asked: _Round | None) -> Shown:
         if asked is None:
-            return _only(say.said(words.NO_ROUND))
-        compared, workspace = asked.compared, self.serving.workspace
+            return self._only(visit, words.NO_ROUND)
+        compared, say = asked.compared, visit.say
         a, b = compared.a.release, compared.b.release
-        try:
-            feedback.vote(
-                workspace,
-                query=compared.a.query,
-                language=_read_in(asked.language, choice, compared),
-                a=a,
-                b=b,
-                choice=choice,
-                by=person(request).name,
-            )
-            counted = feedback.votes_between(workspace, a, b)
-            line = f"{say.said(words.voted_line(choice, a, b))}  \n{words.status_line(compared, say)}"
-            outputs = self._named(compared, line, request)
-        except OWN_ERRORS as error:
-            return _only(wording.refusal(error, say))
-        return *outputs[:-2], drawn(words.votes_view(counted, say)), None
+        language = _read_in(asked.language, choice, compared)
+        vote = Opinion(query=compared.a.query, language=language, a=a, b=b, choice=choice)
+        visit.desk.give_feedback(vote)
+        line = f"{say.said(words.voted_line(choice, a, b))}  \n{words.status_line(compared, say)}"
+        tally = words.votes_view(visit.desk.votes(a, b), say)
+        return {**self._named(visit, compared, line), self.tally: drawn(tally)}
 
-    def _named(self, compared: CompareAnswer, line: str, request: gr.Request) -> Outputs:
+    def _named(self, visit: Visit, compared: Compared, line: str) -> Shown:
         """The outputs with the releases' names, moves and slices."""
-        a, b = compared.a.release, compared.b.release
-        records = [self.serving.workspace.releases.release(name) for name in (a, b)]
-        said, base = self._captions(compared), wording.base_address(*base_of(request))
-        one, two = wording.compared_pictures(compared, said, base)
-        say = words_of(request)
-        slices = filled(wording.COMPARED_HEADERS, wording.compared_slices(records[0], records[1], say), say)
-        return (
-            gr.Markdown(line, elem_classes="status"),
-            gr.Row(visible=True),
-            words.side_title("A", a),
-            shown(one),
-            words.side_title("B", b),
-            shown(two),
-            gr.Dataframe(value=slices, visible=True),
-            drawn(self._shadowed(a, b, say)),
-            gr.Row(visible=False),
-            drawn(None),
-            None,
-        )
+        a, b, say = compared.a.release, compared.b.release, visit.say
+        names = (f"A · {wording.escaped(a)}", f"B · {wording.escaped(b)}")
+        slices = filled(words.COMPARED_HEADERS, words.compared_slices(compared, say), say)
+        shadows = shadows_between(visit.desk, a, b)
+        return {
+            **self._answered(line, names, words.compared_pictures(compared, visit.base)),
+            self.table: gr.update(value=slices, visible=True),
+            self.shadow: drawn(tag("div", [shadow_view(told, say) for told in shadows]) if shadows else None),
+        }
 
-    def _shadowed(self, a: str, b: str, say: Words) -> Markup | None:
-        """What either release has shown in the shadow of the other."""
-        found = shadow.reports_of_two(self.serving.workspace, a, b)
-        return tag("div", [shadow_view(told, say) for told in found]) if found else None
-
-    def _captions(self, compared: CompareAnswer) -> dict[str, str]:
-        ids = list(dict.fromkeys(hit.image_id for hit in (*compared.a.hits, *compared.b.hits)))
-        found = self.serving.found(ids, compared.b.language.split(" + ")[0], most=1)
-        return {image_id: one.captions[0].text for image_id, one in found.items() if one.captions}
+    def _answered(
+        self, line: str, names: tuple[str, str], pictures: Sequence[Sequence[Picture]]
+    ) -> dict[Any, Any]:
+        """The outputs with both answers, and nothing else."""
+        return {
+            **self._hidden,
+            self.status: gr.update(value=line, elem_classes="status"),
+            self.answers: gr.update(visible=True),
+            self.first_name: f"## {names[0]}",
+            self.first: shown(pictures[0]),
+            self.second_name: f"## {names[1]}",
+            self.second: shown(pictures[1]),
+        }
 
 
-def _read_in(language: str, choice: str, compared: CompareAnswer) -> str:
+def shadows_between(desk: Desk, a: str, b: str) -> list[ShadowReport]:
+    """Returns what one of two releases has shown in the shadow of the other, if it ever was there."""
+    versions = {one.id: one.version for one in desk.releases()}
+    told = [(desk.shadow(this), other) for this, other in ((a, b), (b, a))]
+    return [report for report, other in told if versions.get(report.against) == versions[other]]
+
+
+def _read_in(language: str, choice: str, compared: Compared) -> str:
     """The language that a vote is kept with: as told, or as the preferred release read the query."""
     answer = compared.a if choice == "a" else compared.b
     return language if language != AUTO else answer.language.split(" + ")[0]
-
-
-def _only(line: str) -> Outputs:
-    """The outputs when there is nothing to compare."""
-    return (
-        gr.Markdown(line, elem_classes="empty"),
-        gr.Row(visible=False),
-        "",
-        shown([]),
-        "",
-        shown([]),
-        gr.Dataframe(visible=False),
-        drawn(None),
-        gr.Row(visible=False),
-        drawn(None),
-        None,
-    )

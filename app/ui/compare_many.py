@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
 
+from app.desk.errors import UsageProblem
 from app.desk.hits import MOST_AT_ONCE, ManyCompared
-from app.server.comparing import changed_most, compare_all
-from app.server.serving import OWN_ERRORS, Serving
 from app.ui import compare_words as words
+from app.ui.access import Access, Shown, Visit
 from app.ui.events import one_at_a_time
-from app.ui.wording import refusal
-from app.ui.words import Words, filled, words_of
+from app.ui.words import filled
+from ingest.sentence import phrase
 
 _LONGEST = 20_000  # characters of all queries together
-Outputs = tuple[Any, ...]
 
 
 class ManyQueries:
     """A box for queries, one a line, and the table of what became of them."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
-        self.serving = serving
+        self.access = access
         with gr.Accordion("Many queries at once, and those that changed most", open=False, elem_id="many"):
             self.queries = gr.Textbox(
                 label="Queries",
@@ -57,38 +55,39 @@ class ManyQueries:
         """
         busy = one_at_a_time("compare-many")
         asked = [*sides, language]
-        self.ask.click(self._all, [self.queries, *asked], [self.said, self.table], **busy)
-        self.known.click(self._changed, asked, [self.said, self.table], **busy)
+        for button, act, given in (
+            (self.ask, self._all, [self.queries, *asked]),
+            (self.known, self._changed, asked),
+        ):
+            called = self.access.of_anyone(act, self.said, {self.table: gr.update(visible=False)})
+            button.click(called, given, [self.said, self.table], **busy)
 
-    def _all(self, text: str, a: str, b: str, language: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
+    def _all(self, visit: Visit, text: str, a: str, b: str, language: str) -> Shown:
         queries = [line for line in text.splitlines() if line.strip()]
-        if not queries:
-            return say.said(words.MANY_HINT), gr.Dataframe(visible=False)
+        if not queries or not (a and b):
+            return self._shown(visit.say.said(words.CHOOSE if queries else words.MANY_HINT))
         if len(queries) > MOST_AT_ONCE:
-            said = say(
-                "There are {count} queries; at most {most} are asked at once. Leave some out.",
-                count=len(queries),
-                most=MOST_AT_ONCE,
+            raise UsageProblem(
+                phrase(
+                    "There are {count} queries; at most {most} are asked at once. Leave some out.",
+                    count=len(queries),
+                    most=MOST_AT_ONCE,
+                )
             )
-            return f"**{said}**", gr.Dataframe(visible=False)
-        return self._shown(a, b, lambda: compare_all(self.serving, queries, a, b, language=language), say)
+        return self._compared(visit, visit.desk.comparisons(a, b, queries, language), only_changed=False)
 
-    def _changed(self, a: str, b: str, language: str, request: gr.Request) -> Outputs:
-        def changed() -> ManyCompared:
-            return changed_most(self.serving, a, b, language=language)
-
-        return self._shown(a, b, changed, words_of(request), only_changed=True)
-
-    def _shown(
-        self, a: str, b: str, compare: Callable[[], ManyCompared], say: Words, *, only_changed: bool = False
-    ) -> Outputs:
+    def _changed(self, visit: Visit, a: str, b: str, language: str) -> Shown:
         if not (a and b):
-            return say.said(words.CHOOSE), gr.Dataframe(visible=False)
-        try:
-            compared = compare()
-        except OWN_ERRORS as error:
-            return refusal(error, say), gr.Dataframe(visible=False)
-        line = words.many_line(compared, only_changed=only_changed, say=say)
-        rows = words.many_rows(compared, say)
-        return line, gr.Dataframe(value=filled(words.MANY_HEADERS, rows, say), visible=bool(rows))
+            return self._shown(visit.say.said(words.CHOOSE))
+        return self._compared(visit, visit.desk.changed(a, b, language), only_changed=True)
+
+    def _compared(self, visit: Visit, compared: ManyCompared, *, only_changed: bool) -> Shown:
+        line = words.many_line(compared, only_changed=only_changed, say=visit.say)
+        return self._shown(line, filled(words.MANY_HEADERS, words.many_rows(compared, visit.say), visit.say))
+
+    def _shown(self, line: str, table: dict[str, Any] | None = None) -> Shown:
+        has_rows = bool(table and table["data"])
+        return {
+            self.said: line,
+            self.table: gr.update(value=table, visible=True) if has_rows else gr.update(visible=False),
+        }

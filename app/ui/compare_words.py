@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from app.desk.hits import ManyCompared
+from app.desk.hits import Compared, ManyCompared, SearchAnswer
 from app.desk.opinions import Votes
-from app.query.snapshot import Answer, CompareAnswer
+from app.desk.releases import SliceSummary
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
-from app.ui.wording import Captions, escaped, overlap_line, thumbnail_url
+from app.ui.search_words import hit_picture, readings
 from app.ui.words import ENGLISH, Words
 from ingest.sentence import phrase
+from model_updates.evaluation import View
+from model_updates.gate.report import points
+from model_updates.recalls import LABELS, TEXT_RECALLS
 
 HINT = phrase(
     "## Ask two releases the same\n\n"
@@ -40,22 +43,80 @@ _WIDTH, _HEIGHT, _EDGE = 360, 44, 12
 _LONGEST_REFUSED = 60  # characters; most are refused for their length
 
 
-def status_line(compared: CompareAnswer, say: Words = ENGLISH) -> str:
-    """Returns overlap, readings, and how long either release took."""
-    times = f"A {_milliseconds(compared.a)} ms · B {_milliseconds(compared.b)} ms"
-    return f"{overlap_line(compared, say)} · {times}"
+COMPARED_HEADERS = ["slice", "images"] + [
+    f"{name} {part}" for name in LABELS.values() for part in ("A", "B", "Δ")
+]
+_VIEWS = list(View)
 
 
-def blind_pictures(answer: Answer, captions: Captions, base: str, say: Words = ENGLISH) -> list[Picture]:
-    """Returns a grid whose notes give nothing away but places."""
+def lacking(a: str, b: str, query: str) -> str:
+    """Says what is to be filled in before two releases can be asked; "" where nothing is lacking."""
+    if not (a and b):
+        return CHOOSE
+    return "" if query.strip() else HINT
+
+
+def status_line(compared: Compared, say: Words = ENGLISH) -> str:
+    """Returns how much two answers have in common, how each read the query, and how long either release took."""
+    overlap = say(
+        "**{share} % overlap** in the first {count}",
+        share=f"{100 * compared.overlap:.0f}",
+        count=max(len(compared.a.hits), len(compared.b.hits)),
+    )
+    sides = {"A": compared.a, "B": compared.b}
+    reads = [f"{side} {readings(answer, say)}" for side, answer in sides.items()]
+    takes = [f"{side} {_milliseconds(answer)} ms" for side, answer in sides.items()]
+    return " · ".join([overlap, *reads, *takes])
+
+
+def blind_pictures(compared: Compared, base: str, say: Words = ENGLISH) -> list[list[Picture]]:
+    """Returns both grids, whose notes give nothing away but places."""
     return [
-        Picture(
-            thumbnail_url(base, hit.image_id),
-            captions.get(hit.image_id) or say("A picture without a caption"),
-            str(hit.rank),
-        )
-        for hit in answer.hits
+        [hit_picture(hit, str(hit.rank), base, say) for hit in answer.hits]
+        for answer in (compared.a, compared.b)
     ]
+
+
+def compared_pictures(compared: Compared, base: str, say: Words = ENGLISH) -> list[list[Picture]]:
+    """Returns both grids; each picture says its rank, and on the right how far it moved."""
+    before = {hit.id: hit.rank for hit in compared.a.hits}
+    left = [hit_picture(hit, f"{hit.rank} · {hit.score:.3f}", base, say) for hit in compared.a.hits]
+    right = [
+        hit_picture(hit, f"{hit.rank} {rank_move(before.get(hit.id), hit.rank, say)}", base, say)
+        for hit in compared.b.hits
+    ]
+    return [left, right]
+
+
+def rank_move(before: int | None, now: int, say: Words = ENGLISH) -> str:
+    """Returns "▲2", "▼1", "=" or "new"."""
+    if before is None:
+        return say("new")
+    if before == now:
+        return "="
+    return f"▲{before - now}" if before > now else f"▼{now - before}"
+
+
+def compared_slices(compared: Compared, say: Words = ENGLISH) -> list[list[str]]:
+    """Returns recall per slice in both releases and the difference, a row each."""
+    sides = [
+        {(one.language, one.domain, _VIEWS.index(View(one.view))): one for one in compared.slices[side]}
+        for side in ("a", "b")
+    ]
+    rows = []
+    for key in sorted(sides[0].keys() | sides[1].keys()):
+        language, domain, view = key
+        a, b = (side.get(key) for side in sides)
+        counted = b or a
+        name = f"{language}/{domain}" + (f" ({say.said(_VIEWS[view])})" if view else "")
+        cells = [cell for recall in TEXT_RECALLS for cell in _both(a, b, recall)]
+        rows.append([name, str(counted.images) if counted else "–", *cells])
+    return rows
+
+
+def _both(a: SliceSummary | None, b: SliceSummary | None, name: str) -> list[str]:
+    cells = ["–" if part is None else f"{part.recalls[name]:.1f}" for part in (a, b)]
+    return [*cells, points(b.recalls[name] - a.recalls[name]) if a and b else "–"]
 
 
 def voted_line(choice: str, a: str, b: str) -> str:
@@ -161,11 +222,6 @@ def many_line(compared: ManyCompared, *, only_changed: bool, say: Words = ENGLIS
     return " · ".join(parts)
 
 
-def side_title(letter: str, release: str = "") -> str:
-    """Returns what stands above one side."""
-    return f"## {letter} · {escaped(release)}" if release else f"## {letter}"
-
-
 def _interval(share: float, low: float, high: float, said: str) -> Markup:
     """Draws a share with its interval on a scale from 0 to 100 %, with the middle marked."""
 
@@ -192,5 +248,5 @@ def _short(query: str) -> str:
     return query if len(query) <= _LONGEST_REFUSED else f"{query[:_LONGEST_REFUSED]}…"
 
 
-def _milliseconds(answer: Answer) -> str:
-    return f"{1000 * (answer.encode_seconds + answer.index_seconds):.0f}"
+def _milliseconds(answer: SearchAnswer) -> str:
+    return f"{1000 * (answer.timing.encode + answer.timing.index):.0f}"

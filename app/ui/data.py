@@ -7,7 +7,6 @@ from typing import Any
 import gradio as gr
 
 from app.desk.chunks import Chunk
-from app.server.serving import Serving
 from app.ui import data_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
@@ -23,15 +22,15 @@ _HELD_SHOWN = 200
 _THINGS_SHOWN = 12
 
 
-def add_data_tab(serving: Serving, access: Access, tab: gr.Tab) -> None:
+def add_data_tab(access: Access, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
-    _DataTab(serving, access).connect(tab)
+    _DataTab(access).connect(tab)
 
 
 class _DataTab:
     """The components of the tab, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         self.access = access
         self.chosen = gr.State("")
         self.job = gr.State("")
@@ -64,7 +63,7 @@ class _DataTab:
                 max_height=420,
                 elem_id="held",
             )
-        self.one = OnePicture(serving, access)
+        self.one = OnePicture(access)
         with gr.Accordion("Pictures of one thing", open=False):
             self.things_line = _text("", "things-said", "status")
             self.things = _text("", "things", "cards")
@@ -103,7 +102,7 @@ class _DataTab:
     # Looking
 
     def _opened(self, visit: Visit) -> Shown:
-        listed = {self.one.table: self.one.listed(visit.say)}
+        listed = {self.one.table: self.one.listed(visit)}
         return {**self._all(visit), **self._waiting(visit), **listed, **self._things(visit, 0)}
 
     def _waiting(self, visit: Visit) -> Shown:

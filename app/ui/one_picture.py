@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
 
-from app.learning.pictures import KnownPicture, picture
-from app.server import deciding
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.errors import UsageProblem
+from app.desk.pictures import Item, ItemResults, TakenOut
+from app.desk.troubles import OWN_ERRORS
 from app.ui import wording
-from app.ui.access import Access, base_of
-from app.ui.words import ENGLISH, Words, filled, words_of
-from ingest.pair import ImageId
-from ingest.records import JobRecord
+from app.ui.access import Access, Shown, Visit
+from app.ui.words import ENGLISH, Words, filled
 from ingest.sentence import phrase
-from ingest.withheld import Withheld
 
 HEADERS = ["picture", "taken out", "by", "why"]
 HELP = phrase(
@@ -24,15 +21,13 @@ HELP = phrase(
     "upload that brings it again leaves it out. What was learned from it stays learned. It can be put back."
 )
 _ID_SHOWN = 24
-Outputs = tuple[Any, ...]
 
 
 class OnePicture:
     """The box for an id, what it shows, and the two buttons."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
-        self.serving = serving
         self.access = access
         with gr.Accordion("One picture, and those that were taken out", open=False, elem_id="one-picture"):
             gr.Markdown(HELP, elem_classes="notice")
@@ -69,94 +64,71 @@ class OnePicture:
 
     def connect(self, private: dict[str, Any]) -> None:
         """Connects them with what happens on them."""
-        shown = [self.view, self.said, self.table]
-        gr.on([self.look.click, self.name.submit], self._look, [self.name], shown, **private)
-        self.out.click(self._take_out, [self.name, self.why], [*shown, self.why], **private)
-        self.back.click(self._put_back, [self.name], [*shown, self.why], **private)
-        self.table.select(self._chosen, [self.table], [self.name, *shown], **private)
+        of_admin, shown = self.access.of_admin, [self.view, self.said, self.table]
+        look = of_admin(self._look, self.said, {self.view: ""})
+        gr.on([self.look.click, self.name.submit], look, [self.name], shown, **private)
+        for button, act in ((self.out, self._take_out), (self.back, self._put_back)):
+            done = of_admin(act, self.said)
+            button.click(done, [self.name, self.why], [*shown, self.why], **private)
+        chosen = self.access.on_row(self._chosen, self.said, {self.view: ""})
+        self.table.select(chosen, [self.table], [self.name, *shown], **private)
 
-    def listed(self, say: Words) -> Any:
+    def listed(self, visit: Visit) -> Any:
         """Returns the table of those that are out."""
-        found = self.serving.workspace.catalog.withheld.all()
-        return gr.Dataframe(filled(HEADERS, rows(found), say), visible=bool(found))
+        found = visit.desk.taken_out()
+        return gr.update(value=filled(HEADERS, rows(found), visit.say), visible=bool(found))
 
-    def _look(self, name: str, request: gr.Request) -> Outputs:
-        say = words_of(request)
+    def _look(self, visit: Visit, name: str) -> Shown:
+        return {self.view: _view(visit, name), self.said: "", self.table: self.listed(visit)}
+
+    def _chosen(self, visit: Visit, cells: list[str]) -> Shown:
+        return {self.name: cells[0], **self._look(visit, cells[0])}
+
+    def _take_out(self, visit: Visit, name: str, why: str) -> Shown:
+        done, nothing = phrase("It is out: nothing shows it any more."), phrase("It was out already.")
+        return self._changed(visit, name, visit.desk.take_out([name], why), done, nothing)
+
+    def _put_back(self, visit: Visit, name: str, _: str) -> Shown:
+        done = phrase("It is back; search has it in a moment.")
+        return self._changed(visit, name, visit.desk.put_back([name]), done, "")
+
+    def _changed(self, visit: Visit, name: str, became: ItemResults, done: str, nothing: str) -> Shown:
+        (result,) = became.results
+        if result.error is not None:
+            raise UsageProblem(result.error)
         try:
-            self.access.admin(request)
-            return self._view(name, request), "", self.listed(say)
-        except OWN_ERRORS as error:
-            return "", wording.refusal(error, say), gr.skip()
-
-    def _chosen(self, values: list[list[str]], request: gr.Request, event: gr.SelectData) -> Outputs:
-        row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-        name = str(values[row][0])
-        return name, *self._look(name, request)
-
-    def _take_out(self, name: str, why: str, request: gr.Request) -> Outputs:
-        def act() -> tuple[list[ImageId], JobRecord | None]:
-            by = self.access.admin(request).name
-            return deciding.take_out(self.serving, [name], why=why, by=by)
-
-        return self._changed(
-            name, act, phrase("It is out: nothing shows it any more."), phrase("It was out already."), request
-        )
-
-    def _put_back(self, name: str, request: gr.Request) -> Outputs:
-        def act() -> tuple[list[ImageId], JobRecord | None]:
-            return deciding.put_back(self.serving, [name], by=self.access.admin(request).name)
-
-        return self._changed(name, act, phrase("It is back; search has it in a moment."), "", request)
-
-    def _changed(
-        self,
-        name: str,
-        act: Callable[[], tuple[list[ImageId], JobRecord | None]],
-        done: str,
-        nothing: str,
-        request: gr.Request,
-    ) -> Outputs:
-        say = words_of(request)
-        try:
-            changed, _ = act()
-        except OWN_ERRORS as error:
-            return gr.skip(), wording.refusal(error, say), gr.skip(), gr.skip()
-        try:
-            view = self._view(name, request)
+            view = _view(visit, name)
         except OWN_ERRORS:  # its chunk was withdrawn meanwhile, and nothing is to be seen
             view = ""
-        return view, f"**{say.said(done if changed else nothing)}**", self.listed(say), ""
-
-    def _view(self, name: str, request: gr.Request) -> str:
-        known = picture(self.serving.workspace, name)
-        return picture_view(known, wording.base_address(*base_of(request)), words_of(request))
+        said = f"**{visit.say.said(done if result.changed else nothing)}**"
+        return {self.view: view, self.said: said, self.table: self.listed(visit), self.why: ""}
 
 
-def picture_view(known: KnownPicture, base: str, say: Words = ENGLISH) -> str:
+def _view(visit: Visit, name: str) -> str:
+    return picture_view(visit.desk.item(name), visit.base, visit.say)
+
+
+def picture_view(known: Item, base: str, say: Words = ENGLISH) -> str:
     """Returns a picture with all its captions, and who took it out if somebody did; nothing in it is markup."""
-    record = known.record
     spoken = [f"`{one.language}` {wording.escaped(one.text)}" for one in known.captions]
-    if known.withheld:
-        out = known.withheld
-        spoken = [
-            wording.escaped(say("Taken out by {by}, {when}: {why}", by=out.by, when=_when(out), why=out.why))
-        ]
-    facts = f"`{record.id[:_ID_SHOWN]}` · {wording.escaped(record.domain)} · {record.chunk_id}"
+    if out := known.withheld:
+        who = say("Taken out by {by}, {when}: {why}", by=out.by, when=_when(out), why=out.why)
+        spoken = [wording.escaped(who)]
     lines = [
-        f"![{say('Id')}]({wording.thumbnail_url(base, record.id)})",
-        facts,
+        f"![{say('Id')}]({base}{known.thumb_url})",
+        f"`{known.id[:_ID_SHOWN]}` · {wording.escaped(known.domain)} · {known.chunk}",
         *(spoken or [say("This picture has none.")]),
     ]
     return "  \n".join(lines)
 
 
-def _when(out: Withheld) -> str:
+def _when(out: TakenOut) -> str:
     return f"{out.since[:16].replace('T', ' ')} UTC"
 
 
-def rows(found: Sequence[Withheld]) -> list[list[str]]:
+def rows(found: Sequence[TakenOut]) -> list[list[str]]:
     """Returns a row for each picture that is out."""
-    return [[one.image_id[:_ID_SHOWN], _when(one), one.by, one.why] for one in found]
+    return [[one.id[:_ID_SHOWN], _when(one), one.by, one.why] for one in found]
 
 
 def _text(elem_id: str, classes: str) -> gr.Markdown:

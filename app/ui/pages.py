@@ -51,7 +51,8 @@ async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | Non
     access = Access(serving, passwords, ProxySignIn.of(serving.settings))
     _mount(app, admin_page(serving, access), "/admin", admin_name, limit)
     # The page at / takes every path that is left, so it comes last.
-    _mount(app, search_page(serving, guide_for(serving, passwords)), "/", searcher_name, MOST_QUERY_BYTES)
+    guide = guide_for(serving, passwords)
+    _mount(app, search_page(serving, access, guide), "/", searcher_name, MOST_QUERY_BYTES)
 
 
 def _sender(script: Path) -> Callable[[], FileResponse]:
@@ -63,7 +64,7 @@ def _to_admin(request: Request) -> RedirectResponse:
     return RedirectResponse(f"{request.scope.get('root_path', '')}/admin/")
 
 
-def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
+def search_page(serving: Serving, access: Access, guide: Guide | None = None) -> gr.Blocks:
     """Builds the page with Search and Compare; in a demo's home the guide comes first."""
     blocks = _blocks("Perennial")
     with blocks:
@@ -73,9 +74,9 @@ def search_page(serving: Serving, guide: Guide | None = None) -> gr.Blocks:
                 with gr.Tab(label("Guide"), id="guide"):
                     add_guide_tab(blocks, guide)
             with gr.Tab(label("Search"), id="search"):
-                add_search_tab(blocks, serving)
+                add_search_tab(blocks, access, serving.settings)
             with gr.Tab(label("Compare"), id="compare") as tab:
-                add_compare_tab(serving, tab)
+                add_compare_tab(access, serving.settings, tab)
         add_client_api(serving)
         translate(blocks)
     return blocks
@@ -94,11 +95,11 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
             with gr.Tab(label("Releases"), id="releases") as tab:
                 add_releases_tab(blocks, access, tab, serving.settings.shadow_share)
             with gr.Tab("Quality", id="quality") as tab:
-                add_quality_tab(serving, access, tab)
+                add_quality_tab(access, tab)
             with gr.Tab("Feedback", id="feedback") as tab:
                 add_feedback_tab(access, tab)
             with gr.Tab("Data", id="data") as tab:
-                add_data_tab(serving, access, tab)
+                add_data_tab(access, tab)
             with gr.Tab("System", id="system") as tab:
                 add_system_tab(access, tab)
         translate(blocks)

@@ -8,7 +8,6 @@ import gradio as gr
 
 from app.desk.releases import ListedRelease
 from app.desk.verdicts import QualityTable
-from app.server.serving import Serving
 from app.ui import quality_plots as plots
 from app.ui import quality_words as words
 from app.ui.access import Access, Shown, Visit
@@ -19,15 +18,15 @@ from app.ui.wording import release_choices
 from app.ui.words import Words
 
 
-def add_quality_tab(serving: Serving, access: Access, tab: gr.Tab) -> None:
+def add_quality_tab(access: Access, tab: gr.Tab) -> None:
     """Draws the tab and connects it; call inside `tab`."""
-    _QualityTab(serving, access).connect(tab)
+    _QualityTab(access).connect(tab)
 
 
 class _QualityTab:
     """The components of the tab, and what happens on them."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, access: Access) -> None:
         self.access = access
         self.advice = gr.Markdown(
             "", visible=False, elem_classes="notice", elem_id="quality-advice", latex_delimiters=[]
@@ -57,7 +56,7 @@ class _QualityTab:
             self.asked = drawing("quality-asked", "tables")
         with gr.Accordion("What there is to learn from and to measure by", open=False):
             self.coverage = drawing("quality-coverage", "tables")
-        self.drift = Drift(serving, "drift", access.admin)
+        self.drift = Drift(access, "drift")
         self._draw_drift()
 
     def _draw_drift(self) -> None:

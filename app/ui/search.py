@@ -11,30 +11,30 @@ from typing import Any
 
 import gradio as gr
 
+from app.desk.desk import Desk
 from app.desk.errors import CaptionsNotReady, NoRelease
-from app.query.question import QueryAnswer
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.hits import SearchAnswer
+from app.desk.troubles import OWN_ERRORS
+from app.home.settings import Settings
 from app.ui import search_words, wording
-from app.ui.access import base_of
-from app.ui.address import asked_of
-from app.ui.asking import Asked, box_values
+from app.ui.access import Access, Act, Shown, Visit
+from app.ui.address import asked_of, is_empty
 from app.ui.events import AT_ONCE
-from app.ui.grid import Picture, as_sent, picture_grid
-from app.ui.screen import Screen
+from app.ui.grid import as_sent, picture_grid
+from app.ui.screen import Screen, box_values
 from app.ui.search_details import Details
 from app.ui.search_files import Files
 from app.ui.search_filters import FilterRow
-from app.ui.words import label, words_of
+from app.ui.words import label
 from ingest.sentence import phrase
 
 _MOST = 480
 _NAMED = 16  # digits of an id, of which a gallery has no two alike
-Outputs = tuple[Any, ...]
 
 
-def add_search_tab(blocks: gr.Blocks, serving: Serving) -> None:
+def add_search_tab(blocks: gr.Blocks, access: Access, settings: Settings) -> None:
     """Draws the tab and connects it; call inside the page's tabs."""
-    _SearchTab(serving).connect(blocks)
+    _SearchTab(access, settings).connect(blocks)
 
 
 NOTHING_YET = phrase(
@@ -54,15 +54,15 @@ NO_HITS = phrase(
 class _SearchTab:
     """The components of the tab, and what happens on them."""
 
-    def __init__(self, serving: Serving) -> None:
-        self.serving = serving
-        self.size = serving.settings.default_k
+    def __init__(self, access: Access, settings: Settings) -> None:
+        self.access = access
+        self.size = settings.default_k
         label("Recent searches, kept in this browser only", key="recent")
         label("Forget them", key="forget")
-        self._draw_question()
+        self._draw_question(settings.max_query_characters)
         with gr.Row(elem_classes="bar"):
             self.status = gr.Markdown("", elem_classes="status", elem_id="status", latex_delimiters=[])
-            self.files = Files(serving)
+            self.files = Files(access)
             self.sizes = gr.Radio(
                 [(label("Small"), "small"), (label("Medium"), "medium"), (label("Large"), "large")],
                 value="medium",
@@ -81,7 +81,7 @@ class _SearchTab:
             elem_id="found-captions",
             latex_delimiters=[],
         )
-        self.screen = gr.State(Screen())
+        self.screen, self.learned = gr.State(Screen()), gr.State(())
         with gr.Row():
             with gr.Column(scale=5, min_width=320):
                 self.grid = picture_grid("results")
@@ -89,9 +89,9 @@ class _SearchTab:
                     self.before = gr.Button(label("← Previous page"), visible=False, elem_id="page-before")
                     self.more = gr.Button(label("Show more"), visible=False, elem_id="more")
                     self.after = gr.Button(label("Next page →"), visible=False, elem_id="page-after")
-            self.details = Details(serving)
+            self.details = Details(access)
 
-    def _draw_question(self) -> None:
+    def _draw_question(self, longest: int) -> None:
         with gr.Row(equal_height=True, elem_classes="ask"):
             self.box = gr.MultimodalTextbox(
                 placeholder=label("Describe a picture, or drop one here …"),
@@ -101,34 +101,19 @@ class _SearchTab:
                 file_types=["image"],
                 file_count="multiple",
                 scale=8,
-                max_plain_text_length=4 * self.serving.settings.max_query_characters,
+                max_plain_text_length=4 * longest,
                 elem_classes="query",
                 elem_id="query",
                 autofocus=True,
             )
-        self.filters = FilterRow(self.serving)
+        self.filters = FilterRow(longest)
         # Hidden: `pages.js` writes the addresses into it that a person goes to without loading the page again.
         self.address = gr.Textbox("", show_label=False, elem_id="address", elem_classes="unseen")
 
     def connect(self, blocks: gr.Blocks) -> None:
         """Connects the components with what happens on them."""
-        filters = self.filters.parts
-        outputs = [
-            self.status,
-            self.files.row,
-            self.sizes,
-            self.said,
-            self.grid,
-            self.before,
-            self.more,
-            self.after,
-            self.empty,
-            self.details.panel,
-            self.details.chosen,
-            self.filters.fold,
-            self.screen,
-        ]
-        chosen = self.details.chosen
+        filters, chosen = list(self.filters.parts.values()), self.details.chosen
+        outputs = [*self._hidden, self.filters.fold]
         search: dict[str, Any] = {
             **AT_ONCE,  # how many are answered at once is the engine's own business
             "show_progress": "minimal",
@@ -139,156 +124,152 @@ class _SearchTab:
             "preprocess": False,
             "postprocess": False,
         }
-        asking = [self.box.submit, *(one.submit for one in self.filters.typed)]
-        asking += [one.input for one in self.filters.chosen]
-        gr.on(asking, self._search, [chosen, self.box, *filters], outputs, **search)
-        gr.on([self.more.click], self._more, [chosen, self.screen], outputs, **search)
-        gr.on([self.before.click], self._page_before, [chosen, self.screen], outputs, **search)
-        gr.on([self.after.click], self._page_after, [chosen, self.screen], outputs, **search)
-        self.details.similar.click(self._more_like, [chosen, *filters], [self.box, *outputs], **search)
-        self.details.connect(self.grid, self.screen)
+        asking = [self.box.submit, *self.filters.asking]
+        gr.on(asking, self._called(self._search), [chosen, self.box, *filters], outputs, **search)
+        for button, act in (
+            (self.more, self._page),
+            (self.before, self._page_before),
+            (self.after, self._page_after),
+        ):
+            gr.on([button.click], self._called(act), [chosen, self.screen], outputs, **search)
+        similar, shown = self._called(self._more_like), [self.box, *outputs]
+        self.details.similar.click(similar, [chosen, *filters], shown, **search)
+        self.details.connect(self.grid, self.screen, self.learned)
         self.files.connect(self.screen)
-        everything = [self.box, *filters, *outputs]
-        self.address.submit(self._go, [chosen, self.address], everything, **search)
+        everything = [self.box, *filters, self.learned, *outputs]
+        self.address.submit(self._called(self._go), [chosen, self.address], everything, **search)
         blocks.load(self._open, None, everything, **search)
+
+    @property
+    def _hidden(self) -> dict[Any, Any]:
+        """What the outputs show where there is no picture."""
+        unseen = gr.update(visible=False)
+        return {
+            self.status: "",
+            self.files.row: unseen,
+            self.sizes: unseen,
+            self.said: unseen,
+            self.grid: as_sent([], one_is_chosen=True),
+            self.before: unseen,
+            self.more: unseen,
+            self.after: unseen,
+            self.empty: unseen,
+            self.details.panel: unseen,
+            self.details.chosen: "",
+            self.screen: Screen(),
+        }
+
+    def _nothing(self, line: str, hint: str) -> dict[Any, Any]:
+        return {**self._hidden, self.status: line, self.empty: gr.update(value=hint, visible=True)}
+
+    def _called(self, act: Act) -> Act:
+        """Returns what Gradio is to call; what is refused is said where pictures would be."""
+
+        def call(visit: Visit, *values: Any) -> Any:
+            try:
+                return act(visit, *values)
+            except OWN_ERRORS as error:
+                return self._nothing(wording.refusal(error, visit.say), visit.say.said(NOTHING_YET))
+
+        return self.access.of_anyone(call, self.status)
 
     # What a person sets off
 
-    def _open(self, request: gr.Request) -> Outputs:
+    def _open(self, request: gr.Request) -> Any:
         inner = request.request
-        return self._go("", f"?{inner.url.query}" if inner is not None else "", request)
+        return self._called(self._go)(request, "", f"?{inner.url.query}" if inner is not None else "")
 
-    def _go(self, chosen: str, address: str, request: gr.Request) -> Outputs:
+    def _go(self, visit: Visit, chosen: str, address: str) -> Shown:
         """Shows the search of an address: in the box and the filters, and what it finds."""
-        say = words_of(request)
+        say = visit.say
         try:
-            snapshot = self.serving.snapshot()
+            choices = visit.desk.choices()
         except NoRelease as error:
             hint = f"{say('## Nothing to search yet')}\n\n{wording.escaped(say.said(str(error)))}"
-            return *([gr.skip()] * (1 + len(self.filters.parts))), *_nothing(chosen, "", hint)
-        asked, missing = self.filters.known(asked_of(address), snapshot)
-        if asked.is_empty:
-            hint = say.said(NOTHING_YET if len(snapshot.generation) else EMPTY_GALLERY)
-            outputs = _nothing(chosen, search_words.missing(missing, say), hint)
+            return self._nothing("", hint)
+        asked, left_out = asked_of(address)
+        asked, missing = self.filters.known(asked, choices)
+        said = search_words.missing([*missing, *left_out], say)
+        if is_empty(asked):
+            found = self._nothing(said, say.said(NOTHING_YET if choices.pictures else EMPTY_GALLERY))
         else:
-            outputs = self._page(chosen, asked, request, said=search_words.missing(missing, say))
-        return {"text": asked.text, "files": []}, *self.filters.shown(asked, snapshot, say), *outputs
+            found = self._page(visit, chosen, Screen(asked), said)
+        return {
+            self.box: {"text": asked.text or "", "files": []},
+            **self.filters.shown(asked, choices, say),
+            self.learned: [one.language for one in choices.learned],
+            **found,
+        }
 
-    def _search(self, request: gr.Request, chosen: str, box: Any, *filters: Any) -> Outputs:
+    def _search(self, visit: Visit, chosen: str, box: Any, *filters: Any) -> Shown:
         text, files = box_values(box)
-        asked = replace(self.filters.asked(filters), text=text, files=files)
-        if asked.is_empty:
-            return _nothing(chosen, "", words_of(request).said(NOTHING_YET))
-        return self._page(chosen, asked, request)
+        if not (text.strip() or files):
+            return self._nothing("", visit.say.said(NOTHING_YET))
+        asked = self.filters.asked(filters, text=text.strip() or None)
+        return self._page(visit, chosen, Screen(asked, files))
 
-    def _more_like(self, request: gr.Request, chosen: str, *filters: Any) -> Outputs:
+    def _more_like(self, visit: Visit, chosen: str, *filters: Any) -> Shown:
         """Asks for what is like the chosen picture, which the box then names, so that a person can add to it."""
         text = f"#{chosen[:_NAMED]}"
-        asked = replace(self.filters.asked(filters), text=text, translation="")
-        return {"text": text, "files": []}, *self._page(chosen, asked, request)
+        asked = self.filters.asked(filters, text=text, translation="")
+        return {self.box: {"text": text, "files": []}, **self._page(visit, chosen, Screen(asked))}
 
-    def _more(self, request: gr.Request, chosen: str, screen: Screen) -> Outputs:
-        return self._page(chosen, screen.asked, request, before=screen)
+    def _page_before(self, visit: Visit, chosen: str, screen: Screen) -> Shown:
+        return self._page(visit, chosen, screen.moved(max(0, screen.asked.offset - self.size)))
 
-    def _page_before(self, request: gr.Request, chosen: str, screen: Screen) -> Outputs:
-        offset = max(0, screen.asked.offset - self.size)
-        return self._page(chosen, replace(screen.asked, offset=offset), request, release=screen.release)
-
-    def _page_after(self, request: gr.Request, chosen: str, screen: Screen) -> Outputs:
-        offset = screen.asked.offset + len(screen.found)
-        return self._page(chosen, replace(screen.asked, offset=offset), request, release=screen.release)
+    def _page_after(self, visit: Visit, chosen: str, screen: Screen) -> Shown:
+        return self._page(visit, chosen, screen.moved(screen.asked.offset + len(screen.hits)))
 
     # What is answered
 
-    def _page(
-        self,
-        chosen: str,
-        asked: Asked,
-        request: gr.Request,
-        *,
-        before: Screen | None = None,
-        release: str = "",
-        said: str = "",
-    ) -> Outputs:
+    def _page(self, visit: Visit, chosen: str, screen: Screen, said: str = "") -> dict[Any, Any]:
         """Answers one page.
 
         Args:
+            visit: of who asks.
             chosen: id of the picture that is marked as chosen until now; "" for none.
-            asked: what is asked, with the offset of the first picture on the screen.
-            request: of the browser.
-            before: what is on the screen and stays there, before the page.
-            release: that is to answer; "" for the live one, or that of the page before.
+            screen: what is asked, and what stays there before the page.
             said: about the search, before anybody has answered it.
         """
-        say = words_of(request)
-        try:
-            answer, note = self._find(asked, before.next if before else "", release)
-            record = self.serving.workspace.releases.release(answer.release)
-        except OWN_ERRORS as error:
-            return _nothing(chosen, wording.refusal(error, say), say.said(NOTHING_YET))
-        kept = before.found if before else ()
-        found = (*kept, *((hit.image_id, hit.score) for hit in answer.hits))
-        screen = Screen(asked, found, answer.next, answer.release, answer.query)
-        line = search_words.answer_line(answer, record, asked.offset, len(found), say)
+        say = visit.say
+        answer, note = _found(visit.desk, screen)
+        hits = (*screen.hits, *answer.hits)
+        screen = replace(screen, hits=hits, next=answer.next, release=answer.release, query=answer.query)
+        offset = screen.asked.offset
         lines = [
-            f"{line} · {search_words.links(asked, say)}",
+            f"{search_words.answer_line(answer, offset, len(hits), say)} · {search_words.links(screen, say)}",
             said,
             search_words.notes(answer, say),
             wording.escaped(say.said(note)),
         ]
         status = "  \n".join(one for one in lines if one)
-        if not found:
-            return _nothing(
-                chosen, status, say.said(NO_HITS if answer.searched < answer.gallery else EMPTY_GALLERY)
-            )
+        if not hits:
+            is_narrowed = answer.searched < answer.index_size
+            return self._nothing(status, say.said(NO_HITS if is_narrowed else EMPTY_GALLERY))
         captions = search_words.found_captions(answer, say)
-        return (
-            status,
-            gr.Row(visible=True),
-            gr.Radio(visible=True),
-            gr.Markdown(captions, visible=bool(captions)),
-            as_sent(self._pictures(screen, answer, request), one_is_chosen=bool(chosen)),
-            gr.Button(visible=asked.offset > 0),
-            gr.Button(visible=bool(answer.next) and len(found) < _MOST),
-            gr.Button(visible=bool(answer.next)),
-            gr.Markdown(visible=False),
-            gr.Column(visible=False),
-            "",
-            self.filters.heading(asked, say, is_open=bool(answer.unlearned)),
-            screen,
-        )
-
-    def _find(self, asked: Asked, cursor: str, release: str) -> tuple[QueryAnswer, str]:
-        """Answers a page; while captions are still being read, without them and with a note that says so."""
-        longest = self.serving.settings.max_query_characters
-        question = asked.question(longest=longest, k=self.size, cursor=cursor)
-        try:
-            return self.serving.find(question, release=release or None), ""
-        except CaptionsNotReady as error:
-            without = replace(question, captions=0)
-            return self.serving.find(without, release=release or None), str(error)
-
-    def _pictures(self, screen: Screen, answer: QueryAnswer, request: gr.Request) -> list[Picture]:
-        language = answer.language.split(" + ")[0]
-        said = self.serving.found([image_id for image_id, _ in screen.found], language, most=1)
-        words = {image_id: one.captions[0].text for image_id, one in said.items() if one.captions}
-        return wording.hit_pictures(screen.found, words, wording.base_address(*base_of(request)))
+        pictures = search_words.hit_pictures(hits, visit.base)
+        seen = gr.update(visible=True)
+        return {
+            **self._hidden,
+            self.status: status,
+            self.files.row: seen,
+            self.sizes: seen,
+            self.said: gr.update(value=captions, visible=bool(captions)),
+            self.grid: as_sent(pictures, one_is_chosen=bool(chosen)),
+            self.before: gr.update(visible=offset > 0),
+            self.more: gr.update(visible=bool(answer.next) and len(hits) < _MOST),
+            self.after: gr.update(visible=bool(answer.next)),
+            self.filters.fold: self.filters.heading(screen.asked, say, is_open=bool(answer.unlearned)),
+            self.screen: screen,
+        }
 
 
-def _nothing(chosen: str, line: str, hint: str) -> Outputs:
-    """The outputs of a search that shows no picture, where one was marked as chosen or none ("") until now."""
-    return (
-        line,
-        gr.Row(visible=False),
-        gr.Radio(visible=False),
-        gr.Markdown(visible=False),
-        as_sent([], one_is_chosen=bool(chosen)),
-        gr.Button(visible=False),
-        gr.Button(visible=False),
-        gr.Button(visible=False),
-        gr.Markdown(hint, visible=True),
-        gr.Column(visible=False),
-        "",
-        gr.skip(),
-        Screen(),
-    )
+def _found(desk: Desk, screen: Screen) -> tuple[SearchAnswer, str]:
+    """Answers a page; while captions are still being read, without them and with a note that says so."""
+    asked = screen.request()
+    if screen.next:
+        asked = asked.model_copy(update={"cursor": screen.next, "offset": 0, "captions": 0})
+    try:
+        return desk.search(asked), ""
+    except CaptionsNotReady as error:
+        return desk.search(asked.model_copy(update={"captions": 0})), str(error)

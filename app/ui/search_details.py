@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from app.feedback import votes as feedback
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.opinions import Opinion
+from app.desk.troubles import OWN_ERRORS
 from app.ui import search_words, wording
-from app.ui.access import base_of, person
+from app.ui.access import Access, Visit, base_of
 from app.ui.events import AT_ONCE
 from app.ui.screen import Screen
-from app.ui.search_words import Chosen
 from app.ui.words import label, words_of
 
 Outputs = tuple[Any, ...]
@@ -27,9 +28,9 @@ class Details:
         similar: asks for more like it.
     """
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws it; call where it is to stand."""
-        self._serving = serving
+        self._access = access
         self.chosen = gr.State("")
         with gr.Column(
             scale=3, min_width=300, visible=False, elem_classes="details", elem_id="details"
@@ -43,58 +44,39 @@ class Details:
             self.said = gr.Markdown("", elem_classes="status", elem_id="thumb-said", latex_delimiters=[])
             self.facts = gr.Markdown(latex_delimiters=[], elem_id="facts", elem_classes="captions")
 
-    def connect(self, grid: gr.Gallery, screen: gr.State) -> None:
-        """Connects it with the grid and what is on the screen."""
+    def connect(self, grid: gr.Gallery, screen: gr.State, learned: gr.State) -> None:
+        """Connects it with the grid, what is on the screen, and the languages that the menu offers."""
         quiet: dict[str, Any] = {
             **AT_ONCE,
             "show_progress": "hidden",
             "show_progress_on": [self.said],
         }
         parts = [self.panel, self.picture, self.facts, self.said, self.chosen]
-        grid.select(self._choose, [screen], parts, **quiet)
+        grid.select(self._choose, [screen, learned], parts, **quiet)
         self.close.click(_put_away, None, [grid, *parts], **quiet)
-        self.up.click(self._fits, [screen, self.chosen], [self.said], **quiet)
-        self.down.click(self._does_not_fit, [screen, self.chosen], [self.said], **quiet)
+        for button, verdict in ((self.up, "up"), (self.down, "down")):
+            judge = self._access.of_anyone(partial(self._judge, verdict), self.said)
+            button.click(judge, [screen, self.chosen], [self.said], **quiet)
 
-    def _choose(self, screen: Screen, request: gr.Request, event: gr.SelectData) -> Outputs:
+    def _choose(
+        self, screen: Screen, learned: Sequence[str], request: gr.Request, event: gr.SelectData
+    ) -> Outputs:
         place = event.index if isinstance(event.index, int) else -1
-        if not 0 <= place < len(screen.found):
+        if not 0 <= place < len(screen.hits):
             return _closed()
-        image_id, score = screen.found[place]
-        catalog = self._serving.workspace.catalog
-        larger, facts = search_words.picture_details(
-            Chosen(image_id, score, screen.asked.offset + place + 1, self._learned()),
-            catalog.image(image_id),
-            catalog.captions_of(image_id),
-            wording.base_address(*base_of(request)),
-            words_of(request),
-        )
-        return gr.Column(visible=True), larger, facts, "", image_id
-
-    def _learned(self) -> tuple[str, ...]:
-        live = self._serving.live()
-        return () if live is None else live.languages
-
-    def _fits(self, screen: Screen, chosen: str, request: gr.Request) -> str:
-        return self._judge(screen, chosen, "up", request)
-
-    def _does_not_fit(self, screen: Screen, chosen: str, request: gr.Request) -> str:
-        return self._judge(screen, chosen, "down", request)
-
-    def _judge(self, screen: Screen, chosen: str, verdict: str, request: gr.Request) -> str:
+        hit, say = screen.hits[place], words_of(request)
         try:
-            feedback.thumb(
-                self._serving.workspace,
-                query=screen.query,
-                language=screen.asked.language,
-                release=screen.release,
-                image_id=chosen,
-                verdict=verdict,
-                by=person(request).name,
-            )
+            known = self._access.searchers_desk(request).item(hit.id)
         except OWN_ERRORS as error:
-            return wording.refusal(error, words_of(request))
-        say = words_of(request)
+            return gr.Column(visible=True), "", wording.refusal(error, say), "", hit.id
+        base, rank = wording.base_address(*base_of(request)), screen.asked.offset + place + 1
+        larger, facts = search_words.picture_details(hit, rank, known, learned, base, say)
+        return gr.Column(visible=True), larger, facts, "", hit.id
+
+    def _judge(self, verdict: str, visit: Visit, screen: Screen, chosen: str) -> str:
+        thumb = {"release": screen.release, "image": chosen, "verdict": verdict}
+        visit.desk.give_feedback(Opinion(query=screen.query, language=screen.asked.language, **thumb))
+        say = visit.say
         return say("Kept: this picture fits.") if verdict == "up" else say("Kept: this picture does not fit.")
 
 

@@ -13,14 +13,15 @@ from typing import Any
 
 import gradio as gr
 
-from app.home.workspace import Workspace
-from app.query import results
-from app.server.serving import OWN_ERRORS, Serving
+from app.desk.desk import Desk
+from app.desk.hits import SearchRequest
+from app.desk.troubles import OWN_ERRORS
+from app.ui.access import Access
 from app.ui.events import one_at_a_time
 from app.ui.screen import Screen
 from app.ui.words import label
 
-Make = Callable[..., bytes]
+Make = Callable[[Desk, SearchRequest], bytes]
 
 
 class Files:
@@ -30,9 +31,9 @@ class Files:
         row: shown while there are pictures.
     """
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
-        self._workspace: Workspace = serving.workspace
+        self._desk = access.searchers_desk
         with gr.Row(visible=False, elem_classes="files") as self.row:
             self.table = gr.Button(label("Table (CSV)"), size="sm", min_width=0, elem_id="save-table")
             self.archive = gr.Button(label("Pictures (ZIP)"), size="sm", min_width=0, elem_id="save-pictures")
@@ -45,15 +46,16 @@ class Files:
         self.table.click(self._save_table, [screen], [self.ready], **quiet)
         self.archive.click(self._save_archive, [screen], [self.ready], **quiet)
 
-    def _save_table(self, screen: Screen) -> Any:
-        return self._saved(screen, results.table, "results.csv")
+    def _save_table(self, screen: Screen, request: gr.Request) -> Any:
+        return self._saved(lambda desk, asked: desk.results_table(asked), "results.csv", screen, request)
 
-    def _save_archive(self, screen: Screen) -> Any:
-        return self._saved(screen, results.archive, "results.zip")
+    def _save_archive(self, screen: Screen, request: gr.Request) -> Any:
+        return self._saved(lambda desk, asked: desk.results_archive(asked), "results.zip", screen, request)
 
-    def _saved(self, screen: Screen, make: Make, name: str) -> Any:
+    def _saved(self, make: Make, name: str, screen: Screen, request: gr.Request) -> Any:
+        shown = {"k": len(screen.hits), "release": screen.release, "captions": 0}
         try:
-            data = make(self._workspace, screen.found, first=screen.asked.offset)
+            data = make(self._desk(request), screen.request().model_copy(update=shown))
         except OWN_ERRORS as error:
             gr.Warning(str(error))
             return gr.skip()

@@ -1,34 +1,21 @@
-"""The row of filters below the search box: what they are, what they ask, and how they show what an address asks."""
+"""The row of filters below the search box: what they are, what they ask, and how they show what an address asks.
+
+Each is a component under the name of the field of a search that it fills.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
 
-from app.desk.hits import Mode
-from app.query.snapshot import AUTO, Snapshot
-from app.server.serving import Serving
+from app.desk.hits import AUTO, Choices, Mode, SearchRequest
+from app.desk.troubles import request_of
 from app.ui import search_words, wording
-from app.ui.asking import Asked
+from app.ui.access import Shown
 from app.ui.words import ENGLISH, Words, label
 
-_NAMES = (
-    "language",
-    "translation",
-    "domains",
-    "languages",
-    "chunks",
-    "caption",
-    "since",
-    "until",
-    "mode",
-    "fold",
-    "rerank",
-)
-"""The fields of `Asked` that a filter fills, in the order in which they stand."""
-_MENUS = ("language", "domains", "languages", "chunks")
 _WIDTH: dict[str, Any] = {"min_width": 170}
 
 
@@ -36,142 +23,111 @@ class FilterRow:
     """The filters.
 
     Attributes:
-        parts: the components, in their order.
+        parts: the components by the names of their fields, in their order.
         fold: what opens and closes them.
     """
 
-    def __init__(self, serving: Serving) -> None:
-        """Draws them; call where they are to stand."""
-        self._serving = serving
-        longest = serving.settings.max_query_characters
+    def __init__(self, longest: int) -> None:
+        """Draws them; call where they are to stand.
+
+        Args:
+            longest: characters that a query may have.
+        """
         with gr.Accordion(
             label("Language and filters"), open=False, elem_classes="fold", elem_id="filters"
         ) as self.fold:
             with gr.Row(elem_classes="chips"):
-                self.language = gr.Dropdown(
-                    [(search_words.ANY_LANGUAGE, AUTO)],
-                    value=AUTO,
-                    label=label("Language of the words"),
-                    elem_id="language",
-                    **_WIDTH,
-                )
-                self.translation = _text(label("The same in English"), "translation", longest)
-                self.domains = _several(label("Domains"), "domains")
-                self.languages = _several(label("Captioned in"), "captioned")
-                self.chunks = _several(label("Chunks"), "chunks")
+                self.parts: dict[str, Any] = {
+                    "language": gr.Dropdown(
+                        [(search_words.ANY_LANGUAGE, AUTO)],
+                        value=AUTO,
+                        label=label("Language of the words"),
+                        elem_id="language",
+                        **_WIDTH,
+                    ),
+                    "translation": _text(label("The same in English"), "translation", longest),
+                    "domains": _several(label("Domains"), "domains"),
+                    "languages": _several(label("Captioned in"), "captioned"),
+                    "chunks": _several(label("Chunks"), "chunks"),
+                }
             with gr.Row(elem_classes="chips"):
-                self.caption = _text(label("Captions with"), "captions-with", 500)
-                self.since = _text(label("Taken in since"), "since", 10, placeholder="2026-01-31")
-                self.until = _text(label("Taken in until"), "until", 10, placeholder="2026-01-31")
-                self.mode = gr.Dropdown(
-                    search_words.modes(),
-                    value=Mode.VECTORS.value,
-                    label=label("Look at"),
-                    elem_id="mode",
-                    filterable=False,
-                    **_WIDTH,
-                )
-                self.copies = gr.Checkbox(False, label=label("Fold near-copies"), elem_id="fold", **_WIDTH)
-                self.rerank = gr.Checkbox(
-                    False, label=label("Re-rank the first 50"), elem_id="rerank", visible=False, **_WIDTH
-                )
-        self.typed: list[Any] = [self.translation, self.caption, self.since, self.until]
-        self.chosen: list[Any] = [
-            self.language,
-            self.domains,
-            self.languages,
-            self.chunks,
-            self.mode,
-            self.copies,
-            self.rerank,
-        ]
+                self.parts |= {
+                    "caption": _text(label("Captions with"), "captions-with", 500),
+                    "since": _text(label("Taken in since"), "since", 10, placeholder="2026-01-31"),
+                    "until": _text(label("Taken in until"), "until", 10, placeholder="2026-01-31"),
+                    "mode": gr.Dropdown(
+                        search_words.modes(),
+                        value=Mode.VECTORS.value,
+                        label=label("Look at"),
+                        elem_id="mode",
+                        filterable=False,
+                        **_WIDTH,
+                    ),
+                    "dedup": gr.Checkbox(False, label=label("Fold near-copies"), elem_id="fold", **_WIDTH),
+                    "rerank": gr.Checkbox(
+                        False, label=label("Re-rank the first 50"), elem_id="rerank", visible=False, **_WIDTH
+                    ),
+                }
 
     @property
-    def parts(self) -> list[Any]:
-        """The components in the order of `_NAMES`."""
-        return [
-            self.language,
-            self.translation,
-            self.domains,
-            self.languages,
-            self.chunks,
-            self.caption,
-            self.since,
-            self.until,
-            self.mode,
-            self.copies,
-            self.rerank,
-        ]
+    def asking(self) -> list[Any]:
+        """What happens on a component when a person has filled it in."""
+        return [one.submit if isinstance(one, gr.Textbox) else one.input for one in self.parts.values()]
 
-    def asked(self, values: tuple[Any, ...]) -> Asked:
-        """Returns what the components' values ask."""
-        blank = Asked()
-        given = {}
-        for name, value in zip(_NAMES, values, strict=True):
-            default = getattr(blank, name)
-            given[name] = _as(type(default), value) if value else default
-        return Asked(**given)
+    def asked(self, values: Sequence[Any], **more: Any) -> SearchRequest:
+        """Returns what the components' values ask, and what else is to be in it.
 
-    def known(self, asked: Asked, snapshot: Snapshot) -> tuple[Asked, list[str]]:
+        Raises:
+            UsageProblem: a value is none that its field can have.
+        """
+        filled = {name: value for name, value in zip(self.parts, values, strict=True) if value}
+        return request_of(SearchRequest, **filled | more)
+
+    def known(self, asked: SearchRequest, choices: Choices) -> tuple[SearchRequest, list[str]]:
         """Returns what an address asks without what no menu has, and that; a menu cannot show it."""
-        offered = {name: {value for _, value in choices} for name, choices in self._choices(snapshot).items()}
-        missing = []
-        if asked.language not in offered["language"]:
-            missing.append(asked.language)
-            asked = replace(asked, language=AUTO)
-        for name in _MENUS[1:]:
-            given: tuple[str, ...] = getattr(asked, name)
-            missing += [one for one in given if one not in offered[name]]
-            kept: dict[str, Any] = {name: tuple(one for one in given if one in offered[name])}
-            asked = replace(asked, **kept)
-        if asked.mode not in list(Mode):
-            missing.append(asked.mode)
-            asked = replace(asked, mode=Mode.VECTORS.value)
-        return asked, missing
+        kept: dict[str, Any] = {}
+        missing: list[str] = []
+        for name, menu in _menus(choices).items():
+            offered = {value for _, value in menu}
+            given = getattr(asked, name)
+            if isinstance(given, list):
+                kept[name] = [one for one in given if one in offered] or None
+                missing += [one for one in given if one not in offered]
+            elif given and given not in offered:
+                kept[name] = AUTO
+                missing.append(given)
+        return asked.model_copy(update=kept), missing
 
-    def shown(self, asked: Asked, snapshot: Snapshot, say: Words) -> list[Any]:
+    def shown(self, asked: SearchRequest, choices: Choices, say: Words) -> Shown:
         """Returns the components with menus as they are today and the values of what is asked."""
-        choices = self._choices(snapshot, say)
-        updates: list[Any] = []
-        for name in _NAMES:
-            value = getattr(asked, name)
-            if name in choices:
-                given = list(value) if isinstance(value, tuple) else value
-                updates.append(gr.Dropdown(choices=choices[name], value=given))
-            elif name == "mode":
-                updates.append(gr.Dropdown(choices=search_words.modes(say), value=value))
-            elif name == "rerank":
-                updates.append(gr.Checkbox(value=value, visible=snapshot.reranker is not None))
-            elif name == "fold":
-                updates.append(gr.Checkbox(value=value))
-            else:
-                updates.append(gr.Textbox(value=value))
+        menus, values = _menus(choices, say), asked.model_dump(mode="json")
+        more: dict[str, Any] = {name: {"choices": menu} for name, menu in menus.items()}
+        more["rerank"] = {"visible": choices.can_rerank}
+        updates = {}
+        for name, part in self.parts.items():
+            blank = "" if isinstance(part, gr.Textbox) else []
+            value = blank if values[name] is None else values[name]
+            updates[part] = gr.update(value=value, **more.get(name, {}))
         return updates
 
-    def heading(self, asked: Asked, say: Words, *, is_open: bool) -> gr.Accordion:
+    def heading(self, asked: SearchRequest, say: Words, *, is_open: bool) -> Any:
         """Returns what opens them with the number of those in use, opened where one is needed."""
-        blank = Asked()
-        used = sum(getattr(asked, name) != getattr(blank, name) for name in _NAMES)
+        used = len(asked.model_dump(include=set(self.parts), exclude_defaults=True))
         text = (
             say("Language and filters · in use: {count}", count=used) if used else say("Language and filters")
         )
-        return gr.Accordion(label=text, open=True) if is_open else gr.Accordion(label=text)
-
-    def _choices(self, snapshot: Snapshot, say: Words = ENGLISH) -> dict[str, list[tuple[str, str]]]:
-        catalog = self._serving.workspace.catalog
-        return {
-            "language": search_words.language_choices(snapshot.release, snapshot.languages, say),
-            "domains": [(name, name) for name in catalog.domains()],
-            "languages": wording.plain_languages(catalog.languages()),
-            "chunks": search_words.chunk_choices(catalog.chunks()),
-        }
+        return gr.update(label=text, open=True) if is_open else gr.update(label=text)
 
 
-def _as(kind: type, value: Any) -> Any:
-    """Returns a value as the browser sends it in the kind that its field has."""
-    if kind is tuple:
-        return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-    return kind(value)
+def _menus(choices: Choices, say: Words = ENGLISH) -> dict[str, list[tuple[str, str]]]:
+    """Returns what each menu offers: words, and the value of its field."""
+    return {
+        "language": search_words.language_choices(choices, say),
+        "domains": [(name, name) for name in choices.domains],
+        "languages": wording.plain_languages(choices.languages),
+        "chunks": [(f"{one.name} · {one.created[:10]}", one.id) for one in choices.chunks],
+        "mode": search_words.modes(say),
+    }
 
 
 def _text(label: Any, elem_id: str, longest: int, placeholder: str = "") -> gr.Textbox:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from app.desk.hits import Mode, Relevance
-from app.home.store import ReleaseRecord
+from app.desk.hits import AUTO, Choices, Found, Mode, Relevance, SearchAnswer, SearchRequest
+from app.desk.pictures import Item
 from app.language.detection import UNDETERMINED
-from app.query.question import QueryAnswer
-from app.query.snapshot import AUTO
-from app.ui import wording
 from app.ui.address import address_of
-from app.ui.asking import Asked
-from app.ui.language_names import name_in
-from app.ui.wording import escaped
+from app.ui.grid import Picture
+from app.ui.language_names import name_in, own_name
+from app.ui.screen import Screen
+from app.ui.wording import escaped, thumbnail_url
 from app.ui.words import ENGLISH, Words
-from ingest.pair import Caption
-from ingest.records import ChunkRecord, ImageRecord
 from ingest.sentence import phrase
 
 ANY_LANGUAGE = phrase("Any language")
@@ -38,49 +34,40 @@ def modes(say: Words = ENGLISH) -> list[tuple[str, str]]:
     return [(say.said(words), mode.value) for mode, words in MODES.items()]
 
 
-def language_choices(
-    release: ReleaseRecord, languages: Sequence[str], say: Words = ENGLISH
-) -> list[tuple[str, str]]:
+def language_choices(choices: Choices, say: Words = ENGLISH) -> list[tuple[str, str]]:
     """Returns the language menu: detection first, then each learned language with how well it is found."""
-    _, *learned = wording.language_choices(release, languages)
-    return [(say("Any language"), AUTO), *learned]
+    learned = [(_badged(own_name(one.language), one.recall), one.language) for one in choices.learned]
+    return [(say.said(ANY_LANGUAGE), AUTO), *learned]
 
 
-def chunk_choices(chunks: Iterable[ChunkRecord]) -> list[tuple[str, str]]:
-    """Returns the menu of chunks that have brought pictures, newest first."""
-    named = [(f"{one.name} · {one.created[:10]}", one.id) for one in chunks if one.in_gallery]
-    return named[::-1]
-
-
-def answer_line(answer: QueryAnswer, release: ReleaseRecord, first: int, count: int, say: Words) -> str:
+def answer_line(answer: SearchAnswer, first: int, count: int, say: Words) -> str:
     """Returns the line above the results: how many, what they are worth, how the words were read, how fast.
 
     Args:
         answer: of the page shown last.
-        release: that answered, for how well it knows the language.
         first: number of the first picture on the screen, from 0.
         count: pictures on the screen.
         say: the words.
     """
-    milliseconds = 1000 * (answer.encode_seconds + answer.index_seconds + answer.rerank_seconds)
+    milliseconds = 1000 * (answer.timing.encode + answer.timing.index + answer.timing.rerank)
     parts = [
         _number(answer, first, count, say),
         *([say.said(RELEVANCE[Relevance(answer.relevance)])] if answer.relevance else []),
-        *([f"**{_reading(answer, release, say)}**"] if answer.language else []),
+        *([f"**{readings(answer, say, answer.recalls)}**"] if answer.language else []),
         f"{say('release')} `{answer.release}`",
         f"{milliseconds:.0f} ms",
     ]
     return " · ".join(parts)
 
 
-def links(asked: Asked, say: Words) -> str:
-    """Returns the link to a search, and one to a new one."""
-    address = address_of(asked)
+def links(screen: Screen, say: Words) -> str:
+    """Returns the link to a search that an address can hold, and one to a new one."""
+    address = "" if screen.files else address_of(screen.asked)
     fresh = f"[{say('New search')}](?)"
     return f"[{say('Link')}]({address}) · {fresh}" if address else fresh
 
 
-def notes(answer: QueryAnswer, say: Words) -> str:
+def notes(answer: SearchAnswer, say: Words) -> str:
     """Returns what has to be said about how words were read; for those in no learned language, what helps."""
     if not answer.unlearned:
         return escaped(say.said(answer.note))
@@ -110,51 +97,62 @@ def missing(names: Sequence[str], say: Words) -> str:
     )
 
 
-def found_captions(answer: QueryAnswer, say: Words) -> str:
+def found_captions(answer: SearchAnswer, say: Words) -> str:
     """Returns the captions that a picture found, each a search; "" where it found none."""
     lines = [_caption(one.language, one.text) for one in answer.captions]
     return "\n".join([f"## {say('Captions that fit')}", "", *lines]) if lines else ""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A picture that was chosen, and the languages that the release has learned."""
+def hit_pictures(hits: Sequence[Found], base: str, say: Words = ENGLISH) -> list[Picture]:
+    """Returns the pictures that were found, with the score on each."""
+    return [hit_picture(hit, f"{hit.score:.3f}", base, say) for hit in hits]
 
-    image_id: str
-    score: float
-    rank: int
-    learned: Sequence[str]
+
+def hit_picture(hit: Found, note: str, base: str, say: Words = ENGLISH) -> Picture:
+    """Returns a picture with a note on it."""
+    said = hit.captions[0].text if hit.captions else say("A picture without a caption")
+    return Picture(thumbnail_url(base, hit.id), said, note)
 
 
 def picture_details(
-    chosen: Chosen, record: ImageRecord | None, captions: Iterable[Caption], base: str, say: Words
+    hit: Found, rank: int, known: Item, learned: Sequence[str], base: str, say: Words
 ) -> tuple[str, str]:
-    """Returns the larger picture and, below it, everything known of it; each caption is a search."""
-    facts = [(say("Score"), f"{chosen.score:.4f}"), (say("Rank"), str(chosen.rank))]
-    if record is not None:
-        facts += [
-            (say("Domain"), escaped(record.domain)),
-            (say("Split"), record.split.value),
-            (say("Size"), f"{record.width} × {record.height} {escaped(record.format)}"),
-            (say("Chunk"), record.chunk_id),
-        ]
-    facts.append((say("Id"), f"{chosen.image_id[:20]}…"))
-    known = "  \n".join(f"{name} **{value}**" for name, value in facts)
+    """Returns the larger picture and, below it, everything known of it; each caption is a search.
+
+    Args:
+        hit: the picture that was chosen.
+        rank: of it among all.
+        known: of it.
+        learned: languages that the menu offers.
+        base: begins addresses.
+        say: the words.
+    """
+    facts = {
+        say("Score"): f"{hit.score:.4f}",
+        say("Rank"): str(rank),
+        say("Domain"): escaped(known.domain),
+        say("Split"): known.split,
+        say("Size"): f"{known.width} × {known.height} {escaped(known.format)}",
+        say("Chunk"): known.chunk,
+        say("Id"): f"{hit.id[:20]}…",
+    }
+    told = "  \n".join(f"{name} **{value}**" for name, value in facts.items())
     spoken = "\n".join(
-        _caption(one.language, one.text, is_learned=one.language in chosen.learned) for one in captions
+        _caption(one.language, one.text, is_learned=one.language in learned) for one in known.captions
     )
-    address = f"{base}/v1/images/{chosen.image_id}"
-    picture = f"[![{say('Rank')} {chosen.rank}]({address})]({address})"
-    return picture, f"## {say('Captions')}\n\n{spoken or say('This picture has none.')}\n\n{known}"
+    address = f"{base}{hit.url}"
+    picture = f"[![{say('Rank')} {rank}]({address})]({address})"
+    return picture, f"## {say('Captions')}\n\n{spoken or say('This picture has none.')}\n\n{told}"
 
 
 def _caption(language: str, text: str, *, is_learned: bool = True) -> str:
     # In quotation marks it is words, whatever it contains; it cannot contain some itself.
-    asked = Asked(text='"{}"'.format(text.replace('"', " ")), language=language if is_learned else AUTO)
+    words = '"{}"'.format(text.replace('"', " "))
+    asked = SearchRequest(text=words, language=language if is_learned else AUTO)
     return f"- `{language}` [{escaped(text)}]({address_of(asked)})"
 
 
-def _number(answer: QueryAnswer, first: int, count: int, say: Words) -> str:
+def _number(answer: SearchAnswer, first: int, count: int, say: Words) -> str:
     if first:
         return say(
             "pictures {first}–{last} of {all}", first=first + 1, last=first + count, all=answer.searched
@@ -162,9 +160,10 @@ def _number(answer: QueryAnswer, first: int, count: int, say: Words) -> str:
     return say("1 picture") if count == 1 else say("{count} pictures", count=count)
 
 
-def _reading(answer: QueryAnswer, release: ReleaseRecord, say: Words) -> str:
+def readings(answer: SearchAnswer, say: Words, recalls: Mapping[str, float] = MappingProxyType({})) -> str:
+    """Returns how the words of a query were read, each language with its recall where that is told."""
     shown = answer.language.split(" + ")
-    names = {tag: _with_badge(tag, release, say) for tag in shown}
+    names = {tag: _badged(name_in(tag, say.language), recalls.get(tag), ", ") for tag in shown}
     if len(answer.detected) == 1 and len(shown) == 1:
         return say("language: {language}", language=names[shown[0]])
     sure = dict(answer.detected)
@@ -174,6 +173,5 @@ def _reading(answer: QueryAnswer, release: ReleaseRecord, say: Words) -> str:
     )
 
 
-def _with_badge(tag: str, release: ReleaseRecord, say: Words) -> str:
-    badge, name = wording.recall_badge(release, tag), name_in(tag, say.language)
-    return f"{name}, {badge}" if badge else name
+def _badged(name: str, recall: float | None, between: str = " · ") -> str:
+    return name if recall is None else f"{name}{between}R@10 {recall:.0f}"

@@ -24,6 +24,7 @@ from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.outcomes import Tell, UpdateOutcome, say_nothing
 from app.server.serving import Serving
+from app.ui.access import Access
 from ingest.samples.emoji import colour_emoji_font
 from tests.app.small_home import copy_of, small_home
 
@@ -210,7 +211,9 @@ def test_the_demos_page_has_a_button_for_each_step(workspace: Workspace) -> None
     async def build() -> tuple[str, str, _GuideTab]:
         with gr.Blocks():
             tab = _GuideTab(guide)
-        return str(search_page(serving, guide).config), str(search_page(serving).config), tab
+        access = Access(serving, None)
+        pages = [str(search_page(serving, access, one).config) for one in (guide, None)]
+        return pages[0], pages[1], tab
 
     with_guide, without, tab = asyncio.run(build())  # Gradio makes, and leaves, a loop of its own without one
     assert all(f"play-{step.name}" in with_guide for step in STEPS)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from app.desk.hits import AUTO, SearchRequest
 from app.desk.opinions import AskedLanguage
 from app.desk.verdicts import AskedLanguages
 from app.feedback.asked import LanguageCounter, asked_languages
 from app.home.workspace import Workspace
 from app.query.finder import Finder
-from app.query.parts import no_file, query_terms, read_pictures
+from app.query.grammar import parse
 from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.errors import CatalogError
@@ -25,10 +27,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         yield workspace
 
 
-def _ask(workspace: Workspace, counter: LanguageCounter, text: str, **asked: str) -> None:
+def _ask(workspace: Workspace, counter: LanguageCounter, text: str, language: str = AUTO) -> None:
     snapshot = Snapshot.load(workspace)
-    terms = query_terms(text, longest=500)
-    question = Question(terms, read_pictures(terms, no_file), k=2, **asked)  # type: ignore[arg-type]
+    question = Question(parse(text), asked=SearchRequest(language=language), k=2)
     counter.note(question, Finder(workspace).find(snapshot, question), snapshot)
 
 
@@ -54,10 +55,9 @@ def test_later_pages_and_queries_without_words_are_not_counted_twice_or_at_all(
     before = sum(one.queries for one in asked_languages(workspace.catalog, []))
     counter = LanguageCounter(workspace.catalog)
     snapshot = Snapshot.load(workspace)
-    terms = query_terms("a red house", longest=500)
-    question = Question(terms, {}, k=2)
+    question = Question(parse("a red house"), k=2)
     first = Finder(workspace).find(snapshot, question)
-    again = Question(terms, {}, k=2, cursor=first.next)
+    again = replace(question, asked=SearchRequest(cursor=first.next))
     assert first.next
     for one in (question, again):
         counter.note(one, Finder(workspace).find(snapshot, one), snapshot)

@@ -14,6 +14,8 @@ from app.feedback import shadow
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.release_words import judge_release
+from app.local.at_home import AtHome
+from app.ui.compare import shadows_between
 from app.words.shadow import line_cells, shadow_sentences
 from ingest.shadows import ShadowCount
 from tests.app.server.served import make_home
@@ -114,10 +116,11 @@ def test_few_queries_are_said_to_mean_little(workspace: Workspace) -> None:
 def test_a_report_belongs_to_the_pair_it_was_made_of(workspace: Workspace) -> None:
     _counted(workspace, queries=5)
     r1, r2, r3 = (workspace.releases.release(name).id for name in ("r1", "r2", "r3"))
-    assert [one.release for one in shadow.reports_of_two(workspace, r1, r2)] == [r2]
-    assert [one.release for one in shadow.reports_of_two(workspace, r2, r1)] == [r2]
-    assert shadow.reports_of_two(workspace, r1, r3) == []
-    assert shadow.reports_of_two(workspace, r2, r2) == []
+    desk = AtHome(workspace.settings, by="tests", workspace=workspace)
+    assert [one.release for one in shadows_between(desk, r1, r2)] == [r2]
+    assert [one.release for one in shadows_between(desk, r2, r1)] == [r2]
+    assert shadows_between(desk, r1, r3) == []
+    assert shadows_between(desk, r2, r2) == []
 
 
 @pytest.mark.parametrize(

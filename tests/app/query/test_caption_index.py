@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from app.desk.errors import BadQuery, CaptionsNotReady
+from app.desk.hits import SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
@@ -17,7 +17,7 @@ from app.query import caption_index
 from app.query.caption_index import CaptionIndexes
 from app.query.finder import Finder
 from app.query.grammar import parse
-from app.query.parts import read_pictures
+from app.query.parts import decoded
 from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
@@ -28,10 +28,6 @@ from tests.app.small_home import copy_of, sample_chunk, small_home
 def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> object:
     with Workspace.open(load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))) as opened:
         yield opened
-
-
-def _file(data: bytes, name: str) -> bytes:
-    return data
 
 
 def _built(workspace: Workspace) -> dict[str, int]:
@@ -46,8 +42,8 @@ def test_a_picture_finds_what_is_said_of_it(workspace: Workspace) -> None:
         packed = io.BytesIO()
         workspace.load_image(image_id).save(packed, "PNG")
         terms = parse("./a.png")
-        pictures = read_pictures(terms, partial(_file, packed.getvalue()))
-        answer = finder.find(snapshot, Question(terms, pictures, k=1, captions=5))
+        pictures = {terms[0].value: decoded(terms[0], packed.getvalue())}
+        answer = finder.find(snapshot, Question(terms, pictures, SearchRequest(captions=5), k=1))
         assert [one.score for one in answer.captions] == sorted(
             (o.score for o in answer.captions), reverse=True
         )
@@ -104,7 +100,8 @@ def test_a_damaged_one_is_built_again(workspace: Workspace) -> None:
 def test_a_language_that_is_not_learned_is_refused(workspace: Workspace) -> None:
     with pytest.raises(BadQuery, match="de cannot be ranked"):
         Finder(workspace).find(
-            Snapshot.load(workspace), Question(parse("boat"), captions=3, caption_languages=("de",))
+            Snapshot.load(workspace),
+            Question(parse("boat"), asked=SearchRequest(captions=3, caption_languages=["de"])),
         )
 
 

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
-from app.desk.hits import Mode
+from app.desk.hits import Mode, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
-from app.query.filters import Filters
 from app.query.finder import Finder
 from app.query.fusion import fused
 from app.query.grammar import Kind, Term, parse
-from app.query.parts import read_pictures
+from app.query.parts import decoded
 from app.query.question import QueryAnswer, Question
 from app.query.snapshot import Snapshot, search_text
 from ingest.errors import UnknownChunk
@@ -41,9 +41,11 @@ def snapshot(workspace: Workspace) -> Snapshot:
     return Snapshot.load(workspace)
 
 
-def _find(workspace: Workspace, snapshot: Snapshot, query: str | Question, **changes: object) -> QueryAnswer:
-    question = Question(parse(query), k=10) if isinstance(query, str) else query
-    return Finder(workspace).find(snapshot, replace(question, **changes))  # type: ignore[arg-type]
+def _find(
+    workspace: Workspace, snapshot: Snapshot, query: str | Question, k: int = 10, **asked: Any
+) -> QueryAnswer:
+    question = query if isinstance(query, Question) else Question(parse(query))
+    return Finder(workspace).find(snapshot, replace(question, asked=SearchRequest(**asked), k=k))
 
 
 def _ids(answer: QueryAnswer) -> list[str]:
@@ -66,10 +68,10 @@ def test_a_picture_finds_itself_first_and_with_words_what_is_like_both(
     packed = io.BytesIO()
     workspace.load_image(wanted).save(packed, "PNG")
     terms = parse("./a.png")
-    pictures = read_pictures(terms, lambda name: packed.getvalue())
+    pictures = {terms[0].value: decoded(terms[0], packed.getvalue())}
 
-    alone = _find(workspace, snapshot, Question(terms, pictures, k=5))
-    both = _find(workspace, snapshot, Question(parse("./a.png + 3:a red car"), pictures, k=5, explain=True))
+    alone = _find(workspace, snapshot, Question(terms, pictures), 5)
+    both = _find(workspace, snapshot, Question(parse("./a.png + 3:a red car"), pictures), 5, explain=True)
 
     assert alone.hits[0].image_id == wanted
     assert alone.hits[0].score == pytest.approx(1, abs=1e-3)
@@ -129,27 +131,27 @@ def test_an_embedding_that_cannot_be_one_is_refused(
 
 
 def test_filters_leave_what_holds(workspace: Workspace, snapshot: Snapshot) -> None:
-    def left(filters: Filters) -> int:
-        return len(_find(workspace, snapshot, "a red car", k=500, filters=filters).hits)
+    def left(**filters: object) -> int:
+        return len(_find(workspace, snapshot, "a red car", k=500, **filters).hits)
 
     chunk = workspace.catalog.chunks()[-1]
     everything = len(snapshot.generation)
     red = {c.image_id for c in workspace.catalog.find_captions("red", limit=1000)}
-    assert left(Filters(chunks=(chunk.id[:8],))) == chunk.images
-    assert left(Filters(languages=("de",), domains=("scenes",))) == everything
-    assert left(Filters(domains=("probes",))) == 0
+    assert left(chunks=[chunk.id[:8]]) == chunk.images
+    assert left(languages=["de"], domains=["scenes"]) == everything
+    assert left(domains=["probes"]) == 0
     with pytest.raises(BadQuery, match="No picture is of the domain 'flat'. Domains here: probes, scenes."):
-        left(Filters(domains=("scenes", "flat")))
-    assert left(Filters(since=TODAY - timedelta(1), until=TODAY + timedelta(1))) == everything
-    assert left(Filters(since=TODAY + timedelta(1))) == 0
-    assert left(Filters(until=TODAY - timedelta(1))) == 0
-    assert left(Filters(until=date.max)) == everything
-    assert 0 < left(Filters(caption="red")) == len(red & set(snapshot.generation.ids)) < everything
-    assert left(Filters(caption=' red" OR *')) == 0
+        left(domains=["scenes", "flat"])
+    assert left(since=TODAY - timedelta(1), until=TODAY + timedelta(1)) == everything
+    assert left(since=TODAY + timedelta(1)) == 0
+    assert left(until=TODAY - timedelta(1)) == 0
+    assert left(until=date.max) == everything
+    assert 0 < left(caption="red") == len(red & set(snapshot.generation.ids)) < everything
+    assert left(caption=' red" OR *') == 0
     with pytest.raises(BadQuery, match="Exchange"):
-        left(Filters(since=TODAY, until=TODAY - timedelta(1)))
+        left(since=TODAY, until=TODAY - timedelta(1))
     with pytest.raises(UnknownChunk):
-        left(Filters(chunks=("nosuch",)))
+        left(chunks=["nosuch"])
 
 
 def test_captions_are_found_by_words_and_hybrid_says_which_half_found_what(
@@ -187,13 +189,13 @@ def test_reciprocal_rank_fusion_adds_one_over_sixty_and_the_rank() -> None:
 def test_pages_together_are_the_whole(
     workspace: Workspace, snapshot: Snapshot, mode: Mode, fold: bool
 ) -> None:
-    question = Question(parse("a red car"), k=500, mode=mode, fold=fold)
-    whole = _find(workspace, snapshot, question)
+    how = {"mode": mode, "dedup": fold}
+    whole = _find(workspace, snapshot, "a red car", k=500, **how)
     assert whole.next == ""
 
     seen, cursor, ranks = [], "", []
     for _ in range(20):
-        page = _find(workspace, snapshot, question, k=7, cursor=cursor)
+        page = _find(workspace, snapshot, "a red car", k=7, cursor=cursor, **how)
         seen += _ids(page)
         ranks += [hit.rank for hit in page.hits]
         cursor = page.next
@@ -233,7 +235,7 @@ def test_near_copies_are_folded_under_the_best(
         again = (set(fresh.generation.ids) - set(snapshot_ids(opened))).pop()
 
         plain = _find(opened, fresh, text, k=500)
-        folded = _find(opened, fresh, text, k=500, fold=True)
+        folded = _find(opened, fresh, text, k=500, dedup=True)
 
     assert {copied, again} <= set(_ids(plain))
     best = min((hit for hit in plain.hits if hit.image_id in {copied, again}), key=lambda hit: hit.rank)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
-from app.desk.hits import Relevance
+from app.desk.hits import Relevance, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.query.finder import Finder
@@ -32,8 +32,8 @@ def snapshot(workspace: Workspace) -> Snapshot:
     return Snapshot.load(workspace)
 
 
-def _find(workspace: Workspace, snapshot: Snapshot, query: str, **changes: object) -> QueryAnswer:
-    question = replace(Question(parse(query), k=10), **changes)  # type: ignore[arg-type]
+def _find(workspace: Workspace, snapshot: Snapshot, query: str, k: int = 10, **asked: Any) -> QueryAnswer:
+    question = Question(parse(query), asked=SearchRequest(**asked), k=k)
     return Finder(workspace).find(snapshot, question)
 
 
@@ -86,7 +86,9 @@ def test_a_least_relevance_cuts_the_answer_where_it_begins_to_be_less(
     whole = _find(workspace, snapshot, "two red boats on the beach at night", k=500)
     weak = [hit for hit in whole.hits if hit.relevance != "nothing"]
 
-    cut = _find(workspace, snapshot, "two red boats on the beach at night", k=500, least=Relevance.WEAK)
+    cut = _find(
+        workspace, snapshot, "two red boats on the beach at night", k=500, min_relevance=Relevance.WEAK
+    )
 
     assert 0 < len(weak) < len(whole.hits)
     assert cut.hits == tuple(weak)
@@ -99,7 +101,7 @@ def test_what_nobody_measured_is_not_said(workspace: Workspace, snapshot: Snapsh
     assert {hit.relevance for hit in (*spanish.hits, *picture.hits)} == {""}
     assert spanish.relevance == ""
     with pytest.raises(BadQuery, match="Search without"):
-        _find(workspace, snapshot, "dos barcos rojos", language="es", least=Relevance.WEAK)
+        _find(workspace, snapshot, "dos barcos rojos", language="es", min_relevance=Relevance.WEAK)
 
 
 def test_levels_are_measured_once(workspace: Workspace, snapshot: Snapshot) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
+from app.desk.hits import SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.query import translation
@@ -33,8 +35,8 @@ def snapshot(workspace: Workspace) -> Snapshot:
     return Snapshot.load(workspace)
 
 
-def _find(workspace: Workspace, snapshot: Snapshot, query: str, **changes: object) -> QueryAnswer:
-    question = replace(Question(parse(query), k=20), **changes)  # type: ignore[arg-type]
+def _find(workspace: Workspace, snapshot: Snapshot, query: str, k: int = 20, **asked: Any) -> QueryAnswer:
+    question = Question(parse(query), asked=SearchRequest(**asked), k=k)
     return Finder(workspace).find(snapshot, question)
 
 

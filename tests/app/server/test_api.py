@@ -11,8 +11,11 @@ import pytest
 from PIL import Image
 
 from app.desk.errors import NoSpace, ParentMoved, TooBusy, UpdateRunning, UsageProblem
+from app.desk.hits import SearchRequest
 from app.desk.troubles import trouble_of
 from app.home.workspace import Workspace
+from app.server.security import ANYONE
+from app.server.served import Served as Desk
 from app.server.serving import Serving
 from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
@@ -175,9 +178,10 @@ def test_a_rush_of_queries_is_refused_beyond_what_can_wait(tmp_path: Path) -> No
     with Workspace.open(make_home(tmp_path)) as workspace:
         serving = Serving(workspace)
         serving.refresh()
+        desk, boat = Desk(serving, ANYONE), SearchRequest(text="a red boat")
         while serving.searching._queue.acquire(blocking=False):
             pass
         with pytest.raises(TooBusy, match="few seconds"):
-            serving.search("a red boat")
+            desk.search(boat)
         serving.searching._queue.release()
-        assert serving.search("a red boat").hits
+        assert desk.search(boat).hits

@@ -12,14 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
+from app.desk.hits import SearchAnswer, SearchRequest
 from app.desk.operation import adapter
 from app.desk.opinions import ShadowReport
 from app.feedback import shadow
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live
-from app.query.parts import query_terms
-from app.query.question import Question
+from app.server.security import ANYONE
+from app.server.served import Served as Desk
 from app.server.serving import Serving
 from app.words.shadow import shadow_sentences
 from tests.app.server.served import Served, make_home
@@ -57,6 +58,10 @@ def _shadowed(serving: Serving, release: str = "r2") -> None:
     _until(lambda: serving.shadowing.release.startswith(release), "the candidate was never loaded")
 
 
+def _ask(serving: Serving, text: str, **more: Any) -> SearchAnswer:
+    return Desk(serving, ANYONE).search(SearchRequest(text=text, **more))
+
+
 def _told(serving: Serving, release: str = "r2") -> ShadowReport:
     return serving.shadowing.report(release)
 
@@ -71,7 +76,7 @@ def test_a_candidate_answers_live_queries_and_its_report_says_how_far_they_lie_a
 ) -> None:
     _shadowed(serving)
     for query in QUERIES:
-        assert serving.search(query, k=3).release.startswith("r1-"), "people are answered by what is live"
+        assert _ask(serving, query, k=3).release.startswith("r1-"), "people are answered by what is live"
     _until(lambda: _answered(serving) == len(QUERIES), "the queries were never asked")
     told = _told(serving)
     assert told.against.startswith("r1-")
@@ -85,12 +90,11 @@ def test_a_candidate_answers_live_queries_and_its_report_says_how_far_they_lie_a
 
 def test_only_first_pages_of_what_is_live_are_asked(serving: Serving) -> None:
     _shadowed(serving)
-    first = Question(query_terms("a red boat", longest=500), k=3)
-    answer = serving.find(first)
+    answer = _ask(serving, "a red boat", k=3)
     for further in ({"cursor": answer.next}, {"offset": 3}):
-        serving.find(Question(first.terms, k=3, **further))
-    serving.search("a red boat", release="r3")
-    serving.search("a blue house")
+        _ask(serving, "a red boat", k=3, **further)
+    _ask(serving, "a red boat", release="r3")
+    _ask(serving, "a blue house")
     _until(lambda: _answered(serving) == 2, "the two first pages were never asked")
     time.sleep(0.5)
     assert _answered(serving) == 2
@@ -103,7 +107,7 @@ def test_no_search_waits_for_the_shadow_and_what_finds_no_room_is_dropped_and_co
     # As long as somebody waits for an answer the candidate is asked nothing.
     with serving.shadowing.held_back():
         for number in range(40):
-            assert serving.search(f"{number} red boats", k=3).hits
+            assert _ask(serving, f"{number} red boats", k=3).hits
         told = _told(serving)
         assert told.total is None
         assert told.dropped >= 40 - 32 - 1
@@ -118,7 +122,7 @@ def test_a_candidate_that_breaks_harms_no_search(serving: Serving, monkeypatch: 
     # Its encoder is broken for good, as that of a damaged file would be; the live one is another object.
     monkeypatch.delattr(candidate.snapshot.encoder.model, "token_embedding")
     for query in QUERIES:
-        assert serving.search(query).hits
+        assert _ask(serving, query).hits
 
     def refused() -> int:
         total = _told(serving).total
@@ -135,21 +139,21 @@ def test_a_release_that_cannot_be_loaded_leaves_the_shadow_with_a_reason(serving
     shadow.start(serving.workspace, "r2", share=1.0, by="tests")
     _until(lambda: not _told(serving).is_active, "it stays in the shadow")
     assert _told(serving).why.startswith("it could not be loaded")
-    assert serving.search("a red boat").hits
+    assert _ask(serving, "a red boat").hits
 
 
 def test_it_survives_a_restart_and_the_memory_is_let_go_when_it_ends(tmp_path: Path) -> None:
     settings = make_home(tmp_path)
     with _running(settings) as serving:
         _shadowed(serving)
-        serving.search("two red boats")
+        _ask(serving, "two red boats")
         _until(lambda: _answered(serving) == 1, "the query was never asked")
     with _running(settings) as serving:
         assert _answered(serving) == 1
         _until(lambda: bool(serving.shadowing.release), "the candidate was not loaded again")
         version = serving.workspace.releases.release("r2").version
         assert version in serving.workspace._versions
-        serving.search("a house")
+        _ask(serving, "a house")
         _until(lambda: _answered(serving) == 2, "the query was never asked")
         shadow.stop(serving.workspace, "r2", by="tests", why="seen enough")
         _until(lambda: not serving.shadowing.release, "it never left the shadow")
@@ -162,12 +166,12 @@ def test_a_candidate_that_goes_live_leaves_the_shadow(serving: Serving) -> None:
     _until(lambda: not serving.shadowing.release, "it never left the shadow")
     assert _told(serving).why == "it went live"
     serving.refresh()
-    assert serving.search("a red boat").release.startswith("r2-")
+    assert _ask(serving, "a red boat").release.startswith("r2-")
 
 
 def test_nothing_of_what_was_asked_is_kept(serving: Serving) -> None:
     _shadowed(serving)
-    serving.search("a most unusual zeppelin")
+    _ask(serving, "a most unusual zeppelin")
     _until(lambda: _answered(serving) == 1, "the query was never asked")
     connection = sqlite3.connect(serving.workspace.catalog.path)
     dump = "\n".join(connection.iterdump())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -9,11 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.ui.address import address_of, asked_of
-from app.ui.asking import Asked
+from app.desk.hits import Mode, QueryPart, SearchRequest
+from app.ui.address import address_of, asked_of, is_empty
+from app.ui.screen import Screen
+from app.ui.search_words import links
+from app.ui.words import ENGLISH
 
 _TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
-_NAMES = st.lists(_TEXT.filter(bool), max_size=3).map(tuple)
+_NAMES = st.lists(_TEXT.filter(bool), max_size=3).map(lambda names: names or None)
 
 
 @settings(deadline=None)
@@ -22,31 +26,50 @@ _NAMES = st.lists(_TEXT.filter(bool), max_size=3).map(tuple)
     translation=_TEXT,
     domains=_NAMES,
     chunks=_NAMES,
-    fold=st.booleans(),
+    dedup=st.booleans(),
+    since=st.dates().map(str),
     offset=st.integers(0, 5000),
 )
 def test_a_search_comes_back_from_its_address(**fields: Any) -> None:
-    asked = Asked(**fields)
-    assert asked_of(address_of(asked)) == asked
+    asked = SearchRequest(**fields)
+    assert asked_of(address_of(asked)) == (asked, [])
 
 
 def test_an_address_has_the_names_of_rest_and_nothing_that_goes_without_saying() -> None:
-    address = address_of(Asked("two red boats", language="de", domains=("a", "b"), fold=True, mode="hybrid"))
+    asked = SearchRequest(
+        text="two red boats", language="de", domains=["a", "b"], dedup=True, mode=Mode.HYBRID
+    )
+    address = address_of(asked)
     expected = {"text": ["two red boats"], "language": ["de"], "domains": ["a", "b"]}
     assert parse_qs(address[1:]) == expected | {"mode": ["hybrid"], "dedup": ["1"]}
 
 
 def test_a_dropped_picture_and_nothing_have_no_address() -> None:
-    assert address_of(Asked("boat", files=("/tmp/a.png",))) == ""
-    assert address_of(Asked(domains=("a",))) == ""
+    boat = SearchRequest(text="boat")
+    assert "](?text=boat)" in links(Screen(boat), ENGLISH)
+    assert links(Screen(boat, ("/tmp/a.png",)), ENGLISH) == "[New search](?)"
+    assert address_of(SearchRequest(domains=["a"])) == ""
+
+
+def test_what_belongs_to_the_page_or_is_sent_along_is_in_no_address() -> None:
+    asked = SearchRequest(text="a", k=3, release="r1", captions=2, parts=[QueryPart(item="abcdef")])
+    assert address_of(asked) == "?text=a"
+    assert asked_of("?text=a&k=3&release=r1&cursor=x&image=eA") == (SearchRequest(text="a"), [])
 
 
 @pytest.mark.parametrize("address", ["", "?", "?__theme=dark&view=api", "?offset=-1", "?" + "a&" * 9999])
 def test_an_address_of_nothing_asks_nothing(address: str) -> None:
-    assert asked_of(address).is_empty
-    assert asked_of(address).offset == 0
+    asked, _ = asked_of(address)
+    assert is_empty(asked)
+    assert asked.offset == 0
 
 
 @pytest.mark.parametrize("offset", ["x", "9" * 30, "-3", "1.5", "²"])
 def test_an_offset_that_is_no_number_is_none(offset: str) -> None:
-    assert asked_of(f"?text=a&offset={offset}") == Asked("a")
+    assert asked_of(f"?text=a&offset={offset}") == (SearchRequest(text="a"), [offset])
+
+
+def test_what_is_no_value_of_a_field_is_left_out_and_named() -> None:
+    asked, left_out = asked_of("?text=a&mode=upside-down&since=2026-01-31&until=tomorrow")
+    assert asked == SearchRequest(text="a", since=date(2026, 1, 31))
+    assert left_out == ["tomorrow", "upside-down"]

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from app.desk.errors import UsageProblem
 from app.home.workspace import Workspace
 from app.learning import pictures
+from app.local.at_home import AtHome
 from app.ui.one_picture import HEADERS, picture_view, rows
 from app.ui.words import Words
 from ingest.errors import NoValidPair, UnknownImage
@@ -82,9 +83,10 @@ def test_what_is_said_of_one_picture_is_in_the_languages_of_the_pages(tmp_path: 
             workspace.catalog.record_chunk(chunk)
         for error in (*refused, unknown.value, nothing_else.value):
             assert say.said(str(error)) != str(error), str(error)
-        known = pictures.picture(workspace, image_id)
+        desk = AtHome(workspace.settings, by="ada", workspace=workspace)
+        known = desk.item(image_id)
         english, here = picture_view(known, "http://here"), picture_view(known, "http://here", say)
         assert "Taken out by ada" in english
         assert "Taken out by" not in here
         assert "she asked" in here
-        assert [row[2:] for row in rows(workspace.catalog.withheld.all())] == [["ada", "she asked"]]
+        assert [row[2:] for row in rows(desk.taken_out())] == [["ada", "she asked"]]

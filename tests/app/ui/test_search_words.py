@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.desk.releases import SliceSummary
-from app.home.manifest import ReleaseManifest
-from app.home.store import ReleaseRecord
-from app.query.question import QueryAnswer
-from app.query.snapshot import Hit
+from app.desk.hits import Found, HitCaption, SearchAnswer, SearchRequest, Timing
+from app.desk.pictures import Item
 from app.ui import search_words
 from app.ui.address import asked_of
-from app.ui.asking import Asked
-from app.ui.search_words import Chosen
 from app.ui.words import ENGLISH
-from ingest.pair import Caption, Split
-from ingest.records import ImageRecord
 
 
 def _answer(
     *ids: str, language: str = "de", detected: Any = (("de", 0.93), ("en", 0.07)), **more: Any
-) -> QueryAnswer:
-    hits = tuple(Hit(image_id, 0.5 - rank / 100, rank) for rank, image_id in enumerate(ids, start=1))
-    return QueryAnswer("r3-1a2b3c4d", 7, "rote Boote", language, detected, "", hits, 0.004, 0.001, **more)
+) -> SearchAnswer:
+    hits = tuple(Found(image_id, 0.5 - rank / 100, rank) for rank, image_id in enumerate(ids, start=1))
+    timing, recalls = Timing(0.004, 0.001), {"de": 87.0}
+    return SearchAnswer(
+        "r3-1a2b3c4d", 7, "rote Boote", language, detected, "", timing, hits, recalls=recalls, **more
+    )
 
 
-def _release() -> ReleaseRecord:
-    recalls = {"t2i_r1": 40.0, "t2i_r5": 60.0, "t2i_r10": 87.0}
-    slices = (SliceSummary("de", "photo", 100, 100, recalls),)
-    return ReleaseRecord("r3-1a2b3c4d", 3, ReleaseManifest("v1", "g1", slices=slices), Path(), "0" * 64)
-
-
-def _line(answer: QueryAnswer, first: int = 0, count: int = 2) -> str:
-    return search_words.answer_line(answer, _release(), first, count, ENGLISH)
+def _line(answer: SearchAnswer, first: int = 0, count: int = 2) -> str:
+    return search_words.answer_line(answer, first, count, ENGLISH)
 
 
 def test_the_answer_line_says_language_with_its_recall_release_and_time() -> None:
@@ -71,10 +60,10 @@ def test_a_note_of_the_engine_is_shown_literally() -> None:
 
 
 def test_the_details_show_every_caption_as_a_search_for_exactly_its_words() -> None:
-    record = ImageRecord("f" * 64, "photo", Split.TEST, 640, 480, "JPEG", chunk_id="abc123", in_gallery=True)
-    captions = [Caption("f" * 64, "de", 'ein <b>"Boot"</b> - rot'), Caption("f" * 64, "ja", "赤い船")]
-    chosen = Chosen("f" * 64, 0.31234, 2, ["de"])
-    picture, facts = search_words.picture_details(chosen, record, captions, "http://here", ENGLISH)
+    captions = (HitCaption("de", 'ein <b>"Boot"</b> - rot'), HitCaption("ja", "赤い船"))
+    known = Item("f" * 64, "photo", "test", "abc123", 640, 480, "JPEG", True, captions)
+    hit = Found("f" * 64, 0.31234, 1)
+    picture, facts = search_words.picture_details(hit, 2, known, ["de"], "http://here", ENGLISH)
     assert f"http://here/v1/images/{'f' * 64}" in picture
     for expected in (
         '`de` [ein \\<b\\>\\"Boot',
@@ -87,9 +76,9 @@ def test_the_details_show_every_caption_as_a_search_for_exactly_its_words() -> N
     ):
         assert expected in facts
     german, japanese = (line.rpartition("](")[2][:-1] for line in facts.splitlines() if "](?" in line)
-    assert asked_of(german) == Asked('"ein <b> Boot </b> - rot"', language="de")
+    assert asked_of(german)[0] == SearchRequest(text='"ein <b> Boot </b> - rot"', language="de")
     # Nobody has learned it, so that it is not named: a menu could not show it.
-    assert asked_of(japanese) == Asked('"赤い船"')
+    assert asked_of(japanese)[0] == SearchRequest(text='"赤い船"')
 
 
 def test_what_an_address_asked_for_and_is_gone_is_named() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import AppError, UsageProblem
+from app.desk.hits import SearchRequest
 from app.desk.jobs import Forecast
 from app.desk.opinions import ShadowReport, Votes
 from app.feedback import shadow
@@ -18,7 +19,7 @@ from app.home.workspace import Workspace
 from app.learning import going_live, release_words, standing
 from app.learning.held_pairs import decide
 from app.learning.inventory import held_rows, put_aside
-from app.query.filters import Filters
+from app.query.filters import allowed
 from app.query.parts import query_terms
 from app.ui import (
     compare_words,
@@ -96,7 +97,7 @@ def test_what_screens_and_engine_say_leaves_no_english_word(language: str) -> No
     refused = _refusals(
         lambda: query_terms("x" * 501, longest=500),
         lambda: query_terms('a "boat', longest=500),
-        lambda: Filters(since="2026-02-01", until="2026-01-01").allowed(None),  # type: ignore[arg-type]
+        lambda: allowed(SearchRequest(since="2026-02-01", until="2026-01-01"), None),  # type: ignore[arg-type]
         lambda: decode(b"no picture"),
     )
     for english in [*WORDS, *refused]:

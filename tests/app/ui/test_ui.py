@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.desk.releases import SliceSummary
-from app.home.manifest import ReleaseManifest
-from app.home.store import ReleaseRecord
-from app.query.question import QueryAnswer
-from app.query.snapshot import CompareAnswer, Hit
-from app.ui import update_words, wording
+from app.desk.hits import Choices, Compared, Found, HitCaption, LearnedLanguage, SearchAnswer, Timing
+from app.desk.releases import SliceSummary, recalls_of
+from app.ui import compare_words, search_words, update_words, wording
 from app.ui.language_names import name_in, own_name
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from ingest.records import JobRecord
@@ -20,28 +17,36 @@ from ingest.records import JobRecord
 UI = Path(wording.__file__).parent
 
 
-def _answer(
-    *ids: str, language: str = "de", detected: Any = (("de", 0.93), ("en", 0.07)), note: str = ""
-) -> QueryAnswer:
-    hits = tuple(Hit(image_id, 0.5 - rank / 100, rank) for rank, image_id in enumerate(ids, start=1))
-    return QueryAnswer("r3-1a2b3c4d", 7, "rote Boote", language, detected, note, hits, 0.004, 0.001)
-
-
-def _release(number: int = 1, **manifest: Any) -> ReleaseRecord:
-    return ReleaseRecord(
-        f"r{number}-1a2b3c4d", number, ReleaseManifest("v1", "g1", **manifest), Path(), "0" * 64
+def _answer(**hits: str) -> SearchAnswer:
+    """An answer of pictures with a caption each, or none."""
+    found = tuple(
+        Found(image_id, 0.5 - rank / 100, rank, captions=(HitCaption("en", text),) if text else ())
+        for rank, (image_id, text) in enumerate(hits.items(), start=1)
     )
+    detected = (("de", 0.93), ("en", 0.07))
+    return SearchAnswer("r3-1a2b3c4d", 7, "rote Boote", "de", detected, "", Timing(0.004, 0.001), found)
 
 
-def _slice(language: str, captions: int, r10: float) -> SliceSummary:
+def _compared(**slices: tuple[SliceSummary, ...]) -> Compared:
+    return Compared(_answer(x="", y="a boat"), _answer(y="a boat", z=""), 0.5, (), slices)
+
+
+def _slice(language: str, captions: int, r10: float, view: str = "own") -> SliceSummary:
     recalls = {"t2i_r1": r10 / 2, "t2i_r5": r10 / 1.5, "t2i_r10": r10}
-    return SliceSummary(language, "photo", captions, captions, recalls)
+    return SliceSummary(language, "photo", captions, captions, recalls, view)
 
 
 def test_the_language_menu_names_languages_in_themselves_with_recall() -> None:
-    release = _release(slices=(_slice("de", 100, 90.0), _slice("de", 300, 86.0), _slice("en", 10, 50.0)))
-    choices = wording.language_choices(release, ("en", "de", "ja"))
-    assert choices == [
+    slices = (
+        _slice("de", 100, 90.0),
+        _slice("de", 300, 86.0),
+        _slice("de", 900, 1.0, "mixed"),
+        _slice("en", 10, 50.0),
+    )
+    recalls = recalls_of(slices)
+    learned = tuple(LearnedLanguage(tag, recalls.get(tag)) for tag in ("en", "de", "ja"))
+    choices = Choices("r1", 3, False, learned, (), (), ())
+    assert search_words.language_choices(choices) == [
         ("Any language", "auto"),
         ("English · R@10 50", "en"),
         ("Deutsch · R@10 87", "de"),
@@ -69,28 +74,29 @@ def test_a_language_is_named_in_itself_and_in_the_language_of_the_reader(
     ("before", "now", "mark"), [(3, 1, "▲2"), (1, 2, "▼1"), (4, 4, "="), (None, 5, "new")]
 )
 def test_a_rank_move_points_where_the_picture_went(before: int | None, now: int, mark: str) -> None:
-    assert wording.rank_move(before, now) == mark
+    assert compare_words.rank_move(before, now) == mark
 
 
 def test_the_right_gallery_shows_moves_against_the_left_one() -> None:
-    compared = CompareAnswer(_answer("x", "y"), _answer("y", "z"), (), 0.5)
-    left, right = wording.compared_pictures(compared, {"y": "a boat"}, "http://here")
+    compared = _compared()
+    left, right = compare_words.compared_pictures(compared, "http://here")
     assert [one.note for one in left] == ["1 · 0.490", "2 · 0.480"]
     assert [one.note for one in right] == ["1 ▲1", "2 new"]
     assert right[0].thumbnail == "http://here/v1/images/y/thumbnail"
     assert [one.words for one in right] == ["a boat", "A picture without a caption"]
-    assert "50 % overlap" in wording.overlap_line(compared)
+    line = compare_words.status_line(compared)
+    assert "50 % overlap" in line
+    assert "A detected: German (0.93)" in line
+    assert "B 5 ms" in line
 
 
 def test_slices_that_only_one_release_measured_show_a_dash() -> None:
-    rows = wording.compared_slices(
-        _release(1, slices=(_slice("en", 10, 50.0),)),
-        _release(2, slices=(_slice("en", 10, 40.0), _slice("de", 5, 60.0))),
-    )
+    b = (_slice("en", 10, 40.0), _slice("de", 5, 60.0))
+    rows = compare_words.compared_slices(_compared(a=(_slice("en", 10, 50.0),), b=b))
     assert [row[0] for row in rows] == ["de/photo", "en/photo"]
     assert rows[0][-3:] == ["–", "60.0", "–"]
     assert rows[1][-3:] == ["50.0", "40.0", "−10.0"]
-    assert all(len(row) == len(wording.COMPARED_HEADERS) for row in rows)
+    assert all(len(row) == len(compare_words.COMPARED_HEADERS) for row in rows)
 
 
 @pytest.mark.parametrize(

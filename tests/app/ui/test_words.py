@@ -39,7 +39,8 @@ def test_a_browser_is_answered_in_the_first_of_its_languages_that_is_known(
 
 
 async def _pages(serving: Serving) -> tuple[gr.Blocks, gr.Blocks]:
-    return search_page(serving), admin_page(serving, Access(serving, None))
+    access = Access(serving, None)
+    return search_page(serving, access), admin_page(serving, access)
 
 
 @pytest.fixture(scope="module")
