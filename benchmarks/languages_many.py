@@ -175,7 +175,7 @@ def _asked(
             snapshot = snapshots[fold_of(alike.concept(image_id)) % len(snapshots)]
             answer = search_text(snapshot, text, language=language, k=DEPTH + SPARE, allowed_ids=gallery)
             others = alike.of(image_id, names.key, text)
-            ordered = [hit.image_id for hit in answer.hits if hit.image_id not in others]
+            ordered = [hit.id for hit in answer.hits if hit.id not in others]
             ranks.append(ordered.index(image_id) if image_id in ordered else DEPTH)
             if how == "detected":
                 answers.append(answer)

@@ -141,4 +141,4 @@ class _Load:
 def _found(serving: Serving, query: str, release: str | None = None) -> tuple[str, list[str]]:
     asked = SearchRequest(language="en", release=release)
     answer = Served(serving, ANYONE).find(Question(parse(query), asked=asked))
-    return answer.release, [hit.image_id for hit in answer.hits]
+    return answer.release, [hit.id for hit in answer.hits]

@@ -81,5 +81,5 @@ class Notebook:
             f"“{answer.query}” (read as {answer.language}): the right picture {right} the first {len(answer.hits)}, "
             f"and {asked.alike} of them show {THINGS_ASKED}."
         )
-        self.shown.append(Shown(f"{answer.release}: {said}", tuple(hit.image_id for hit in answer.hits)))
+        self.shown.append(Shown(f"{answer.release}: {said}", tuple(hit.id for hit in answer.hits)))
         return said

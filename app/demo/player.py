@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import fmean
 
 from app.desk.errors import AppError
-from app.desk.hits import AUTO
+from app.desk.hits import AUTO, SearchAnswer
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import going_live, standing, update_cycle
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome
-from app.query.snapshot import Answer, Snapshot, search_text
+from app.query.snapshot import Snapshot, search_text
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
 from ingest.pair import BASE_LANGUAGE, SliceKey
@@ -65,7 +65,7 @@ class Cast:
 class AnswerSeen:
     """One question's answer."""
 
-    answer: Answer  # of search
+    answer: SearchAnswer
     rank: int | None  # of the first picture that shows exactly what was asked for; None when none was found
     alike: int  # how many of the pictures show the same things in the same number and colour, wherever
 
@@ -135,9 +135,9 @@ class Player:
         answer = search_text(snapshot, caption(wanted, language), language=AUTO, k=k)
         return self.judge(answer, wanted)
 
-    def judge(self, answer: Answer, wanted: Scene) -> AnswerSeen:
+    def judge(self, answer: SearchAnswer, wanted: Scene) -> AnswerSeen:
         """Says how well an answer fits what was wanted."""
-        scenes = [self._scene(hit.image_id) for hit in answer.hits]
+        scenes = [self._scene(hit.id) for hit in answer.hits]
         rank = scenes.index(wanted) + 1 if wanted in scenes else None
         alike = sum(
             scene is not None and all(getattr(scene, name) == getattr(wanted, name) for name in THINGS)

@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from app.desk.hits import AUTO, Relevance
+from app.desk.hits import AUTO, Relevance, SearchAnswer
 from app.desk.opinions import AskedLanguage
 from app.language.detection import UNDETERMINED, Guess, Profiles, detect, guessed_of_all, unfamiliar
 from app.query.grammar import Kind
-from app.query.question import QueryAnswer, Question
+from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.asked import AskedRecord
 from ingest.catalog import Catalog
@@ -60,7 +60,7 @@ class LanguageCounter:
         if self._thread is not None:
             self._thread.join(timeout=10)
 
-    def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot) -> None:
+    def note(self, question: Question, answer: SearchAnswer, snapshot: Snapshot) -> None:
         """Has a query counted, unless it has no words or is a later page of one that was."""
         query = _query(question, answer, snapshot)
         if query.text and not question.asked.cursor:
@@ -102,7 +102,7 @@ def asked_languages(
     ]
 
 
-def language_asked(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> str:
+def language_asked(question: Question, answer: SearchAnswer, snapshot: Snapshot) -> str:
     """Returns the language of an answered query: as told, or as it looks; empty where it has no words."""
     query = _query(question, answer, snapshot)
     return _language_of(query) if query.text else ""
@@ -114,7 +114,7 @@ def language_of(text: str, snapshot: Snapshot) -> str:
     return _looks_like(text, detect(text, snapshot.languages, profiles), profiles)
 
 
-def _query(question: Question, answer: QueryAnswer, snapshot: Snapshot) -> _Query:
+def _query(question: Question, answer: SearchAnswer, snapshot: Snapshot) -> _Query:
     text = " ".join(term.value for term in question.terms if term.kind is Kind.TEXT)
     told = "" if question.asked.language == AUTO else answer.language
     unanswered = answer.relevance == Relevance.NOTHING

@@ -15,10 +15,11 @@ from app.home.store import ReleaseStore
 from ingest.catalog import Catalog
 
 if TYPE_CHECKING:
+    from app.desk.hits import SearchAnswer
     from app.home.settings import Settings
     from app.home.workspace import Workspace
     from app.query.finder import Finder
-    from app.query.question import QueryAnswer, Question
+    from app.query.question import Question
     from app.query.snapshot import Snapshot
     from ingest.records import JobRecord
 
@@ -102,7 +103,7 @@ class Opened:
         """Surrounds drawing many pictures. A server does it one by one."""
         return nullcontext()
 
-    def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot, *, is_live: bool) -> None:
+    def note(self, question: Question, answer: SearchAnswer, snapshot: Snapshot, *, is_live: bool) -> None:
         """Hears of each answer. A server counts languages and asks the candidate in the shadow."""
 
     def begin(self, job: JobRecord) -> None:

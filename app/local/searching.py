@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,17 +17,13 @@ from app.desk.hits import (
     Compared,
     Embedded,
     Embeddings,
-    Found,
     HitCaption,
     LearnedLanguage,
     ManyCompared,
     NamedChunk,
-    RankMove,
-    ReadPart,
     SearchAnswer,
     Searched,
     SearchRequest,
-    Timing,
 )
 from app.desk.releases import recalls_of
 from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
@@ -37,36 +34,21 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from app.query.grammar import Term
-    from app.query.question import QueryAnswer, Question
-    from app.query.snapshot import Answer, CompareAnswer, Snapshot
+    from app.query.question import Question
+    from app.query.snapshot import Snapshot
 
     Part = Callable[[], tuple[Term, dict[str, Image.Image]]]
 
 _CAPTIONS = 3  # of each hit
-_VALUE = 200  # characters of a part that an answer repeats
 
 
 class Searching(Opened):
     """What finds pictures."""
 
     def search(self, asked: SearchRequest) -> SearchAnswer:
-        answer = self.find(self._question(asked))
-        parts = tuple(ReadPart(one.kind, one.value[:_VALUE], one.weight, one.at) for one in answer.terms)
-        return self._told(
-            answer,
-            mode=answer.mode,
-            parts=parts,
-            index_size=answer.gallery,
-            searched=answer.searched,
-            first=answer.first,
-            next=answer.next,
-            relevance=answer.relevance,
-            captions=answer.captions,
-            eta=answer.eta,
-            unlearned=answer.unlearned,
-        )
+        return self._told(self.find(self._question(asked)))
 
-    def find(self, question: Question) -> QueryAnswer:
+    def find(self, question: Question) -> SearchAnswer:
         """Answers a question; a later page from the release of the first, if no release is named.
 
         Raises:
@@ -112,14 +94,14 @@ class Searching(Opened):
         from app.query import results
 
         answer = self.find(self._question(asked))
-        found = [(hit.image_id, hit.score) for hit in answer.hits]
+        found = [(hit.id, hit.score) for hit in answer.hits]
         return results.table(self.workspace, found, first=answer.first)
 
     def results_archive(self, asked: SearchRequest) -> bytes:
         from app.query import results
 
         answer = self.find(self._question(asked))
-        found = [(hit.image_id, hit.score) for hit in answer.hits]
+        found = [(hit.id, hit.score) for hit in answer.hits]
         with self.packing():
             return results.archive(self.workspace, found, first=answer.first)
 
@@ -134,18 +116,9 @@ class Searching(Opened):
     ) -> Compared:
         asked = SearchRequest(text=text, language=language, k=k, images=dict(images))
         compared = self.compared(asked, self.snapshot(a), self.snapshot(b))
-        return Compared(
-            a=self._told(compared.a),
-            b=self._told(compared.b),
-            overlap=compared.overlap,
-            moves=tuple(RankMove(one.image_id, one.rank_a, one.rank_b) for one in compared.moves),
-            slices={
-                side: self.store.release(answer.release).manifest.slices
-                for side, answer in (("a", compared.a), ("b", compared.b))
-            },
-        )
+        return replace(compared, a=self._told(compared.a), b=self._told(compared.b))
 
-    def compared(self, asked: SearchRequest, a: Snapshot, b: Snapshot) -> CompareAnswer:
+    def compared(self, asked: SearchRequest, a: Snapshot, b: Snapshot) -> Compared:
         """Asks two loaded releases the same."""
         question = self._question(asked)
         with self.answering():
@@ -164,7 +137,7 @@ class Searching(Opened):
 
         first, second = self.snapshot(a), self.snapshot(b)
 
-        def ask(query: str) -> CompareAnswer:
+        def ask(query: str) -> Compared:
             named = {name: data for name, data in images.items() if name in query}
             asked = SearchRequest(text=query, language=language, k=k, images=named)
             return self.compared(asked, first, second)
@@ -230,39 +203,13 @@ class Searching(Opened):
         settings = self.installed
         return question_of(asked, longest=settings.max_query_characters, default_k=settings.default_k)
 
-    def _told(self, answer: Answer, **more: Any) -> SearchAnswer:
+    def _told(self, answer: SearchAnswer) -> SearchAnswer:
         """Joins an answer with what the catalog knows of its pictures."""
-        ids = [hit.image_id for hit in answer.hits]
-        records = self.catalog.images(ids)
-        captions = self.captions_of(ids, answer.language)
-        hits = tuple(
-            Found(
-                id=hit.image_id,
-                score=hit.score,
-                rank=hit.rank,
-                match=hit.match,
-                by=hit.by,
-                fused=hit.fused,
-                copies=hit.copies,
-                parts=hit.parts,
-                relevance=hit.relevance,
-                domain=record.domain if (record := records.get(hit.image_id)) else None,
-                captions=captions[hit.image_id],
-            )
-            for hit in answer.hits
-        )
-        return SearchAnswer(
-            release=answer.release,
-            commit=answer.commit,
-            query=answer.query,
-            language=answer.language,
-            detected=answer.detected,
-            recalls=answer.recalls,
-            note=answer.note,
-            timing=Timing(answer.encode_seconds, answer.index_seconds, answer.rerank_seconds),
-            hits=hits,
-            **more,
-        )
+        ids = [hit.id for hit in answer.hits]
+        records, captions = self.catalog.images(ids), self.captions_of(ids, answer.language)
+        domains = {image_id: record.domain for image_id, record in records.items()}
+        hits = (replace(hit, domain=domains.get(hit.id), captions=captions[hit.id]) for hit in answer.hits)
+        return replace(answer, hits=tuple(hits))
 
     def captions_of(self, ids: Sequence[str], language: str) -> dict[str, tuple[HitCaption, ...]]:
         """Returns the first captions of each picture, in the languages of a query and in English before others."""

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from app.desk.errors import AppError
-from app.desk.hits import AnswerChange, Asked
+from app.desk.hits import AnswerChange, Asked, Compared
 from app.desk.troubles import trouble_of
 
-if TYPE_CHECKING:
-    from app.query.snapshot import CompareAnswer
-
-Ask = Callable[[str], "CompareAnswer"]
+Ask = Callable[[str], Compared]
 
 
-def change_of(compared: CompareAnswer) -> AnswerChange:
+def change_of(compared: Compared) -> AnswerChange:
     """Returns how far one answer changed."""
     a, b = compared.a, compared.b
     apart = [
@@ -24,7 +20,7 @@ def change_of(compared: CompareAnswer) -> AnswerChange:
         for move in compared.moves
         if move.rank_a is not None and move.rank_b is not None
     ]
-    first = [answer.hits[0].image_id if answer.hits else "" for answer in (a, b)]
+    first = [answer.hits[0].id if answer.hits else "" for answer in (a, b)]
     return AnswerChange(
         query=a.query,
         read_a=a.language,
@@ -32,8 +28,8 @@ def change_of(compared: CompareAnswer) -> AnswerChange:
         overlap=compared.overlap,
         same_first=first[0] == first[1],
         moved=sum(apart) / len(apart) if apart else 0.0,
-        seconds_a=a.encode_seconds + a.index_seconds,
-        seconds_b=b.encode_seconds + b.index_seconds,
+        seconds_a=a.timing.encode + a.timing.index,
+        seconds_b=b.timing.encode + b.timing.index,
     )
 
 

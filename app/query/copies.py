@@ -20,9 +20,9 @@ def folded(hits: Sequence[Hit], groups: Mapping[str, str]) -> list[Hit]:
     first: dict[str, Hit] = {}
     copies: dict[str, list[str]] = {}
     for hit in hits:
-        group = groups[hit.image_id]
+        group = groups[hit.id]
         if group in first:
-            copies.setdefault(group, []).append(hit.image_id)
+            copies.setdefault(group, []).append(hit.id)
         else:
             first[group] = hit
     return [

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.desk.errors import BadQuery
-from app.desk.hits import FURTHEST, FoundCaption, Mode
+from app.desk.hits import FURTHEST, Compared, FoundCaption, Mode, ReadPart, SearchAnswer, Timing
 from app.desk.releases import recalls_of
 from app.home.workspace import Workspace
 from app.query import copies, filters, fusion
@@ -17,16 +17,17 @@ from app.query.caption_index import CaptionIndexes
 from app.query.grammar import Kind, written
 from app.query.pages import Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
-from app.query.question import QueryAnswer, Question
+from app.query.question import Question
 from app.query.relevance import FEWEST, Calibration, Levels
 from app.query.reranking import FIRST
-from app.query.snapshot import MOST_RESULTS, Answer, CompareAnswer, Hit, Snapshot, moved, ranked, reranked
+from app.query.snapshot import MOST_RESULTS, Hit, Snapshot, as_found, moved, ranked, reranked
 from app.query.translation import Eta, Etas, fused
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import phrase
 
 VECTORS, CAPTIONS = "vectors", "captions"
+_VALUE = 200  # characters of a part that an answer repeats
 _HELP = "Give an English translation with it, or upload pairs in this language and teach them."
 
 
@@ -46,7 +47,7 @@ class Finder:
         """Makes ready what a release's first queries would wait for."""
         self._calibration.prepare(snapshot)
 
-    def find(self, snapshot: Snapshot, question: Question) -> QueryAnswer:
+    def find(self, snapshot: Snapshot, question: Question) -> SearchAnswer:
         """Returns a page of what a question finds.
 
         The snapshot is taken once for the whole request; `k` is clipped to 1 … 500.
@@ -73,7 +74,7 @@ class Finder:
         goes_on = len(hits) > offset + k and offset + k < FURTHEST
         unlearned = _unlearned(snapshot, question, encoded)
         end = time.perf_counter()
-        return QueryAnswer(
+        return SearchAnswer(
             release=snapshot.release.id,
             commit=snapshot.commit,
             query=_query(question, encoded),
@@ -82,13 +83,11 @@ class Finder:
             recalls=_recalls(snapshot, encoded),
             note=encoded.note + (f" {_HELP}" if unlearned else ""),
             unlearned=unlearned,
-            hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
-            encode_seconds=encoding - started,
-            index_seconds=end - encoding - search.rerank_seconds,
-            rerank_seconds=search.rerank_seconds,
-            terms=question.terms,
+            timing=Timing(encoding - started, end - encoding - search.rerank_seconds, search.rerank_seconds),
+            hits=as_found(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
             mode=asked.mode,
-            gallery=len(snapshot.generation),
+            parts=tuple(ReadPart(one.kind, one.value[:_VALUE], one.weight, one.at) for one in question.terms),
+            index_size=len(snapshot.generation),
             searched=search.available,
             first=offset,
             next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
@@ -97,22 +96,22 @@ class Finder:
             eta=None if eta is None else eta.value,
         )
 
-    def compare(self, a: Snapshot, b: Snapshot, question: Question) -> CompareAnswer:
+    def compare(self, a: Snapshot, b: Snapshot, question: Question) -> Compared:
         """Asks two releases the same, and says how pictures moved; nobody asks here what their cosines are worth.
 
         Raises:
             BadQuery: a part cannot be used in one of them.
         """
-        return moved(self._bare(a, question), self._bare(b, question))
+        return moved((a, b), [self._bare(snapshot, question) for snapshot in (a, b)])
 
-    def _bare(self, snapshot: Snapshot, question: Question) -> Answer:
+    def _bare(self, snapshot: Snapshot, question: Question) -> SearchAnswer:
         """Returns the first hits of a question's parts."""
         started = time.perf_counter()
         encoded = encode(snapshot, question.terms, question.pictures, question.asked.language)
         encoding = time.perf_counter()
         k = max(1, min(question.k, MOST_RESULTS))
         hits = _Search(self._catalog, snapshot, question, encoded, None, None).first(k)[:k]
-        return Answer(
+        return SearchAnswer(
             release=snapshot.release.id,
             commit=snapshot.commit,
             query=_query(question, encoded),
@@ -120,9 +119,8 @@ class Finder:
             detected=encoded.guesses,
             recalls=_recalls(snapshot, encoded),
             note=encoded.note,
-            hits=tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1)),
-            encode_seconds=encoding - started,
-            index_seconds=time.perf_counter() - encoding,
+            timing=Timing(encoding - started, time.perf_counter() - encoding),
+            hits=as_found(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1)),
         )
 
     def _eta(self, snapshot: Snapshot, question: Question, encoded: Encoded) -> Eta | None:
@@ -210,11 +208,11 @@ class _Search:
         deeper = depth + len(self._own)
         hits = ranked(self._snapshot, encoded.vectors, encoded.readings, deeper, self._allowed)
         if self._own:
-            hits = tuple(hit for hit in hits if hit.image_id not in self._own)
+            hits = tuple(hit for hit in hits if hit.id not in self._own)
         hits = hits[:depth]
         scale = encoded.scale
         if scale != 1.0:
-            hits = tuple(Hit(hit.image_id, scale * hit.score, hit.rank) for hit in hits)
+            hits = tuple(Hit(hit.id, scale * hit.score, hit.rank) for hit in hits)
         return list(self._reranked(hits))
 
     def _by_words(self) -> list[Hit]:
@@ -231,8 +229,8 @@ class _Search:
         scores: dict[str, float] = {}
         if self._asked.mode is Mode.HYBRID:
             near = self._by_vectors(min(fusion.DEPTH, self.available))
-            lists = {VECTORS: [hit.image_id for hit in near], **lists}
-            scores = {hit.image_id: hit.score for hit in near}
+            lists = {VECTORS: [hit.id for hit in near], **lists}
+            scores = {hit.id: hit.score for hit in near}
         together = fusion.fused(lists)
         lacking = [image_id for image_id, _, _ in together if image_id not in scores]
         scores |= dict(zip(lacking, self._scores(lacking), strict=True))
@@ -283,13 +281,13 @@ class _Search:
     def _folded(self, hits: list[Hit]) -> list[Hit]:
         if not self._asked.dedup:
             return hits
-        return copies.folded(hits, self._catalog.groups([hit.image_id for hit in hits]))
+        return copies.folded(hits, self._catalog.groups([hit.id for hit in hits]))
 
     def explained(self, hits: Sequence[Hit]) -> list[Hit]:
         """Returns hits with the cosine of each part, in the reading that counts most."""
         if not hits:
             return []
-        rows = self._snapshot.generation.vectors([hit.image_id for hit in hits])
+        rows = self._snapshot.generation.vectors([hit.id for hit in hits])
         near = np.asarray(rows @ self._encoded.parts[0].T, dtype=np.float64)
         return [
             replace(hit, parts=tuple(float(one) for one in own)) for hit, own in zip(hits, near, strict=True)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.desk.errors import AppError, BadQuery, NoRelease
-from app.desk.hits import AUTO
+from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer, Timing
+from app.desk.operation import grown
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
@@ -89,7 +90,7 @@ class Hit:
     and scores need not fall.
     """
 
-    image_id: str
+    id: str
     score: float
     rank: int
     match: float | None = None
@@ -100,40 +101,9 @@ class Hit:
     relevance: str = ""  # strong, weak or nothing; empty where nobody can say (see `app.query.relevance`)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a query found, in which release, read as which language."""
-
-    release: str
-    commit: int
-    query: str
-    language: str
-    detected: tuple[Guess, ...]
-    note: str
-    hits: tuple[Hit, ...]
-    encode_seconds: float
-    index_seconds: float
-    rerank_seconds: float = 0.0
-    recalls: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Move:
-    """Where a picture stands in two answers; None where it was not found."""
-
-    image_id: str
-    rank_a: int | None
-    rank_b: int | None
-
-
-@dataclass(frozen=True)
-class CompareAnswer:
-    """One query in two releases; `overlap` is the share of hits they have in common."""
-
-    a: Answer
-    b: Answer
-    moves: tuple[Move, ...]
-    overlap: float
+def as_found(hits: Iterable[Hit]) -> tuple[Found, ...]:
+    """Returns hits as answers have them; who knows the catalog adds what is known of the pictures."""
+    return tuple(grown(Found, hit) for hit in hits)
 
 
 def search_text(
@@ -145,7 +115,7 @@ def search_text(
     allowed_ids: Collection[str] | None = None,
     longest: int = 500,
     rerank: bool = False,
-) -> Answer:
+) -> SearchAnswer:
     """Finds the pictures nearest to a text.
 
     Args:
@@ -179,17 +149,15 @@ def search_text(
     searched = time.perf_counter()
     if rerank:
         hits = reranked(snapshot, text, chosen[0].language, hits)[:k]
-    return Answer(
+    return SearchAnswer(
         release=snapshot.release.id,
         commit=snapshot.commit,
         query=text,
         language=" + ".join(reading.language for reading in chosen),
         detected=guesses,
         note=note,
-        hits=hits,
-        encode_seconds=encoded - started,
-        index_seconds=searched - encoded,
-        rerank_seconds=time.perf_counter() - searched,
+        timing=Timing(encoded - started, searched - encoded, time.perf_counter() - searched),
+        hits=as_found(hits),
     )
 
 
@@ -271,19 +239,25 @@ def _together(
         depth *= 4
 
 
-def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> CompareAnswer:
+def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> Compared:
     """Asks two releases the same text, taken as it is, and says how pictures moved between them."""
-    return moved(search_text(a, query, language=language, k=k), search_text(b, query, language=language, k=k))
+    answers = [search_text(snapshot, query, language=language, k=k) for snapshot in (a, b)]
+    return moved((a, b), answers)
 
 
-def moved(first: Answer, second: Answer) -> CompareAnswer:
-    """Says how pictures moved from one answer to another."""
-    rank_a = {hit.image_id: hit.rank for hit in first.hits}
-    rank_b = {hit.image_id: hit.rank for hit in second.hits}
+def moved(snapshots: Sequence[Snapshot], answers: Sequence[SearchAnswer]) -> Compared:
+    """Says how pictures moved from the first of two answers to the second."""
+    rank_a, rank_b = ({hit.id: hit.rank for hit in answer.hits} for answer in answers)
     union = list(dict.fromkeys([*rank_b, *rank_a]))
-    moves = tuple(Move(image_id, rank_a.get(image_id), rank_b.get(image_id)) for image_id in union)
     common = len(rank_a.keys() & rank_b.keys())
-    return CompareAnswer(first, second, moves, common / max(1, min(len(rank_a), len(rank_b))))
+    measured = [snapshot.release.manifest.slices for snapshot in snapshots]
+    return Compared(
+        a=answers[0],
+        b=answers[1],
+        overlap=common / max(1, min(len(rank_a), len(rank_b))),
+        moves=tuple(RankMove(one, rank_a.get(one), rank_b.get(one)) for one in union),
+        slices=dict(zip("ab", measured, strict=True)),
+    )
 
 
 def _hidden(workspace: Workspace, generation: Generation) -> frozenset[str]:
@@ -367,7 +341,7 @@ def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]
     try:
         if snapshot.reranker is None:
             raise NoFusion("it has no fusion encoder; `ctp` with fusion=yes teaches one")
-        odds = snapshot.reranker.log_odds(text, language, [hit.image_id for hit in first])
+        odds = snapshot.reranker.log_odds(text, language, [hit.id for hit in first])
     except NoFusion as error:
         raise BadQuery(
             f"Release {snapshot.release.id} cannot re-rank: {error}. Or search without."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -24,8 +24,8 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from app.desk.hits import SearchAnswer
 from app.feedback import shadow
-from app.query.snapshot import Answer
 from ingest.records import JOB_STATES
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ OTHER = "other"
 # Around what one query takes: some milliseconds with a small encoder on a GPU, seconds with a large one on a busy CPU.
 _SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _JOBS_COUNTED = 1000
-
-Answered = TypeVar("Answered", bound="Answer")
 
 
 class Watched(Protocol):
@@ -105,7 +103,7 @@ class ServerMetrics:
         """Counts queries that a candidate in the shadow answered, refused, or was not asked for want of time."""
         self._shadow.labels(outcome).inc(count)
 
-    def counted(self, serving: Watched, search: Callable[[], Answered]) -> Answered:
+    def counted(self, serving: Watched, search: Callable[[], SearchAnswer]) -> SearchAnswer:
         """Has a search of a server counted and timed, answered or not."""
         started = time.perf_counter()
         with self._under_way.track_inprogress():
@@ -117,13 +115,13 @@ class ServerMetrics:
         self.answered(answer, time.perf_counter() - started, self.learned(serving, answer.release))
         return answer
 
-    def answered(self, answer: Answer, seconds: float, learned: Collection[str]) -> None:
+    def answered(self, answer: SearchAnswer, seconds: float, learned: Collection[str]) -> None:
         """Counts an answered query once, under the likeliest language it was read in."""
         language = answer.language.split(" ")[0]  # empty for a query without words
         self._searches.labels(language if language in learned else OTHER, answer.release).inc()
-        parts = {"encode": answer.encode_seconds, "index": answer.index_seconds, "total": seconds}
+        parts = {"encode": answer.timing.encode, "index": answer.timing.index, "total": seconds}
         if any(hit.match is not None for hit in answer.hits):
-            parts["rerank"] = answer.rerank_seconds
+            parts["rerank"] = answer.timing.rerank
         for part, spent in parts.items():
             self._seconds.labels(part).observe(spent)
 

@@ -17,9 +17,10 @@ from app.server.serving import Serving
 from ingest.records import FINAL_STATES, JobRecord
 
 if TYPE_CHECKING:
+    from app.desk.hits import SearchAnswer
     from app.desk.opinions import ShadowReport
     from app.query.finder import Finder
-    from app.query.question import QueryAnswer, Question
+    from app.query.question import Question
     from app.query.snapshot import Snapshot
 
 
@@ -44,11 +45,11 @@ class Served(AtHome):
         """Returns the live snapshot, or that of any release; the last few others stay loaded."""
         return self._serving.snapshot(release)
 
-    def find(self, question: Question) -> QueryAnswer:
+    def find(self, question: Question) -> SearchAnswer:
         """Answers a question; it is counted and timed, answered or not."""
         return self._serving.metrics.counted(self._serving, partial(super().find, question))
 
-    def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot, *, is_live: bool) -> None:
+    def note(self, question: Question, answer: SearchAnswer, snapshot: Snapshot, *, is_live: bool) -> None:
         """Counts the language, and may have the candidate in the shadow asked the same."""
         self._serving.languages_asked.note(question, answer, snapshot)
         if is_live:

@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from app.desk.errors import AppError
-from app.desk.hits import Relevance
+from app.desk.hits import Found, Relevance, SearchAnswer
 from app.desk.opinions import DEPTH, ShadowReport
 from app.feedback import shadow
 from app.feedback.asked import language_asked
 from app.home.workspace import Workspace
 from app.query.finder import Finder
-from app.query.question import QueryAnswer, Question
-from app.query.snapshot import Hit, Snapshot
+from app.query.question import Question
+from app.query.snapshot import Snapshot
 from app.server.metrics import ServerMetrics
 from index.errors import IndexingError
 from ingest.errors import IngestError
@@ -46,7 +46,7 @@ class _Asked:
     """What somebody asked, what the live release answered, and the snapshot that did."""
 
     question: Question
-    answer: QueryAnswer
+    answer: SearchAnswer
     snapshot: Snapshot
 
     @property
@@ -120,7 +120,7 @@ class Shadowing:
                 if not self._answering:
                     self._quiet.set()
 
-    def note(self, question: Question, answer: QueryAnswer, snapshot: Snapshot) -> None:
+    def note(self, question: Question, answer: SearchAnswer, snapshot: Snapshot) -> None:
         """Has a question asked in the shadow, by chance; never waits."""
         candidate = self._candidate
         if candidate is None or question.asked.cursor or question.asked.offset:
@@ -291,22 +291,22 @@ def _compared(candidate: _Candidate, asked: _Asked, count: ShadowCount) -> Shado
     )
 
 
-def _held(hits: tuple[Hit, ...], sides: tuple[Snapshot, Snapshot]) -> list[str]:
+def _held(hits: tuple[Found, ...], sides: tuple[Snapshot, Snapshot]) -> list[str]:
     """Returns the first hits that both releases hold, and may show."""
     held = [
-        hit.image_id
+        hit.id
         for hit in hits
-        if all(hit.image_id in one.generation.positions and hit.image_id not in one.hidden for one in sides)
+        if all(hit.id in one.generation.positions and hit.id not in one.hidden for one in sides)
     ]
     return held[:DEPTH]
 
 
-def _worth(answer: QueryAnswer) -> int:
+def _worth(answer: SearchAnswer) -> int:
     return _WORTH[Relevance(answer.relevance)]
 
 
-def _seconds(answer: QueryAnswer) -> float:
-    return answer.encode_seconds + answer.index_seconds + answer.rerank_seconds
+def _seconds(answer: SearchAnswer) -> float:
+    return answer.timing.encode + answer.timing.index + answer.timing.rerank
 
 
 def _sum(a: ShadowCount, b: ShadowCount) -> ShadowCount:

@@ -32,7 +32,7 @@ def more(workspace: Workspace, folder: Path) -> str:
 
 
 def found(snapshot: Snapshot) -> set[str]:
-    return {hit.image_id for hit in search_text(snapshot, "a red boat", k=500).hits}
+    return {hit.id for hit in search_text(snapshot, "a red boat", k=500).hits}
 
 
 def test_withdrawn_pictures_are_found_in_no_release(workspace: Workspace, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_withdrawn_pictures_are_found_in_no_release(workspace: Workspace, tmp_pa
     assert not pictures & (found(live) | found(old))
     asked = search_text(old, "a red boat", k=500, allowed_ids=pictures)
     assert not asked.hits
-    assert not pictures & {move.image_id for move in compare(old, live, "a red boat", k=500).moves}
+    assert not pictures & {move.id for move in compare(old, live, "a red boat", k=500).moves}
 
 
 def test_withdrawing_says_what_learned_from_it_and_how_to_go_back(workspace: Workspace) -> None:

@@ -190,7 +190,7 @@ def test_a_caption_is_read_as_search_reads_it(workspace: Workspace) -> None:
     side = side_of(workspace, encoder, record.manifest.languages, [one], snapshot.generation)
     result = measure_views(side, [one], workspace.load_image, workspace.features)[one.measured]
     for (image_id, text), rank in zip(one.captions, result.text_ranks, strict=True):
-        found = [hit.image_id for hit in search_text(snapshot, text, k=500).hits]
+        found = [hit.id for hit in search_text(snapshot, text, k=500).hits]
         assert found.index(image_id) == rank
 
 

@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import BadQuery
-from app.desk.hits import Asked
+from app.desk.hits import Asked, Compared, Found, RankMove, SearchAnswer, Timing
 from app.home.workspace import Workspace
 from app.query.comparison import ask_all, change_of, mean_overlap, most_changed
 from app.query.known_queries import known_queries
-from app.query.snapshot import Answer, CompareAnswer, Hit, Move
 from ingest.pair import Split
 from tests.app.server.served import add_held_out, make_home
 
 
-def _answer(ids: str, language: str = "en") -> Answer:
-    hits = tuple(Hit(one, 0.5, rank) for rank, one in enumerate(ids, start=1))
-    return Answer("r1", 1, "boat", language, (), "", hits, 0.004, 0.001)
+def _answer(ids: str, language: str = "en") -> SearchAnswer:
+    hits = tuple(Found(one, 0.5, rank) for rank, one in enumerate(ids, start=1))
+    return SearchAnswer("r1", 1, "boat", language, (), "", Timing(0.004, 0.001), hits)
 
 
-def _compared(a: str, b: str) -> CompareAnswer:
-    moves = tuple(Move(one, a.find(one) + 1 or None, b.find(one) + 1 or None) for one in dict.fromkeys(b + a))
+def _compared(a: str, b: str) -> Compared:
+    both = dict.fromkeys(b + a)
+    moves = tuple(RankMove(one, a.find(one) + 1 or None, b.find(one) + 1 or None) for one in both)
     common = len(set(a) & set(b)) / max(1, min(len(a), len(b)))
-    return CompareAnswer(_answer(a), _answer(b, "de"), moves, common)
+    return Compared(_answer(a), _answer(b, "de"), common, moves, {})
 
 
 def test_a_change_says_what_is_common_which_is_first_and_how_far_pictures_moved() -> None:
@@ -39,7 +39,7 @@ def test_a_change_says_what_is_common_which_is_first_and_how_far_pictures_moved(
 def test_equal_and_empty_queries_are_asked_once_or_not_at_all() -> None:
     asked: list[str] = []
 
-    def ask(query: str) -> CompareAnswer:
+    def ask(query: str) -> Compared:
         asked.append(query)
         return _compared("ab", "ab")
 
@@ -48,7 +48,7 @@ def test_equal_and_empty_queries_are_asked_once_or_not_at_all() -> None:
 
 
 def test_a_query_that_is_refused_keeps_none_of_the_others_from_an_answer() -> None:
-    def ask(query: str) -> CompareAnswer:
+    def ask(query: str) -> Compared:
         if query == "bad":
             raise BadQuery("no")
         return _compared("ab", "ba")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
-from app.desk.hits import Mode, SearchRequest
+from app.desk.hits import Mode, SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
@@ -21,7 +21,7 @@ from app.query.finder import Finder
 from app.query.fusion import fused
 from app.query.grammar import Kind, Term, parse
 from app.query.parts import decoded
-from app.query.question import QueryAnswer, Question
+from app.query.question import Question
 from app.query.snapshot import Snapshot, search_text
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
@@ -43,20 +43,20 @@ def snapshot(workspace: Workspace) -> Snapshot:
 
 def _find(
     workspace: Workspace, snapshot: Snapshot, query: str | Question, k: int = 10, **asked: Any
-) -> QueryAnswer:
+) -> SearchAnswer:
     question = query if isinstance(query, Question) else Question(parse(query))
     return Finder(workspace).find(snapshot, replace(question, asked=SearchRequest(**asked), k=k))
 
 
-def _ids(answer: QueryAnswer) -> list[str]:
-    return [hit.image_id for hit in answer.hits]
+def _ids(answer: SearchAnswer) -> list[str]:
+    return [hit.id for hit in answer.hits]
 
 
 def test_one_text_finds_what_it_always_found(workspace: Workspace, snapshot: Snapshot) -> None:
     found = _find(workspace, snapshot, "two red boats")
     before = search_text(snapshot, "two red boats", k=10)
 
-    assert _ids(found) == [hit.image_id for hit in before.hits]
+    assert _ids(found) == [hit.id for hit in before.hits]
     assert [hit.score for hit in found.hits] == [hit.score for hit in before.hits]
     assert (found.query, found.language) == (before.query, before.language)
 
@@ -73,7 +73,7 @@ def test_a_picture_finds_itself_first_and_with_words_what_is_like_both(
     alone = _find(workspace, snapshot, Question(terms, pictures), 5)
     both = _find(workspace, snapshot, Question(parse("./a.png + 3:a red car"), pictures), 5, explain=True)
 
-    assert alone.hits[0].image_id == wanted
+    assert alone.hits[0].id == wanted
     assert alone.hits[0].score == pytest.approx(1, abs=1e-3)
     assert alone.language == ""
     near_text = [hit.parts[1] for hit in both.hits]
@@ -161,7 +161,7 @@ def test_captions_are_found_by_words_and_hybrid_says_which_half_found_what(
     both = _find(workspace, snapshot, "red boats", mode=Mode.HYBRID)
 
     assert all(hit.by == ("captions",) for hit in by_words.hits)
-    captions = [c.text for c in workspace.catalog.captions_of(by_words.hits[0].image_id)]
+    captions = [c.text for c in workspace.catalog.captions_of(by_words.hits[0].id)]
     assert any("red boats" in text for text in captions)
     assert both.hits[0].by == ("vectors", "captions")
     vectors = _ids(_find(workspace, snapshot, "red boats", k=500))
@@ -169,7 +169,7 @@ def test_captions_are_found_by_words_and_hybrid_says_which_half_found_what(
         "vectors": vectors,
         "captions": _ids(_find(workspace, snapshot, "red boats", mode=Mode.CAPTIONS, k=500)),
     }
-    assert [(h.image_id, h.fused, h.by) for h in both.hits] == fused(ranks)[:10]
+    assert [(h.id, h.fused, h.by) for h in both.hits] == fused(ranks)[:10]
     with pytest.raises(BadQuery, match="by words"):
         _find(workspace, snapshot, "- boats", mode=Mode.HYBRID)
 
@@ -238,9 +238,9 @@ def test_near_copies_are_folded_under_the_best(
         folded = _find(opened, fresh, text, k=500, dedup=True)
 
     assert {copied, again} <= set(_ids(plain))
-    best = min((hit for hit in plain.hits if hit.image_id in {copied, again}), key=lambda hit: hit.rank)
-    kept = next(hit for hit in folded.hits if hit.image_id == best.image_id)
-    assert kept.copies == tuple({copied, again} - {best.image_id})
+    best = min((hit for hit in plain.hits if hit.id in {copied, again}), key=lambda hit: hit.rank)
+    kept = next(hit for hit in folded.hits if hit.id == best.id)
+    assert kept.copies == tuple({copied, again} - {best.id})
     assert len(folded.hits) == len(plain.hits) - 1
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
-from app.desk.hits import Relevance, SearchRequest
+from app.desk.hits import Relevance, SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.grammar import parse
-from app.query.question import QueryAnswer, Question
+from app.query.question import Question
 from app.query.relevance import Calibration, Levels, levels_of
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
@@ -32,7 +32,7 @@ def snapshot(workspace: Workspace) -> Snapshot:
     return Snapshot.load(workspace)
 
 
-def _find(workspace: Workspace, snapshot: Snapshot, query: str, k: int = 10, **asked: Any) -> QueryAnswer:
+def _find(workspace: Workspace, snapshot: Snapshot, query: str, k: int = 10, **asked: Any) -> SearchAnswer:
     question = Question(parse(query), asked=SearchRequest(**asked), k=k)
     return Finder(workspace).find(snapshot, question)
 

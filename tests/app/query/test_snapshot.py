@@ -43,7 +43,7 @@ def test_an_english_caption_finds_its_picture_near_the_top(workspace: Workspace)
     found = 0
     for scene in drawn:
         answer = search_text(snapshot, scenes.caption(scene, "en"), k=10)
-        captions = {c.text for hit in answer.hits for c in workspace.catalog.captions_of(hit.image_id)}
+        captions = {c.text for hit in answer.hits for c in workspace.catalog.captions_of(hit.id)}
         found += any(scenes.caption(scene, "en", variant=n) in captions for n in range(3))
 
     # A random encoder finds 10 of 40 pictures in a quarter of the cases; 10 expected, 20 has odds below 1 in 1,000.
@@ -63,7 +63,7 @@ def test_only_allowed_pictures_come_back(workspace: Workspace) -> None:
 
     answer = search_text(Snapshot.load(workspace), "two red boats", k=10, allowed_ids=allowed)
 
-    assert {hit.image_id for hit in answer.hits} == allowed
+    assert {hit.id for hit in answer.hits} == allowed
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
     each = np.exp(encoder.similarity_scale * (cosines - (tenth - tenth[0])[:, None]))
     scores = np.log(chances @ each / chances.sum()) / encoder.similarity_scale
     assert [hit.score for hit in answer.hits] == pytest.approx(np.sort(scores)[::-1][:5], abs=1e-5)
-    assert answer.hits[0].image_id == ids[int(scores.argmax())]
+    assert answer.hits[0].id == ids[int(scores.argmax())]
     assert answer.language == " + ".join(reading.language for reading in chosen)
     assert "both were searched" in answer.note
 
@@ -225,13 +225,13 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
 def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Workspace) -> None:
     snapshot = Snapshot.load(workspace)
     unsure = replace(snapshot, encoder=with_german_table(snapshot.encoder), languages=("en", "de"))
-    whole = [hit.image_id for hit in search_text(unsure, "taxi", k=500).hits]
+    whole = [hit.id for hit in search_text(unsure, "taxi", k=500).hits]
     assert sorted(whole) == sorted(unsure.generation.ids)
     for k in (1, 3, 10, 11, 24):
-        assert [hit.image_id for hit in search_text(unsure, "taxi", k=k).hits] == whole[:k]
+        assert [hit.id for hit in search_text(unsure, "taxi", k=k).hits] == whole[:k]
     assert search_text(unsure, "taxi", k=5, allowed_ids=[]).hits == ()
     few = whole[-3:]
-    assert [hit.image_id for hit in search_text(unsure, "taxi", k=5, allowed_ids=few).hits] == few
+    assert [hit.id for hit in search_text(unsure, "taxi", k=5, allowed_ids=few).hits] == few
 
 
 def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
@@ -256,7 +256,7 @@ def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
     assert snapshot.encoder.similarity_scale < 69, (
         "else half a chance is worth less than a hundredth of cosine"
     )
-    assert [hit.image_id for hit in found] == ["000"]
+    assert [hit.id for hit in found] == ["000"]
     assert found[0].score == pytest.approx(0.6)
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from app.desk.errors import BadQuery
-from app.desk.hits import SearchRequest
+from app.desk.hits import SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.query import translation
 from app.query.finder import Finder
 from app.query.grammar import parse
-from app.query.question import QueryAnswer, Question
+from app.query.question import Question
 from app.query.snapshot import Snapshot
 from app.query.translation import Eta, Etas, chosen_eta
 from tests.app.small_home import small_home
@@ -35,7 +35,7 @@ def snapshot(workspace: Workspace) -> Snapshot:
     return Snapshot.load(workspace)
 
 
-def _find(workspace: Workspace, snapshot: Snapshot, query: str, k: int = 20, **asked: Any) -> QueryAnswer:
+def _find(workspace: Workspace, snapshot: Snapshot, query: str, k: int = 20, **asked: Any) -> SearchAnswer:
     question = Question(parse(query), asked=SearchRequest(**asked), k=k)
     return Finder(workspace).find(snapshot, question)
 
@@ -69,7 +69,7 @@ def test_the_score_is_both_cosines_weighed(workspace: Workspace, snapshot: Snaps
     )
     scores = (1 - eta) * own + eta * english
     order = np.argsort(-scores)[:20]
-    assert [hit.image_id for hit in answer.hits] == [ids[n] for n in order]
+    assert [hit.id for hit in answer.hits] == [ids[n] for n in order]
     assert [hit.score for hit in answer.hits] == pytest.approx([float(scores[n]) for n in order], abs=1e-5)
 
 
@@ -83,7 +83,7 @@ def test_of_a_language_that_is_not_learned_the_translation_alone_counts(
     assert "de is not learned yet" in alone.note
     assert "Give an English translation" in alone.note
     assert "translation counts 100 %" in helped.note
-    assert [hit.image_id for hit in helped.hits] == [hit.image_id for hit in english.hits]
+    assert [hit.id for hit in helped.hits] == [hit.id for hit in english.hits]
     assert [hit.relevance for hit in helped.hits] == [hit.relevance for hit in english.hits]
 
 
