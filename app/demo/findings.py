@@ -21,7 +21,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Exhibit:
     """A question with the pictures that were found, for a page to show."""
 
     title: str
@@ -34,7 +34,7 @@ class Findings:
 
     lines: tuple[str, ...] = ()  # its numbers, as sentences
     checks: tuple[Check, ...] = ()  # its claims
-    shown: tuple[Shown, ...] = ()  # questions and pictures
+    shown: tuple[Exhibit, ...] = ()  # questions and pictures
     seconds: float = 0.0  # what it took
 
     @property
@@ -52,7 +52,7 @@ class Findings:
         return cls(
             tuple(document["lines"]),
             tuple(Check(**check) for check in document["checks"]),
-            tuple(Shown(one["title"], tuple(one["image_ids"])) for one in document["shown"]),
+            tuple(Exhibit(one["title"], tuple(one["image_ids"])) for one in document["shown"]),
             float(document["seconds"]),
         )
 
@@ -63,7 +63,7 @@ class Notebook:
 
     lines: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[Exhibit] = field(default_factory=list)
 
     def write(self, line: str) -> None:
         """Notes a line of numbers."""
@@ -81,5 +81,5 @@ class Notebook:
             f"“{answer.query}” (read as {answer.language}): the right picture {right} the first {len(answer.hits)}, "
             f"and {asked.alike} of them show {THINGS_ASKED}."
         )
-        self.shown.append(Shown(f"{answer.release}: {said}", tuple(hit.id for hit in answer.hits)))
+        self.shown.append(Exhibit(f"{answer.release}: {said}", tuple(hit.id for hit in answer.hits)))
         return said

@@ -9,11 +9,13 @@ import gradio as gr
 from app.ui import report_words, update_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.held import HeldPairs
+from app.ui.parts import table, text
 from app.ui.word import PersonsWord
 from app.ui.words import Words, filled
 from app.words.chunk import findings_of
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
+from ingest.sentence import phrase
 
 MOST_CARDS = 12
 _TEACHABLE = {"new", "accepted", "rejected"}
@@ -24,26 +26,12 @@ class CheckStep:
 
     def __init__(self, access: Access) -> None:
         """Draws the step; call inside it."""
-        self.summary = gr.Markdown(
-            "No chunk is chosen yet.", elem_id="report-summary", elem_classes="tables", latex_delimiters=[]
-        )
-        self.cards = [
-            gr.Markdown(
-                "", visible=False, elem_id=f"finding-{n}", elem_classes="finding", latex_delimiters=[]
-            )
-            for n in range(MOST_CARDS)
-        ]
+        self.summary = text("report-summary", "tables", phrase("No chunk is chosen yet."))
+        self.cards = [text(f"finding-{n}", "finding", visible=False) for n in range(MOST_CARDS)]
         self.held = HeldPairs(access)
         self.word = PersonsWord(access)
-        self.rows = gr.Dataframe(
-            headers=update_words.REPORT_HEADERS,
-            label="Held and rejected",
-            interactive=False,
-            wrap=True,
-            visible=False,
-            max_height=360,
-            elem_id="report-rows",
-        )
+        headers = update_words.REPORT_HEADERS
+        self.rows = table("report-rows", phrase("Held and rejected"), headers, height=360, visible=False)
         with gr.Row():
             self.download = gr.Button("Download the report (CSV)", visible=False, elem_id="report-csv")
             self.go_on = gr.Button(
@@ -75,11 +63,11 @@ class CheckStep:
         say = visit.say
         head = report_words.chunk_title(chunk, say), report_words.standing_view(chunk, say)
         rows = update_words.report_rows(chunk.report, say)
-        table = filled(update_words.REPORT_HEADERS, rows, say)
+        listed = filled(update_words.REPORT_HEADERS, rows, say)
         return {
             self.summary: "## " + "\n\n".join([*head, update_words.intake_view(chunk.report, embedded, say)]),
             **dict(zip(self.cards, _cards(chunk, visit.base, say), strict=True)),
-            self.rows: gr.update(value=table, visible=bool(rows)),
+            self.rows: gr.update(value=listed, visible=bool(rows)),
             self.download: gr.update(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
             self.go_on: gr.update(interactive=chunk.standing in _TEACHABLE),
         }

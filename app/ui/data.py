@@ -12,6 +12,7 @@ from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.held import HeldPairs
 from app.ui.one_picture import OnePicture
+from app.ui.parts import table, text
 from app.ui.word import PersonsWord
 from app.ui.words import filled
 from ingest.records import FINAL_STATES, ChunkRecord, JobRecord
@@ -36,37 +37,23 @@ class _DataTab:
         self.job = gr.State("")
         self.first = gr.State(0)
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
-        self.overview = _text("", "data-overview", "status")
-        self.table = gr.Dataframe(
-            headers=data_words.CHUNK_HEADERS,
-            label="All chunks, newest first",
-            interactive=False,
-            wrap=True,
-            type="array",
-            max_height=420,
-            elem_id="chunks",
-        )
-        self.about = _text(phrase("Select a chunk to see what it holds."), "chunk-about", "strip")
+        self.overview = text("data-overview", "status")
+        self.table = table("chunks", phrase("All chunks, newest first"), data_words.CHUNK_HEADERS)
+        self.about = text("chunk-about", "strip", phrase("Select a chunk to see what it holds."))
         self.pairs = HeldPairs(access, name="data-")
         self.word = PersonsWord(access, name="data-")
         with gr.Column(visible=False) as self.removing:
             gr.Markdown(data_words.REMOVE_HELP, elem_classes="notice")
             self.remove = gr.Button("Remove it from what is live", variant="stop", elem_id="remove")
-        self.removed = _text("", "removed", "status")
+        self.removed = text("removed", "status")
         with gr.Accordion("Rows that were held", open=False):
-            self.held_line = _text("", "held-said", "status")
-            self.held = gr.Dataframe(
-                headers=data_words.HELD_HEADERS,
-                label="Held rows, those of the newest chunk first",
-                interactive=False,
-                wrap=True,
-                max_height=420,
-                elem_id="held",
-            )
+            self.held_line = text("held-said", "status")
+            newest_first = phrase("Held rows, those of the newest chunk first")
+            self.held = table("held", newest_first, data_words.HELD_HEADERS)
         self.one = OnePicture(access)
         with gr.Accordion("Pictures of one thing", open=False):
-            self.things_line = _text("", "things-said", "status")
-            self.things = _text("", "things", "cards")
+            self.things_line = text("things-said", "status")
+            self.things = text("things", "cards")
             with gr.Row():
                 self.before = gr.Button("Larger ones", interactive=False, elem_id="things-before")
                 self.after = gr.Button("More", interactive=False, elem_id="things-after")
@@ -108,10 +95,10 @@ class _DataTab:
     def _waiting(self, visit: Visit) -> Shown:
         """What is said of held rows, and their table."""
         found, say = visit.desk.held(_HELD_SHOWN), visit.say
-        table = filled(data_words.HELD_HEADERS, data_words.held_rows(found.rows, say), say)
+        listed = filled(data_words.HELD_HEADERS, data_words.held_rows(found.rows, say), say)
         return {
             self.held_line: data_words.held_line(found.total, len(found.rows), say),
-            self.held: gr.update(value=table, visible=bool(found.rows)),
+            self.held: gr.update(value=listed, visible=bool(found.rows)),
         }
 
     def _all(self, visit: Visit) -> Shown:
@@ -185,7 +172,3 @@ class _DataTab:
             self.before: gr.update(interactive=first > 0),
             self.after: gr.update(interactive=last < found.total),
         }
-
-
-def _text(value: str, elem_id: str, classes: str) -> gr.Markdown:
-    return gr.Markdown(value, elem_id=elem_id, elem_classes=classes, latex_delimiters=[])

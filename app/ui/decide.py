@@ -11,6 +11,7 @@ from app.ui import update_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
+from app.ui.parts import text
 from app.ui.report_words import release_word_line
 from app.ui.wording import escaped
 from app.words.forecast import compared_sentence
@@ -40,7 +41,7 @@ class DecideStep:
             self.promote = gr.Button("Promote", variant="primary", visible=False, elem_id="promote-new")
             self.keep = gr.Button("Keep as a candidate", visible=False, elem_id="keep")
             self.reject = gr.Button("Reject", variant="stop", visible=False, elem_id="reject")
-        self.decided = gr.Markdown("", elem_classes="status", elem_id="decided", latex_delimiters=[])
+        self.decided = text("decided", "status")
 
     @property
     def components(self) -> list[Any]:

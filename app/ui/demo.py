@@ -6,13 +6,14 @@ from typing import Any
 
 import gradio as gr
 
-from app.demo.findings import Findings, Shown
+from app.demo.findings import Exhibit, Findings
 from app.demo.guide import Guide
 from app.demo.story import STEPS, Step
 from app.desk.troubles import OWN_ERRORS
 from app.ui import update_words, wording
-from app.ui.access import base_of
+from app.ui.access import Shown, base_of
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 
 _POLL_SECONDS = 1.0
 _INTRO = (
@@ -20,7 +21,6 @@ _INTRO = (
     "are taken in, updates run as jobs, what passes the gate goes live. Between the steps, try *Search* and *Compare*, "
     "or look at [Update and Releases](/admin/)."
 )
-Outputs = tuple[Any, ...]
 
 
 def add_guide_tab(blocks: gr.Blocks, guide: Guide) -> None:
@@ -47,7 +47,7 @@ class _GuideTab:
                         "Play this step", variant="primary", interactive=False, elem_id=f"play-{step.name}"
                     )
                 )
-                self.texts.append(gr.Markdown("", elem_id=f"found-{step.name}", latex_delimiters=[]))
+                self.texts.append(text(f"found-{step.name}"))
                 # No gr.HTML: it evaluates its template as a script, which the page's policy forbids.
                 shown = gr.Markdown(visible=False, elem_id=f"pictures-{step.name}", elem_classes="strip")
                 self.pictures.append(shown)
@@ -66,7 +66,7 @@ class _GuideTab:
         blocks.load(self._all, None, self._outputs, **private)
 
     def _starter(self, step: Step) -> Any:
-        def start(request: gr.Request) -> Outputs:
+        def start(request: gr.Request) -> Shown:
             try:
                 self.guide.start(step.name)
             except OWN_ERRORS as error:
@@ -75,38 +75,37 @@ class _GuideTab:
 
         return start
 
-    def _watch(self, request: gr.Request) -> Outputs:
+    def _watch(self, request: gr.Request) -> Shown:
         running = self.guide.running
         if running is None:
             return self._all(request)
-        texts = [gr.skip() if step is not running.step else self._progress() for step in STEPS]
-        skipped = [gr.skip()] * len(STEPS)
-        return (gr.skip(), *skipped, *skipped, *texts, *skipped)
+        return {self.texts[STEPS.index(running.step)]: self._progress()}
 
-    def _all(self, request: gr.Request) -> Outputs:
+    def _all(self, request: gr.Request) -> Shown:
         """Everything as it stands: for a page that opens, and when a step begins or ends."""
         found, running, following = self.guide.found(), self.guide.running, self.guide.following()
         base = wording.base_address(*base_of(request))
-        panels, buttons, texts, pictures = [], [], [], []
-        for number, step in enumerate(STEPS, start=1):
+        shown: dict[Any, Any] = {self.timer: gr.update(active=running is not None)}
+        for number, step in enumerate(STEPS):
             findings = found.get(step.name)
             is_running = running is not None and running.step is step
             mark = "" if findings is None else (" ✓" if findings.passed else " ✗")
             is_open = is_running or (running is None and step is (following or STEPS[-1]))
             is_open = is_open or (running is None and findings is not None and _is_newest(step, following))
-            panels.append(gr.Accordion(label=f"{number}. {step.title}{mark}", open=is_open))
-            label = "Play this step again" if findings is not None else "Play this step"
-            buttons.append(
-                gr.Button(
-                    label,
+            pictures = () if findings is None or is_running else findings.shown
+            shown |= {
+                self.panels[number]: gr.update(label=f"{number + 1}. {step.title}{mark}", open=is_open),
+                self.buttons[number]: gr.update(
+                    value="Play this step again" if findings is not None else "Play this step",
                     interactive=running is None and step is following,
                     visible=findings is None or not findings.passed,
-                )
-            )
-            texts.append(self._progress() if is_running else _found(findings))
-            shown = () if findings is None or is_running else findings.shown
-            pictures.append(gr.Markdown("\n\n".join(_row(one, base) for one in shown), visible=bool(shown)))
-        return (gr.Timer(active=running is not None), *panels, *buttons, *texts, *pictures)
+                ),
+                self.texts[number]: self._progress() if is_running else _found(findings),
+                self.pictures[number]: gr.update(
+                    value="\n\n".join(_row(one, base) for one in pictures), visible=bool(pictures)
+                ),
+            }
+        return shown
 
     def _progress(self) -> str:
         running = self.guide.running
@@ -136,6 +135,6 @@ def _found(findings: Findings | None) -> str:
     return "\n".join([*lines, "", *checks, "", f"{findings.seconds:.1f} s"])
 
 
-def _row(shown: Shown, base: str) -> str:
+def _row(shown: Exhibit, base: str) -> str:
     urls = [wording.thumbnail_url(base, image_id) for image_id in shown.image_ids]
     return f"{wording.escaped(shown.title)}\n\n{' '.join(f'![a picture found]({url})' for url in urls)}"

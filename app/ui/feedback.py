@@ -11,6 +11,7 @@ from app.ui.access import Access, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
+from app.ui.parts import table, text
 from app.ui.words import filled
 from ingest.errors import UnknownImage
 from ingest.sentence import phrase
@@ -37,21 +38,19 @@ class _FeedbackTab:
         gr.Markdown("## Votes between releases", elem_classes="section")
         self.votes = drawing("feedback-votes")
         gr.Markdown("## What people said, newest first", elem_classes="section")
-        self.said = gr.Markdown("", elem_classes="status", elem_id="feedback-said", latex_delimiters=[])
-        self.table = _table(phrase("Thumbs and votes"), words.HEADERS, "feedback-table")
+        self.said = text("feedback-said", "status")
+        self.table = table("feedback-table", phrase("Thumbs and votes"), words.HEADERS, height=360)
         self._draw_chosen()
         with gr.Accordion(
             "Canaries: queries whose first answer updates must keep", open=False, elem_id="canary-list"
         ):
-            self.pins = _table("Canaries", words.PIN_HEADERS, "canaries")
-            self.canary_said = gr.Markdown(
-                words.CHOOSE_CANARY, elem_classes="status", elem_id="canary-said", latex_delimiters=[]
-            )
+            self.pins = table("canaries", phrase("Canaries"), words.PIN_HEADERS, height=360)
+            self.canary_said = text("canary-said", "status", words.CHOOSE_CANARY)
             self.take_away = gr.Button("Take this canary away", interactive=False, elem_id="canary-remove")
 
     def _draw_proposal(self) -> None:
         gr.Markdown("## The proposed chunk", elem_classes="section")
-        self.proposed = gr.Markdown("", elem_classes="status", elem_id="proposal-said", latex_delimiters=[])
+        self.proposed = text("proposal-said", "status")
         self.pair_grid = picture_grid("proposal-pictures", visible=False)
         self.pairs = gr.CheckboxGroup(
             [], label="Pairs that stay", visible=False, elem_id="proposal-pairs", elem_classes="pairs"
@@ -62,7 +61,7 @@ class _FeedbackTab:
 
     def _draw_chosen(self) -> None:
         with gr.Column(visible=False, elem_id="feedback-chosen") as self.chosen:
-            self.about = gr.Markdown("", elem_id="feedback-about", latex_delimiters=[])
+            self.about = text("feedback-about")
             self.grid = picture_grid("feedback-pictures")
             self.pin = gr.Button("Make the chosen picture a canary", elem_id="feedback-pin")
 
@@ -170,15 +169,3 @@ def _caption(visit: Visit, image_id: str) -> str:
         return next((one.text for one in visit.desk.item(image_id).captions), "")
     except UnknownImage:
         return ""
-
-
-def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:
-    return gr.Dataframe(
-        headers=headers,
-        label=label,
-        interactive=False,
-        wrap=True,
-        type="array",
-        elem_id=elem_id,
-        max_height=360,
-    )

@@ -10,6 +10,7 @@ from app.desk.verdicts import Judged
 from app.ui import report_words
 from app.ui.access import Shown
 from app.ui.forest import forest_view
+from app.ui.parts import text
 from app.ui.words import ENGLISH, Words
 
 
@@ -23,13 +24,13 @@ class GateReportView:
             name: begins the ids of its components.
             empty: what stands there before there is a report.
         """
-        self.verdict = _text(empty, f"{name}-verdict", "verdict", visible=True)
-        self.steps = _text("", f"{name}-steps", "notice")
-        self.forest = _text("", f"{name}-forest", "forest")
-        self.slices = _text("", f"{name}-slices", "tables slice-table")
-        self.moved = _text("", f"{name}-moved", "cards")
+        self.verdict = text(f"{name}-verdict", "verdict", empty)
+        self.steps = text(f"{name}-steps", "notice", visible=False)
+        self.forest = text(f"{name}-forest", "forest", visible=False)
+        self.slices = text(f"{name}-slices", "tables slice-table", visible=False)
+        self.moved = text(f"{name}-moved", "cards", visible=False)
         with gr.Accordion("Every rule's sentences", open=False, visible=False) as self.all:
-            self.reasons = _text("", f"{name}-reasons", "reasons", visible=True)
+            self.reasons = text(f"{name}-reasons", "reasons")
 
     @property
     def components(self) -> list[Any]:
@@ -59,9 +60,3 @@ class GateReportView:
             self.all: gr.update(visible=report is not None),
             self.reasons: "" if report is None else report_words.reasons_view(report, say),
         }
-
-
-def _text(value: str, elem_id: str, kind: str, *, visible: bool = False) -> gr.Markdown:
-    return gr.Markdown(
-        value, elem_id=elem_id, elem_classes=kind.split(), latex_delimiters=[], visible=visible
-    )

@@ -11,6 +11,7 @@ from app.desk.chunks import PutAside
 from app.ui import held_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from app.ui.word import About
 from app.ui.wording import refusal
 from ingest.records import ChunkRecord
@@ -36,8 +37,8 @@ class HeldPairs:
                 label="Which pairs",
                 elem_id=f"{name}aside-which",
             )
-            self.cards = _text(f"{name}aside-cards", "cards pairs")
-            self.line = _text(f"{name}aside-line", "status")
+            self.cards = text(f"{name}aside-cards", "cards pairs")
+            self.line = text(f"{name}aside-line", "status")
             with gr.Row(visible=False) as self.turning:
                 self.before = gr.Button("Earlier ones", interactive=False, elem_id=f"{name}aside-before")
                 self.after = gr.Button("More", interactive=False, elem_id=f"{name}aside-after")
@@ -60,7 +61,7 @@ class HeldPairs:
             with gr.Row(visible=False) as self.buttons:
                 self.accept = gr.Button("Accept the ticked pairs", elem_id=f"{name}aside-accept")
                 self.leave = gr.Button("Leave the ticked pairs out", elem_id=f"{name}aside-leave")
-        self.said = _text(f"{name}aside-said", "status")
+        self.said = text(f"{name}aside-said", "status")
 
     @property
     def components(self) -> list[Any]:
@@ -168,7 +169,3 @@ class HeldPairs:
 
 def _count(found: PutAside, which: str) -> int:
     return len(found.questioned) if which == "questioned" else len(found.of(which))
-
-
-def _text(elem_id: str, classes: str) -> gr.Markdown:
-    return gr.Markdown("", elem_id=elem_id, elem_classes=classes.split(), latex_delimiters=[])

@@ -14,6 +14,7 @@ from app.ui.access import Access, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.drift import Drift
 from app.ui.events import AT_ONCE, one_at_a_time
+from app.ui.parts import text
 from app.ui.wording import release_choices
 from app.ui.words import Words
 
@@ -28,30 +29,24 @@ class _QualityTab:
 
     def __init__(self, access: Access) -> None:
         self.access = access
-        self.advice = gr.Markdown(
-            "", visible=False, elem_classes="notice", elem_id="quality-advice", latex_delimiters=[]
-        )
+        self.advice = text("quality-advice", "notice", visible=False)
         with gr.Row():
             self.metric = gr.Dropdown(
                 words.METRICS, value="t2i_r10", label="Metric", elem_id="quality-metric"
             )
             self.view = gr.Dropdown(words.VIEWS, value="own", label="View", elem_id="quality-view")
-        self.said = gr.Markdown("", elem_classes="status", elem_id="quality-said", latex_delimiters=[])
+        self.said = text("quality-said", "status")
         gr.Markdown("## Recall by slice and version, in percent", elem_classes="section")
         self.recall = drawing("quality-recall", "tables")
         self.trend = drawing("quality-trend")
         gr.Markdown("## Lost and won against the best version before", elem_classes="section")
-        self.summary = gr.Markdown("", elem_classes="status", elem_id="quality-summary", latex_delimiters=[])
+        self.summary = text("quality-summary", "status")
         self.change = drawing("quality-change", "tables")
         self.picked = gr.Textbox(
             "", label="Chosen cell", visible="hidden", interactive=True, elem_id=words.PICK
         )
-        self.moved = gr.Markdown(
-            words.ASK_LOST, elem_classes="status", elem_id="quality-moved", latex_delimiters=[]
-        )
-        self.cards = gr.Markdown(
-            "", visible=False, elem_classes="cards", elem_id="quality-cards", latex_delimiters=[]
-        )
+        self.moved = text("quality-moved", "status", words.ASK_LOST)
+        self.cards = text("quality-cards", "cards", visible=False)
         with gr.Accordion("What is asked for", open=True):
             self.asked = drawing("quality-asked", "tables")
         with gr.Accordion("What there is to learn from and to measure by", open=False):

@@ -12,6 +12,7 @@ from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
+from app.ui.parts import table, text
 from app.ui.report_words import release_word_line
 from app.ui.shadow import ShadowPart
 from app.ui.travelling import Travelling
@@ -36,10 +37,10 @@ class _ReleasesTab:
     def __init__(self, access: Access, shadow_share: float) -> None:
         self.access = access
         self.chosen = gr.State("")
-        self.lineage = gr.Markdown(
-            "", elem_id="lineage", elem_classes="lineage forest", latex_delimiters=[], visible=False
+        self.lineage = text("lineage", "lineage forest", visible=False)
+        self.table = table(
+            "releases", phrase("All releases, newest first"), wording.RELEASE_HEADERS, height=500
         )
-        self.table = _table(phrase("All releases, newest first"), wording.RELEASE_HEADERS, "releases")
         self.said = gr.Markdown(
             "Select a release to see its gate report.", elem_classes="status", elem_id="releases-said"
         )
@@ -50,7 +51,9 @@ class _ReleasesTab:
         self.two = TwoReleases(access)
         self.travelling = Travelling(access)
         with gr.Accordion("History: what was live since when, and why", open=False):
-            self.history = _table(phrase("All commits, newest first"), wording.HISTORY_HEADERS, "history")
+            self.history = table(
+                "history", phrase("All commits, newest first"), wording.HISTORY_HEADERS, height=500
+            )
 
     def _draw_actions(self) -> None:
         with gr.Row(elem_classes="beside"):
@@ -171,12 +174,6 @@ class _ReleasesTab:
     def _done(self, visit: Visit, line: str) -> Shown:
         """Says what was done, and shows the tab as it is then."""
         return {self.said: line, self.why: "", **self._rows(visit)}
-
-
-def _table(label: str, headers: list[str], elem_id: str) -> gr.Dataframe:
-    return gr.Dataframe(
-        headers=headers, label=label, interactive=False, wrap=True, type="array", elem_id=elem_id
-    )
 
 
 def _facts(done: WentLive) -> dict[str, object]:

@@ -14,6 +14,7 @@ from app.ui import update_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.curves import curves_view
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.5
@@ -44,8 +45,8 @@ class RunView:
             self.go_on = gr.Button(
                 "Go on from the last checkpoint", variant="primary", visible=False, elem_id="go-on-update"
             )
-        self.progress = _text("progress", "progress-view", container=True)
-        self.curves = _text("curves", "curves tables")
+        self.progress = text("progress", "progress-view", visible=False, container=True)
+        self.curves = text("curves", "curves tables", visible=False)
 
     @property
     def components(self) -> list[Any]:
@@ -88,14 +89,3 @@ def open_job(jobs: Iterable[JobRecord]) -> JobRecord | None:
     updates = [job for job in jobs if job.kind == "update"]
     can_go_on = updates[:1] if updates and updates[0].state in ("interrupted", "cancelled") else []
     return unfinished(updates, "update") or next(iter(can_go_on), None)
-
-
-def _text(elem_id: str, kind: str, *, container: bool = False) -> gr.Markdown:
-    return gr.Markdown(
-        "",
-        elem_id=elem_id,
-        elem_classes=kind.split(),
-        latex_delimiters=[],
-        container=container,
-        visible=False,
-    )

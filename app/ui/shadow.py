@@ -9,6 +9,7 @@ import gradio as gr
 from app.ui.access import Access, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from app.ui.shadow_plot import shadow_view
 from app.ui.words import ENGLISH, Words
 from ingest.sentence import phrase
@@ -22,7 +23,7 @@ class ShadowPart:
     def __init__(self, access: Access, share: float) -> None:
         """Draws them; call where they are to stand. `share` of the live queries is what is asked without a word."""
         self.access, self._own = access, share
-        self.said = gr.Markdown("", elem_id="shadow-said", elem_classes="status", latex_delimiters=[])
+        self.said = text("shadow-said", "status")
         self.found = drawing("release-shadow", "tables")
         with gr.Row(elem_classes="beside"):
             self.share = gr.Dropdown(

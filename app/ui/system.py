@@ -10,6 +10,7 @@ from app.ui import system_words
 from app.ui.access import Access, Act, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
+from app.ui.parts import table, text
 from app.ui.words import filled
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import phrase
@@ -35,23 +36,13 @@ class _SystemTab:
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
         self.chosen = gr.State("")
         with gr.Row(elem_classes="beside"):
-            self.line = gr.Markdown(
-                system_words.NOBODY, elem_id="doctor-said", elem_classes="status", latex_delimiters=[]
-            )
+            self.line = text("doctor-said", "status", system_words.NOBODY)
             self.look = gr.Button("Examine", variant="primary", scale=0, min_width=140, elem_id="examine")
             self.quick = gr.Button("Examine quickly", scale=0, min_width=220, elem_id="examine-quick")
         self.found = drawing("doctor-found", "tables findings")
-        self.jobs = gr.Dataframe(
-            headers=system_words.JOB_HEADERS,
-            label="Jobs, newest first",
-            interactive=False,
-            wrap=True,
-            type="array",
-            max_height=420,
-            elem_id="jobs",
-        )
+        self.jobs = table("jobs", phrase("Jobs, newest first"), system_words.JOB_HEADERS)
         with gr.Column(visible=False) as self.job:
-            self.about = gr.Markdown("", elem_id="job-about", elem_classes="notice", latex_delimiters=[])
+            self.about = text("job-about", "notice")
             self.job_log = _log(phrase("The end of its log"), "job-log", 8)
             with gr.Row():
                 self.cancel = gr.Button("Stop this job", variant="stop", elem_id="cancel-job")

@@ -11,6 +11,7 @@ from app.desk.jobs import StartUpdate
 from app.desk.troubles import OWN_ERRORS
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from app.ui.wording import escaped
 from app.ui.words import Words, filled
 from app.words import strategies as strategy_words
@@ -32,9 +33,7 @@ class TeachStep:
                 self.strategy = gr.Dropdown(
                     strategy_words.menu(STRATEGIES), label="Strategy", elem_id="strategy"
                 )
-                self.explained = gr.Markdown(
-                    elem_classes="notice", elem_id="strategy-explained", latex_delimiters=[]
-                )
+                self.explained = text("strategy-explained", "notice")
                 self.at_once = gr.Checkbox(
                     False,
                     label="Go live at once if it passes",

@@ -12,6 +12,7 @@ from app.desk.releases import SUFFIX
 from app.ui import update_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from app.ui.wording import escaped, refusal
 from app.ui.words import ENGLISH, Words
 from app.words.messages import size
@@ -38,7 +39,7 @@ class Travelling:
             with gr.Row(elem_classes="beside"):
                 self.export = gr.Button("Export selected", interactive=False, elem_id="export")
                 self.fetch = gr.Button("Download it", visible=False, elem_id="fetch-export")
-            self.exported = gr.Markdown("", elem_classes="status", elem_id="exported", latex_delimiters=[])
+            self.exported = text("exported", "status")
             with gr.Row():
                 self.file = gr.File(
                     label="An exported release", file_types=[SUFFIX], height=140, elem_id="package"
@@ -50,7 +51,7 @@ class Travelling:
                     elem_id="package-sha256",
                 )
             self.take = gr.Button("Take it in", elem_id="take-package")
-            self.taken = gr.Markdown("", elem_classes="status", elem_id="package-said", latex_delimiters=[])
+            self.taken = text("package-said", "status")
 
     def connect(self, chosen: gr.State, rows: list[Any], listed: Callable[[Visit], Shown]) -> None:
         """Connects the buttons.

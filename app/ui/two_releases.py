@@ -7,6 +7,7 @@ import gradio as gr
 from app.desk.releases import Difference
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from app.ui.wording import escaped
 from app.ui.words import ENGLISH, Words
 from app.words import difference as difference_words
@@ -27,9 +28,7 @@ class TwoReleases:
             self.a = gr.Dropdown([], label="A", scale=3, min_width=150, elem_id="differ-a")
             self.b = gr.Dropdown([], label="B", scale=3, min_width=150, elem_id="differ-b")
             self.ask = gr.Button("Show the difference", scale=2, elem_id="differ")
-        self.found = gr.Markdown(
-            "", elem_id="difference", elem_classes="tables", latex_delimiters=[], visible=False
-        )
+        self.found = text("difference", "tables", visible=False)
 
     def connect(self) -> None:
         """Connects the button."""

@@ -15,6 +15,7 @@ from app.desk.chunks import column_names
 from app.ui import update_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from app.ui.running import unfinished
 from app.ui.wording import refusal
 from ingest.intake import IntakeOptions
@@ -65,7 +66,7 @@ class UploadStep:
         with gr.Row():
             self.check = gr.Button("Take it in and check it", variant="primary", elem_id="check")
             self.stop = gr.Button("Stop", visible=False, elem_id="stop-upload")
-        self.said = gr.Markdown("", elem_classes="status", elem_id="upload-said", latex_delimiters=[])
+        self.said = text("upload-said", "status")
 
     def connect(self, blocks: gr.Blocks, shown: Sequence[Any], on_chosen: Chosen, none: Shown) -> None:
         """Connects the step.

@@ -9,6 +9,7 @@ import gradio as gr
 
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
+from app.ui.parts import text
 from app.ui.wording import refusal
 from ingest.records import ChunkRecord
 from ingest.sentence import joined, phrase
@@ -41,7 +42,7 @@ class PersonsWord:
             self.withdraw = gr.Button(
                 "Withdraw: nothing of it shall count", variant="stop", elem_id=f"{name}withdraw"
             )
-        self.said = gr.Markdown("", elem_classes="status", elem_id=f"{name}word-said", latex_delimiters=[])
+        self.said = text(f"{name}word-said", "status")
 
     @property
     def components(self) -> list[Any]:

@@ -13,7 +13,7 @@ import gradio as gr
 import pytest
 
 from app.demo import homes, script, story
-from app.demo.findings import Check, Findings, Notebook, Shown
+from app.demo.findings import Check, Exhibit, Findings, Notebook
 from app.demo.guide import Guide, guide_for
 from app.demo.player import HEADLINE, THINGS, Cast, Learn, Player
 from app.demo.story import STEPS
@@ -124,7 +124,7 @@ def test_a_step_that_breaks_its_promise_ends_the_story(workspace: Workspace) -> 
 
 
 def test_findings_survive_being_written_down() -> None:
-    findings = Findings(("10 pictures",), (Check("it works", True),), (Shown("boats", ("a", "b")),), 1.5)
+    findings = Findings(("10 pictures",), (Check("it works", True),), (Exhibit("boats", ("a", "b")),), 1.5)
     assert Findings.from_json(findings.to_json()) == findings
 
 
@@ -200,7 +200,7 @@ def test_the_demos_page_has_a_button_for_each_step(workspace: Workspace) -> None
     from app.ui.pages import search_page
 
     done = {
-        "english": Findings(("  en/scenes 94.1", "94 %"), (Check("it works", True),), (Shown("a", ("b",)),))
+        "english": Findings(("  en/scenes 94.1", "94 %"), (Check("it works", True),), (Exhibit("a", ("b",)),))
     }
     homes.mark(workspace.home.root, homes.GUIDED, done)
     serving = Serving(workspace)
@@ -221,9 +221,8 @@ def test_the_demos_page_has_a_button_for_each_step(workspace: Workspace) -> None
     headers = [(b"host", b"127.0.0.1:7860")]
     request = gr.Request(Request({"type": "http", "headers": headers, "scheme": "http", "path": "/"}))
     shown = tab._all(request)
-    assert len(shown) == len(tab._outputs)
-    buttons = shown[1 + len(STEPS) : 1 + 2 * len(STEPS)]
-    assert [button.interactive for button in buttons] == [False, True] + [False] * 7
+    assert shown.keys() == set(tab._outputs)
+    assert [shown[button]["interactive"] for button in tab.buttons] == [False, True] + [False] * 7
 
 
 @pytest.mark.slow

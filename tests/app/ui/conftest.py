@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from app.demo import homes
-from app.demo.findings import Check, Findings, Shown
+from app.demo.findings import Check, Exhibit, Findings
 from app.home.workspace import Workspace
 from tests.app.gate_reports import findings, gate_report
 from tests.app.server.served import Served, add_held_out, make_home, served
@@ -24,7 +24,7 @@ def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     settings = make_home(tmp_path_factory.mktemp("guided"))
     with Workspace.open(settings, read_only=True) as workspace:
         ids = tuple(workspace.catalog.gallery_ids()[:2])
-    findings = Findings(("12 pictures",), (Check("it works", True),), (Shown("two red boats", ids),))
+    findings = Findings(("12 pictures",), (Check("it works", True),), (Exhibit("two red boats", ids),))
     homes.mark(settings.home, homes.GUIDED, {"english": findings})
     with served(settings) as running:
         yield running
