@@ -172,12 +172,12 @@ def invalid_sentence(problems: Iterable[Any]) -> Sentence:
 
 
 def _invalid(problem: Any) -> str:
-    raised = str(problem.get("ctx", {}).get("error", ""))
-    if isinstance(raised, Sentence):
-        return raised
     where = ".".join(str(part) for part in problem["loc"] if part not in {"body", "query", "path"})
     if problem["type"] == _EXTRA:
         return f"There is no field {where!r} here; GET /v1/openapi.json lists those that there are."
+    raised = str(problem.get("ctx", {}).get("error", ""))
+    if isinstance(raised, Sentence):
+        return joined((f"{where}:", raised))
     return f"{where or 'The request'}: {str(problem['msg']).rstrip('.')}."
 
 
