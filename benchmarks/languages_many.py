@@ -33,11 +33,12 @@ from real_input_runs import (
     run_update,
 )
 
+from app.desk.hits import SearchAnswer
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live
-from app.query.snapshot import Answer, Snapshot, search_text
+from app.query.snapshot import Snapshot, search_text
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.language_profiles import base_profiles
 from model_updates.measurement import HeldOut
@@ -127,7 +128,7 @@ def _strangers(bench: Bench, snapshot: Snapshot) -> list[Snapshot]:
     return found
 
 
-def _changes(asked: Mapping[str, tuple[Values, Sequence[Answer]]]) -> str:
+def _changes(asked: Mapping[str, tuple[Values, Sequence[SearchAnswer]]]) -> str:
     return ", ".join(f"{loss({'': hits})[0]:+.2f} ({view})" for view, (hits, _) in asked.items())
 
 
@@ -154,7 +155,7 @@ class _Alike:
 
 def _asked(
     snapshots: Sequence[Snapshot], names: HeldOut, gallery: set[str] | None, alike: _Alike
-) -> tuple[Values, list[Answer]]:
+) -> tuple[Values, list[SearchAnswer]]:
     """Searches every name twice.
 
     Args:
@@ -168,7 +169,7 @@ def _asked(
         were not told the language.
     """
     hits: dict[str, dict[str, str]] = {}
-    answers: list[Answer] = []
+    answers: list[SearchAnswer] = []
     for how, language in (("told", names.key.language), ("detected", "auto")):
         ranks = []
         for image_id, text in names.captions:
@@ -183,7 +184,7 @@ def _asked(
     return {**hits, "concepts": [alike.concept(image_id) for image_id, _ in names.captions]}, answers
 
 
-def _tables(answers: Sequence[Answer], language: str) -> dict[str, float]:
+def _tables(answers: Sequence[SearchAnswer], language: str) -> dict[str, float]:
     """Returns how often the right table was among those searched, and how many were."""
     read: list[Sequence[str]] = [answer.language.split(" + ") for answer in answers]
     return {
