@@ -139,12 +139,19 @@ def test_pictures_are_added_one_by_one_with_a_status_each(tmp_path: Path) -> Non
         ("/v1/search", {"text": "boat", "dedup": 1}),
         ("/v1/items/delete", {"ids": [], "why": "x"}),
         ("/v1/items/delete", {"ids": ["0" * 64], "why": ""}),
-        ("/v1/items/delete", {"ids": ["../etc"], "why": "x"}),
         ("/v1/items/restore", {"ids": ["0" * 64], "why": "x"}),
     ],
 )
 def test_what_cannot_be_read_is_refused(client: httpx.Client, path: str, body: dict[str, Any]) -> None:
     assert client.post(path, json=body).status_code == 422
+
+
+def test_what_is_no_id_is_refused_by_itself(client: httpx.Client) -> None:
+    answer = client.post("/v1/items/delete", json={"ids": ["../etc"], "why": "x"}).json()
+    assert [(one["status"], one["code"], one["changed"]) for one in answer["results"]] == [
+        (400, "usage_problem", False)
+    ]
+    assert answer["job"] is None
 
 
 def test_what_another_process_took_out_is_hidden_in_a_moment_though_no_release_follows(
