@@ -31,9 +31,34 @@ from torch import Tensor, nn
 from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
-from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.prospect import Prospect
+
+
+class Family(Enum):
+    """Where a strategy stands in a list; the order here is the order there.
+
+    Attributes:
+        title: above its strategies.
+        common: what its strategies have in common, in a sentence.
+    """
+
+    BOUNDS = ("Bounds", "What the others are measured against: nothing protected, or everything at once.")
+    LANGUAGES = ("Languages", "The text side alone learns; the image tower stays bit-identical.")
+    HELD_WEIGHTS = ("Weights held back", "Weights that mattered before cost something to move.")
+    DISTILLATION = (
+        "An older encoder as teacher",
+        "What an older encoder says of a batch is to be said again.",
+    )
+    MEMORY = ("Old pairs replayed", "Pairs of earlier chunks are kept and trained on again.")
+    MERGING = ("Weights averaged", "Trained as ever; what is released lies between older and newer weights.")
+    MODULES = ("Prompts and adapters", "The towers stay as they are, or nearly; small modules in them learn.")
+    OURS = ("Our own", "What is new gets modules of its own, so that what is known cannot change.")
+
+    def __init__(self, title: str, common: str) -> None:
+        self.title = title
+        self.common = common
+
 
 AnyPart = TypeVar("AnyPart", bound="Part")
 
@@ -293,8 +318,6 @@ class Strategy(Part, ABC):
     can_forget: ClassVar[bool] = True
     # whether every update trains on all pairs of all chunks so far, as the upper bounds do
     trains_on_all: ClassVar[bool] = False
-    # options with which the contract suite teaches a tiny encoder in a second
-    quick: ClassVar[Mapping[str, Any]] = {"epochs": 2, "batch_size": 8}
 
     def __init__(self, options: Any = None) -> None:
         self.options = self.Options() if options is None else options

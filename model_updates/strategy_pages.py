@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from model_updates.families import Family
 from model_updates.references import ReferenceLine
-from model_updates.strategy import Replay, Strategy
+from model_updates.strategy import Family, Replay, Strategy
 
 HEAD = """# Strategies
 

@@ -33,8 +33,7 @@ from model_updates.opening import build_model, foreign_tokenizer, load_weights
 from model_updates.parts.kinds import KINDS
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import kept_tokenizer
-from model_updates.sentence.model import SentenceClip
-from model_updates.sentence.tokenizer import KeptTokenizer
+from model_updates.sentence.model import KeptTokenizer, SentenceClip
 from model_updates.strategy import State
 from model_updates.towers import resize_token_table, text_parts
 from model_updates.vocabulary import Vocabulary

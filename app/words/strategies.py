@@ -9,9 +9,8 @@ from rich.text import Text
 
 from app.words.messages import grid, plain, table
 from ingest.sentence import joined, phrase
-from model_updates.families import Family
 from model_updates.references import ReferenceLine
-from model_updates.strategy import Strategy
+from model_updates.strategy import Family, Strategy
 from model_updates.strategy_pages import by_family, explained_options, facts, query_needs
 
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder, training
 from model_updates.pairs import Batch
-from model_updates.parts.contrasting import contrastive
 from model_updates.parts.importance import (
     PathIntegral,
     fitted,
@@ -24,7 +23,7 @@ from model_updates.parts.importance import (
     quadratic_penalty,
     running_mean,
 )
-from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.parts.two_towers import TwoTowerOptions, contrastive
 from model_updates.strategy import Epochs, Part, State, UpdateContext
 
 PATH = "path."

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import Insert, Owner, RunImages, RunTexts
-from model_updates.parts.image_blocks import require_image_blocks
 from model_updates.parts.prompt_pool import behind_start
-from model_updates.parts.text_blocks import require_blocks, text_blocks, width_of
+from model_updates.parts.text_blocks import require_blocks, require_image_blocks, text_blocks, width_of
 from model_updates.towers import image_tower, text_parts
 
 Replace = Callable[[Tensor, Tensor], Tensor]

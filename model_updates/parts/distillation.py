@@ -18,7 +18,6 @@ from model_updates.losses import kl_rows
 from model_updates.pairs import Batch
 from model_updates.parts.two_towers import TwoTowerOptions
 
-REDUCTIONS = ("scaled", "sum", "mean")
 FEATURE_TEMPERATURE = 0.07
 PAPER_BATCH = 280
 """Mod-X's: its weight of 20 is on a sum over so many rows."""

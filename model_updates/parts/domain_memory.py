@@ -1,6 +1,5 @@
 """What stands beside a domain's chunk: a sample of every known slice, and the domain's own earlier pairs."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,12 +29,6 @@ def even_sample(pairs: Sequence[TrainingPair], most: int) -> list[TrainingPair]:
         chosen += [own[k * len(own) // count] for k in range(count)]
         left -= count
     return chosen
-
-
-def even_weights(domains: Sequence[str]) -> Tensor:
-    """Returns (n,) float32 weights that add up to 1, as much for each domain, however few pairs it has."""
-    counts = Counter(domains)
-    return torch.tensor([1.0 / (len(counts) * counts[domain]) for domain in domains])
 
 
 def trunk_rows(data: UpdateData) -> dict[str, NDArray[np.float32]]:

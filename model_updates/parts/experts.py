@@ -18,9 +18,8 @@ from torch.nn.functional import dropout, softplus
 
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import Insert, Owner, RunImages, RunTexts
-from model_updates.parts.image_blocks import require_image_blocks
 from model_updates.parts.selectors import NOBODY, Selector, selected
-from model_updates.parts.text_blocks import require_blocks, text_blocks, width_of
+from model_updates.parts.text_blocks import require_blocks, require_image_blocks, text_blocks, width_of
 from model_updates.towers import image_tower, image_trunk, text_body, text_parts
 
 CHOSEN = 2  # experts that read an input

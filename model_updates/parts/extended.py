@@ -1,17 +1,18 @@
 """Strategies that are another one with something beside it: `<name>+er` has a memory, `teir+<name>` other rows."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from model_updates.encoder import Encoder
-from model_updates.pairs import TrainingPair
-from model_updates.prospect import Prospect
-from model_updates.strategy import Foresight, Part, Schedule, State, Strategy, UpdateContext
+from model_updates.strategy import Part, State, Strategy
 
 SAID = (
     "paper", "family", "trains", "keeps", "overhead", "language_at_query", "embeds_again", "touches", "needs", "replay",
-    "can_forget", "trains_on_all", "quick",
+    "can_forget", "trains_on_all",
 )  # fmt: skip
+
+
+def _as_host(name: str) -> Any:
+    return lambda self, *given: getattr(self.host, name)(*given)
 
 
 class Extended(Strategy):
@@ -32,22 +33,7 @@ class Extended(Strategy):
     def reads_pictures(self) -> bool:
         return bool(self.host.reads_pictures)
 
-    def fits(self, prospect: Prospect) -> str | None:
-        return cast(Strategy, self.host).fits(prospect)
-
-    def taught(
-        self,
-        pairs: Sequence[TrainingPair],
-        learned_languages: Collection[str],
-        learned_domains: Collection[str],
-    ) -> Sequence[TrainingPair]:
-        return cast(Strategy, self.host).taught(pairs, learned_languages, learned_domains)
-
-    def schedule(self, encoder: Encoder) -> Schedule:
-        return cast(Strategy, self.host).schedule(encoder)
-
-    def foreseen(self, context: UpdateContext) -> Foresight:
-        return cast(Strategy, self.host).foreseen(context)
+    fits, taught, schedule, foreseen = map(_as_host, ("fits", "taught", "schedule", "foreseen"))
 
     def carried(self) -> State:
         own, host = self.beside.carried(), self.host.carried()

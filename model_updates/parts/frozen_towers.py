@@ -13,7 +13,7 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.inserts import Insert
 from model_updates.pairs import Batch
-from model_updates.parts.contrasting import contrastive
+from model_updates.parts.two_towers import contrastive
 from model_updates.prospect import Prospect
 from model_updates.strategy import Strategy, UpdateContext
 from model_updates.towers import why_fixed

@@ -2,9 +2,9 @@
 
 from model_updates.fusion.encoder import FusionEncoder
 from model_updates.inserts import Insert
+from model_updates.parts.adapters import FeatureHead
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
 from model_updates.parts.experts import ImageExperts, TextExperts
-from model_updates.parts.feature_head import FeatureHead
 from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts

@@ -25,9 +25,8 @@ from model_updates.pairs import Batch
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.own_rows import close_rows, open_rows
 from model_updates.parts.shared_table import SharedRows, SharedTableOptions
-from model_updates.parts.table_rows import PAPER_CROSS_MODAL, Rows, TeachingOptions
+from model_updates.parts.table_rows import PAPER_CROSS_MODAL, Rows, ScaledRows, TeachingOptions
 from model_updates.parts.text_blocks import no_text_blocks
-from model_updates.parts.token_table import ScaledRows
 from model_updates.prospect import Prospect
 from model_updates.strategy import Epochs, ParameterGroup, Schedule, Strategy, UpdateContext
 from model_updates.towers import is_small, resize_token_table, text_tower, token_table, why_fixed
@@ -49,7 +48,6 @@ class LanguageTeaching(Strategy):
     """Base of the strategies that train rows of the token table."""
 
     Options: ClassVar[type[Any]] = SharedTableOptions
-    quick = {"epochs": 2, "batch_size": 8, "vocabulary": 560}
     touches = frozenset({"text"})
     options: TeachingOptions
     # how the table grows and trains; as in CLL-CLIP where nothing else is said

@@ -4,12 +4,15 @@ The old features of the chunk and of the memory are cached: those of the encoder
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from model_updates.checked import NotNegative
-from model_updates.parts.replaying import MemoryOptions
+from model_updates.parts.replaying import MemoryOptions, ReplayMemory
 from model_updates.parts.two_towers import TwoTowerOptions
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Part, UpdateContext
 
 
 @dataclass(frozen=True)
@@ -25,15 +28,25 @@ class OldFeatureOptions(MemoryOptions, TwoTowerOptions):
     from_scratch: bool = False
 
 
-def weight_of_old(
-    options: OldFeatureOptions, context: UpdateContext, seen: int, *, follows_sizes: bool = False
-) -> float | None:
-    """Returns how much the old features count in an update; None where nothing is worth holding to yet.
+class OldFeatures(Part):
+    """How much the old features count in an update: nothing while nothing is worth holding to yet.
 
-    `seen` pairs were taught by earlier updates. With `follows_sizes` the weight grows with how much is old: by the root
-    of old pairs over new ones (UCIR). What the base was trained on counts as a chunk like the first.
+    With `follows_sizes` the weight grows with how much is old: by the root of old pairs over new ones (UCIR). What the
+    base was trained on counts as a chunk like the first.
     """
-    if options.from_scratch and context.update_number == 1 and not seen:
-        return None
-    ratio = seen / len(context.pairs) if seen and follows_sizes else 1.0
-    return options.weight * math.sqrt(ratio)
+
+    def __init__(
+        self, options: OldFeatureOptions, kept: ReplayMemory, *, follows_sizes: bool = False
+    ) -> None:
+        self._options, self._kept, self._follows_sizes = options, kept, follows_sizes
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Decides how much they count."""
+        seen = self._kept.seen
+        ratio = seen / len(context.pairs) if seen and self._follows_sizes else 1.0
+        self._counts = bool(seen) or context.update_number > 1 or not self._options.from_scratch
+        self._weight = self._options.weight * math.sqrt(ratio)
+
+    def term(self, distance: Callable[[], Tensor]) -> Tensor | None:
+        """Returns the weighted distance to them, where they count."""
+        return self._weight * distance() if self._counts else None

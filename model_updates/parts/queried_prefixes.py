@@ -5,7 +5,7 @@ put before the keys and values of some blocks in the second run.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from torch.nn.functional import normalize
 
 from model_updates.inserts import Insert, Owner, RunTexts
 from model_updates.parts.text_blocks import Prefix, prefixed, require_blocks, text_blocks, width_of
+from model_updates.strategy import Epochs, ParameterGroup, Part, UpdateContext
 from model_updates.towers import text_parts
 
 
@@ -202,3 +203,37 @@ def orthogonal_rows(earlier: Tensor, count: int, size: int, generator: torch.Gen
 
 def _zeros(*shape: Any) -> Tensor:
     return torch.zeros(*map(int, shape))
+
+
+Grown = Callable[[QueriedPrefixes | None, UpdateContext, torch.Generator], QueriedPrefixes]
+"""The prompts with room for what an update teaches, made of those of earlier updates, if there are any."""
+
+
+class SharedPrompts(Part):
+    """Prompts in the text tower that every text chooses from, beside the shared token table; an update grows them.
+
+    They belong to the encoder: no query has to say its language, and every text runs through the tower twice. They do
+    not decay, since decay would move those that an update leaves alone.
+    """
+
+    def __init__(self, kind: type[QueriedPrefixes], grown: Grown) -> None:
+        self._kind, self._grown = kind, grown
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Grows the prompts by what this update needs."""
+        inserts = context.encoder.inserts
+        had = next((insert for insert in inserts if isinstance(insert, self._kind)), None)
+        self._trained = self._grown(had, context, torch.Generator().manual_seed(context.seed))
+        self._trained.requires_grad_(True)
+        if had is None:
+            inserts.append(self._trained)
+        else:
+            inserts[inserts.index(had)] = self._trained
+        context.encoder.forget_fingerprints()
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Returns the prompts, which do not decay."""
+        return [ParameterGroup(list(self._trained.parameters()), weight_decay=0.0)]
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        self._trained.requires_grad_(False)

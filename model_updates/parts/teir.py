@@ -21,7 +21,7 @@ from model_updates.pairs import TrainingPair
 from model_updates.parts.extended import Extended, also, extended
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.shared_table import SharedRows, SharedTableOptions
-from model_updates.parts.token_table import occurring_rows, table_statistics, teir_scale
+from model_updates.parts.table_rows import occurring_rows, table_statistics, teir_scale
 from model_updates.strategy import Epochs, State, Strategy, UpdateContext
 from model_updates.vocabulary import Growth, Vocabulary
 

@@ -1,4 +1,4 @@
-"""The transformer blocks of a text tower, and running it with something put into them for one forward.
+"""The transformer blocks of both towers, and running a text tower with something put into them for one forward.
 
 What is put in is taken out again when the block of code ends: the tower keeps every module and every bit. Other
 threads must not run the tower meanwhile (the encoder takes turns).
@@ -15,7 +15,7 @@ from torch.nn import functional
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.parts.lora import under_adapter
-from model_updates.towers import text_parts
+from model_updates.towers import image_tower, text_parts
 
 
 def text_blocks(model: nn.Module) -> list[nn.Module]:
@@ -166,3 +166,25 @@ def _attention(block: nn.Module) -> Any:
     """The attention of a block; while an update has adapters in the tower (`parts.lora`), what they lie on."""
     attention = getattr(block, "attn", None)
     return under_adapter(attention) if isinstance(attention, nn.Module) else None
+
+
+def require_image_blocks(model: nn.Module) -> list[nn.Module]:
+    """Returns the blocks of open_clip's vision transformer, first to last.
+
+    Raises:
+        BadStrategyOption: the tower is none, or gives out another token than its first.
+    """
+    tower: Any = image_tower(model)
+    blocks = list(getattr(getattr(tower, "transformer", None), "resblocks", ()))
+    known = getattr(getattr(tower, "transformer", None), "batch_first", False)
+    if not blocks or not known or not hasattr(tower, "class_embedding"):
+        raise BadStrategyOption(
+            f"modules go into the blocks of a vision transformer, and {type(tower).__name__} is none that we know; "
+            "use finetune or ewc"
+        )
+    if getattr(tower, "attn_pool", None) is not None or getattr(tower, "pool_type", "tok") != "tok":
+        raise BadStrategyOption(
+            f"modules are read through the class token, and this {type(tower).__name__} pools all tokens; "
+            "use finetune or ewc"
+        )
+    return blocks

@@ -12,8 +12,7 @@ from typing import Any
 
 from model_updates.errors import UnknownModel
 from model_updates.preprocessing import Preprocessing
-from model_updates.sentence.model import ACTIVATIONS, POOLINGS
-from model_updates.sentence.tokenizer import KeptTokenizer
+from model_updates.sentence.model import ACTIVATIONS, POOLINGS, KeptTokenizer
 
 MODULES = "modules.json"
 LONGEST = 512

@@ -30,8 +30,7 @@ from model_updates.sentence.described import (
     text_side,
     tokenizer_of,
 )
-from model_updates.sentence.model import Dense, PooledText, SentenceClip, without_pooler
-from model_updates.sentence.tokenizer import KeptTokenizer
+from model_updates.sentence.model import Dense, KeptTokenizer, PooledText, SentenceClip, without_pooler
 
 FAMILY = "sentence-transformers"
 

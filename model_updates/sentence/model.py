@@ -10,10 +10,11 @@ A blueprint is what a version keeps beside the weights, so that it opens again w
 Only the classes named here are ever built, whatever a folder asks for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -167,3 +168,23 @@ def without_pooler(body: nn.Module) -> None:
     """Takes out the head that BERT and its kin bring for sentence pairs: nothing reads it, and it would not train."""
     if getattr(body, "pooler", None) is not None:
         setattr(body, "pooler", None)  # noqa: B010 - mypy takes it for a module
+
+
+class KeptTokenizer:
+    """Texts to token rows by rules that are not ours; it travels with the version."""
+
+    def __init__(self, text: str, *, longest: int, lower: bool = False) -> None:
+        """Reads the rules; a text has at most `longest` tokens, both ends included; `lower` lower-cases it first."""
+        self.text = text  # of ``tokenizer.json``, all there is to know of the rules
+        self._longest, self._lower = longest, lower
+        self._rules = Tokenizer.from_str(text)
+        self._rules.enable_truncation(longest)
+        self._rules.no_padding()
+
+    def __call__(self, texts: Sequence[str]) -> Tensor:
+        """Returns (n, longest) int64 rows, `PADDING` behind each text."""
+        given = [text.lower() for text in texts] if self._lower else list(texts)
+        rows = torch.full((len(given), self._longest), PADDING)
+        for row, encoded in zip(rows, self._rules.encode_batch(given), strict=True):
+            row[: len(encoded.ids)] = torch.tensor(encoded.ids)
+        return rows

@@ -23,13 +23,11 @@ from torch import Tensor
 
 from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder, training
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, fisher
-from model_updates.parts.contrasting import contrastive
 from model_updates.parts.importance import quadratic_penalty
-from model_updates.parts.two_towers import TwoTowers, clamp_scale, groups_of
-from model_updates.strategy import Epochs, UpdateContext
+from model_updates.parts.two_towers import TwoTowers, clamp_scale, contrastive, groups_of
+from model_updates.strategy import Epochs, Family, UpdateContext
 
 FREE, STEEP, MOMENT = "free.", "steep.", "moment."
 

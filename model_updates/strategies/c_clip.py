@@ -38,7 +38,6 @@ from torch.nn.functional import normalize
 from ingest.pair import BASE_LANGUAGE
 from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
 from model_updates.parts.lora import (
@@ -57,6 +56,7 @@ from model_updates.prospect import Prospect
 from model_updates.strategy import (
     BOTH_TOWERS,
     Epochs,
+    Family,
     ParameterGroup,
     Schedule,
     Strategy,
@@ -138,7 +138,6 @@ class CClip(Strategy):
     Options = CClipOptions
     needs = frozenset({"text_features"})
     touches = frozenset({"image"})  # the text tower, too, where an update decides so
-    quick = {"epochs": 2, "batch_size": 8, "rank": 4}
     options: CClipOptions
 
     def __init__(self, options: CClipOptions | None = None) -> None:

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from torch import nn
 
 from model_updates.checked import NotNegative
-from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.shared_table import SharedTableOptions
-from model_updates.strategy import ParameterGroup, UpdateContext
+from model_updates.strategy import Family, ParameterGroup, UpdateContext
 from model_updates.towers import token_table
 
 OTHER_THAN_TEXT = ("visual.", "logit_scale", "logit_bias")

@@ -22,13 +22,12 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
 from model_updates.checked import Positive
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import Features, old_features, same_picture
-from model_updates.parts.old_features import OldFeatureOptions, weight_of_old
+from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
 from model_updates.parts.replaying import ReplayMemory, remember
 from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategy import Replay, UpdateContext
+from model_updates.strategy import Family, Replay
 
 LEFT_OUT = (
     -1e4
@@ -60,35 +59,21 @@ class Co2l(TwoTowers):
     Options = Co2lOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
-    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: Co2lOptions
 
     def __init__(self, options: Co2lOptions | None = None) -> None:
         super().__init__(options)
         self.kept = remember(self, ReplayMemory(self.options))
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter train, and decides how much the old features count."""
-        super().before_update(context)
-        self._weight = weight_of_old(self.options, context, self.kept.seen)
+        self.old = self.add(OldFeatures(self.options, self.kept))
 
     def distillation(self, new: Features, batch: Batch) -> Tensor | None:
         """Returns the cross-entropy of neighbours, both towers' added."""
-        if self._weight is None:
-            return None
-        options, old = self.options, old_features(batch)
         alone = torch.eye(len(batch.row), dtype=torch.bool, device=new[0].device)
-        parts = [
-            relation_distillation(
-                now,
-                before,
-                equal,
-                new_temperature=options.new_temperature,
-                old_temperature=options.old_temperature,
-            )
-            for now, before, equal in zip(new, old, (same_picture(batch), alone), strict=True)
-        ]
-        return self._weight * torch.stack(parts).sum()
+        towers = zip(new, old_features(batch), (same_picture(batch), alone), strict=True)
+        temperatures = {name: getattr(self.options, name) for name in ("new_temperature", "old_temperature")}
+        return self.old.term(
+            lambda: torch.stack([relation_distillation(*tower, **temperatures) for tower in towers]).sum()
+        )
 
 
 def relation_distillation(

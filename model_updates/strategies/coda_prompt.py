@@ -25,15 +25,13 @@ import torch
 
 from model_updates.checked import BatchSize, Count
 from model_updates.errors import BadStrategyOption
-from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.parts.language_teaching import LanguageTeaching
-from model_updates.parts.queried_prefixes import CodaPrompts, QueriedPrefixes
-from model_updates.parts.shared_prompts import SharedPrompts
+from model_updates.parts.queried_prefixes import CodaPrompts, QueriedPrefixes, SharedPrompts
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_blocks import no_text_blocks
 from model_updates.prospect import Prospect
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Family, UpdateContext
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,11 @@ from torch import nn
 
 from model_updates.checked import BatchSize, Checked, Count, CountOrZero, NotNegative
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
 from model_updates.parts.frozen_towers import FrozenTowers
-from model_updates.parts.image_blocks import require_image_blocks
-from model_updates.parts.text_blocks import require_blocks, width_of
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, State, UpdateContext
+from model_updates.parts.text_blocks import require_blocks, require_image_blocks, width_of
+from model_updates.strategy import Epochs, Family, ParameterGroup, Schedule, State, UpdateContext
 from model_updates.towers import is_small
 
 
@@ -70,7 +68,6 @@ class CpeClip(FrozenTowers):
     keeps = "the number of pairs taught; the prompts are part of the encoder"
     overhead = "a few tokens more for every input"
     Options = CpeClipOptions
-    quick = {"epochs": 2, "batch_size": 8}
     options: CpeClipOptions
 
     def __init__(self, options: CpeClipOptions | None = None) -> None:

@@ -40,17 +40,15 @@ from torch.nn.functional import normalize
 
 from model_updates.checked import CountOrZero, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.fusion.encoder import towers_digest
 from model_updates.fusion.teaching import FusionTeaching
 from model_updates.fusion.tokens import Read, no_tokens, read_pairs
 from model_updates.pairs import Batch
-from model_updates.parts.contrasting import contrast
 from model_updates.parts.momentum_contrast import NOBODY, FeatureQueue, MomentumModel, queue_contrast
 from model_updates.parts.topology import cross_modal_topology, same_modal_topology
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers, contrast
 from model_updates.prospect import Prospect
-from model_updates.strategy import Epochs, ParameterGroup, State, UpdateContext
+from model_updates.strategy import Epochs, Family, ParameterGroup, State, UpdateContext
 from model_updates.towers import is_scale, is_small
 
 Pair = tuple[Tensor, Tensor]
@@ -107,7 +105,6 @@ class Ctp(TwoTowers):
     overhead = "a slow model in memory and its forward pass (CTP: 4.0 h against 3.4 h)"
     Options = CtpOptions
     needs = frozenset({"text_features"})
-    quick = {"epochs": 2, "batch_size": 8, "queue": 12}
     options: CtpOptions
 
     def __init__(self, options: CtpOptions | None = None) -> None:

@@ -25,13 +25,11 @@ from torch import Tensor
 
 from model_updates.checked import OneOf
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.losses import element_mse
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.language_teaching import LanguageTeaching
-from model_updates.parts.pair_memory import PairMemory
-from model_updates.parts.replayed_table import ReplayOptions, replayed_terms
-from model_updates.strategy import Epochs, Replay, State, UpdateContext
+from model_updates.parts.replayed_table import PairMemory, ReplayOptions, replayed_terms
+from model_updates.strategy import Epochs, Family, Replay, State, UpdateContext
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import (
     Features,
@@ -28,6 +27,7 @@ from model_updates.parts.distillation import (
     row_divergence,
 )
 from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategy import Family
 
 
 class Dkr(TwoTowers):

@@ -4,7 +4,7 @@ Idea: pictures of a domain take a route of their own through the image tower: lo
 the tower's trunk features are cached, a head of the domain's own. The tower and all texts stay as they are, so every
 learned language gains the domain at once, and the vectors of all other pictures are bit-identical.
 
-Formula: ``L = contrast + a * visibility + b * displacement`` (`parts.domain_terms`, `parts.domain_displacement`).
+Formula: ``L = contrast + a * visibility + b * displacement`` (`parts.domain_terms`).
 Source: our own; LoRA (ICLR 2022) for the deltas. Adapters per domain are known from MoE-Adapters (CVPR 2024); there a
 router mixes experts for every input, here a picture's domain chooses one and the base stays one of the choices.
 
@@ -25,16 +25,16 @@ from torch.nn.functional import normalize
 
 from model_updates.checked import Checked, Count, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
-from model_updates.families import Family
-from model_updates.inserts import Insert, Router, domain
+from model_updates.inserts import Router, domain
 from model_updates.pairs import Batch, TrainingPair, UpdateData
-from model_updates.parts.adapters import adapter_for, maps_features, settle
-from model_updates.parts.domain_displacement import all_held, found_held
+from model_updates.parts.adapters import Adapter, adapter_for, maps_features
 from model_updates.parts.domain_memory import Earlier, even_sample, trunk_rows
 from model_updates.parts.domain_terms import (
     MOST_TEXTS,
+    all_held,
     caption_numbers,
     contrast,
+    found_held,
     joined,
     known,
     visibility,
@@ -43,6 +43,7 @@ from model_updates.parts.router import fitted
 from model_updates.prospect import Prospect, listed
 from model_updates.strategy import (
     Epochs,
+    Family,
     Foresight,
     ParameterGroup,
     Schedule,
@@ -139,12 +140,11 @@ class DomainAdapters(Strategy):
     Options = DomainAdaptersOptions
     needs = frozenset({"text_features"})
     touches = frozenset({"image"})
-    quick = {"epochs": 2, "batch_size": 8, "rank": 4}
     options: DomainAdaptersOptions
 
     def __init__(self, options: DomainAdaptersOptions | None = None) -> None:
         super().__init__(options)
-        self._adapters: dict[str, Insert] = {}
+        self._adapters: dict[str, Adapter] = {}
         self._went_on: list[str] = []
         self._pairs = 0
 
@@ -255,7 +255,7 @@ class DomainAdapters(Strategy):
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Rounds the adapters to the precision they are stored in, and fits the router anew."""
         for adapter in self._adapters.values():
-            settle(adapter)
+            adapter.settle()
         encoder = context.encoder
         router = fitted(self._trunks, encoder.image_routes)
         if router is not None:

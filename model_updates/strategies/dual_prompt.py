@@ -25,16 +25,14 @@ import torch
 from torch import Tensor
 
 from model_updates.checked import Count, NotNegative
-from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch
 from model_updates.parts.language_teaching import LanguageTeaching
-from model_updates.parts.queried_prefixes import DualPrompts, QueriedPrefixes
-from model_updates.parts.shared_prompts import SharedPrompts
+from model_updates.parts.queried_prefixes import DualPrompts, QueriedPrefixes, SharedPrompts
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_blocks import no_text_blocks
 from model_updates.prospect import Prospect
-from model_updates.strategy import ParameterGroup, UpdateContext
+from model_updates.strategy import Family, ParameterGroup, UpdateContext
 
 # Nothing but the pull moves a key. At the rate of all, eight epochs over 918 pairs bring it from 1.01 to 0.98 of its
 # texts; the paper's updates have a hundred times as many steps (docs/log.md).
@@ -69,7 +67,6 @@ class DualPrompt(LanguageTeaching):
     keeps = "nothing: the prompts are part of the encoder"
     overhead = "two runs of the text tower for every text"
     Options = DualPromptOptions
-    quick = {**LanguageTeaching.quick, "expert": 2}
     options: DualPromptOptions
 
     def __init__(self, options: DualPromptOptions | None = None) -> None:

@@ -24,13 +24,10 @@ from typing import Annotated
 from torch import Tensor
 
 from model_updates.checked import OneOf, Share
-from model_updates.families import Family
 from model_updates.parts.merging import interpolated, return_to
 from model_updates.parts.merging_towers import Merging, put, values_of
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import Epochs, State, UpdateContext
-
-STARTS = ("merged", "trained", "base")
+from model_updates.strategy import Epochs, Family, State, UpdateContext
 
 
 @dataclass(frozen=True)

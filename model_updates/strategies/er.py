@@ -17,13 +17,11 @@ Carried between updates: the pairs, and how many items the reservoir has seen.
 
 from torch import Tensor
 
-from model_updates.families import Family
 from model_updates.losses import element_mse
 from model_updates.pairs import Batch
 from model_updates.parts.language_teaching import LanguageTeaching
-from model_updates.parts.pair_memory import PairMemory
-from model_updates.parts.replayed_table import ReplayOptions, replayed_terms
-from model_updates.strategy import Replay
+from model_updates.parts.replayed_table import PairMemory, ReplayOptions, replayed_terms
+from model_updates.strategy import Family, Replay
 
 
 class Er(LanguageTeaching):

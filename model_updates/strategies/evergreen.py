@@ -16,18 +16,17 @@ Source: our own.
 Kept between updates: tables, rows, deltas and adapters, part of the encoder.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from model_updates.checked import Checked, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.table_rows import TeachingOptions
 from model_updates.prospect import Prospect
@@ -38,12 +37,15 @@ from model_updates.strategies.new_words import NewWords, NewWordsOptions, has_ne
 from model_updates.strategy import (
     BOTH_TOWERS,
     Epochs,
+    Family,
     Foresight,
     ParameterGroup,
     Schedule,
     Strategy,
     UpdateContext,
 )
+
+AnyOptions = TypeVar("AnyOptions")
 
 
 @dataclass(frozen=True)
@@ -73,30 +75,23 @@ class EvergreenOptions(Checked):
 
     def adapters(self) -> DomainAdaptersOptions:
         """Returns the options of the adapters."""
-        return DomainAdaptersOptions(
-            rank=self.rank,
-            earlier_pairs=self.earlier_pairs,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-        )
+        return self._given_to(DomainAdaptersOptions, rank=self.rank, earlier_pairs=self.earlier_pairs)
 
     def tables(self) -> TeachingOptions:
         """Returns the options of the language tables."""
-        given = TeachingOptions(
-            epochs=self.epochs, vocabulary=self.vocabulary, learning_rate=self.learning_rate
-        )
-        return replace(given, batch_size=self.batch_size) if self.batch_size else given
+        return self._given_to(TeachingOptions, vocabulary=self.vocabulary)
 
     def deltas(self) -> LanguageLoraOptions:
         """Returns the options of a language's deltas in a foreign text tower."""
-        given = LanguageLoraOptions(epochs=self.epochs, learning_rate=self.learning_rate)
-        return replace(given, batch_size=self.batch_size) if self.batch_size else given
+        return self._given_to(LanguageLoraOptions)
 
     def words(self) -> NewWordsOptions:
         """Returns the options of new words."""
-        given = NewWordsOptions(epochs=self.epochs, learning_rate=self.learning_rate)
-        return replace(given, batch_size=self.batch_size) if self.batch_size else given
+        return self._given_to(NewWordsOptions)
+
+    def _given_to(self, kind: Callable[..., AnyOptions], **own: Any) -> AnyOptions:
+        size = {"batch_size": self.batch_size} if self.batch_size else {}
+        return kind(epochs=self.epochs, learning_rate=self.learning_rate, **size, **own)
 
 
 @dataclass
@@ -131,7 +126,6 @@ class Evergreen(Strategy):
     language_at_query = True
     Options = EvergreenOptions
     needs = frozenset({"text_features"})
-    quick = {"epochs": 2, "batch_size": 8, "rank": 4, "vocabulary": 560}
     options: EvergreenOptions
 
     def __init__(self, options: EvergreenOptions | None = None) -> None:

@@ -17,10 +17,9 @@ Carried between updates: F and how many updates it is of. theta* needs no copy: 
 
 from torch import Tensor
 
-from model_updates.families import Family
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, fisher
 from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategy import Epochs, UpdateContext
+from model_updates.strategy import Epochs, Family, UpdateContext
 
 
 class Ewc(TwoTowers):

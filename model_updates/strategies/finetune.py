@@ -5,8 +5,8 @@ is measured against it. Source: the "SeqF" baseline of CTP (ICCV 2023) and the "
 nothing between updates.
 """
 
-from model_updates.families import Family
 from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategy import Family
 
 
 class Finetune(TwoTowers):

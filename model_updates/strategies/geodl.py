@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.checked import NotNegative
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import Features, old_features
 from model_updates.parts.geodesic import geodesic_loss
-from model_updates.parts.old_features import OldFeatureOptions, weight_of_old
+from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
 from model_updates.parts.replaying import ReplayMemory, remember
 from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategy import Replay, UpdateContext
+from model_updates.strategy import Family, Replay
 
 
 @dataclass(frozen=True)
@@ -53,21 +52,14 @@ class Geodl(TwoTowers):
     Options = GeodlOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
-    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: GeodlOptions
 
     def __init__(self, options: GeodlOptions | None = None) -> None:
         super().__init__(options)
         self.kept = remember(self, ReplayMemory(self.options))
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter train, and decides how much the old features count."""
-        super().before_update(context)
-        self._weight = weight_of_old(self.options, context, self.kept.seen, follows_sizes=True)
+        self.old = self.add(OldFeatures(self.options, self.kept, follows_sizes=True))
 
     def distillation(self, new: Features, batch: Batch) -> Tensor | None:
         """Returns the distance along the geodesic, both towers' added."""
-        if self._weight is None:
-            return None
         old = old_features(batch)
-        return self._weight * (geodesic_loss(new[0], old[0]) + geodesic_loss(new[1], old[1]))
+        return self.old.term(lambda: geodesic_loss(new[0], old[0]) + geodesic_loss(new[1], old[1]))

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import Features, feature_divergence, old_features
 from model_updates.parts.exemplars import Exemplars, herding_order
-from model_updates.parts.old_features import OldFeatureOptions, weight_of_old
+from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
 from model_updates.parts.replaying import remember
 from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategy import Replay, UpdateContext
+from model_updates.strategy import Family, Replay
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,12 @@ class Icarl(TwoTowers):
     Options = IcarlOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
-    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: IcarlOptions
 
     def __init__(self, options: IcarlOptions | None = None) -> None:
         super().__init__(options)
         self.kept = remember(self, Exemplars(self.options, herding_order))
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter train, and decides how much the old features count."""
-        super().before_update(context)
-        self._weight = weight_of_old(self.options, context, self.kept.seen)
+        self.old = self.add(OldFeatures(self.options, self.kept))
 
     def distillation(self, new: Features, batch: Batch) -> Tensor | None:
-        if self._weight is None:
-            return None
-        return self._weight * feature_divergence(new, old_features(batch))
+        return self.old.term(lambda: feature_divergence(new, old_features(batch)))

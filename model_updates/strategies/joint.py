@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from model_updates.checked import OneOf
-from model_updates.families import Family
 from model_updates.pairs import TrainingPair
 from model_updates.parts.merging import return_to
 from model_updates.parts.replaying import unlike
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import Replay, UpdateContext
+from model_updates.strategy import Family, Replay, UpdateContext
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,11 @@ from torch import Tensor, nn
 from model_updates.checked import BatchSize, Checked, Count, NotNegative
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
-from model_updates.families import Family
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
-from model_updates.strategy import Epochs, ParameterGroup, Schedule, UpdateContext
+from model_updates.strategy import Epochs, Family, ParameterGroup, Schedule, UpdateContext
 from model_updates.towers import is_small
 
 
@@ -69,7 +68,6 @@ class L2p(FrozenTowers):
     keeps = "nothing: the pools are part of the encoder"
     overhead = "two runs of each tower for every input"
     Options = L2pOptions
-    quick = {"epochs": 2, "batch_size": 8, "pool": 6, "length": 1, "top": 2}
     options: L2pOptions
 
     def before_update(self, context: UpdateContext) -> None:

@@ -16,12 +16,12 @@ Kept in the encoder: one set of deltas a language, read by its texts alone. Carr
 from dataclasses import dataclass
 
 from model_updates.checked import Count, Positive
-from model_updates.families import Family
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.layer_inserts import LayerLowRank
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextLowRank
+from model_updates.strategy import Family
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,11 @@ from torch import Tensor, nn
 
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
-from model_updates.parts.table_rows import Rows, TeachingOptions
-from model_updates.parts.token_table import table_statistics
+from model_updates.parts.table_rows import Rows, TeachingOptions, table_statistics
 from model_updates.parts.translations import start_from_translations, translations
 from model_updates.prospect import Prospect, listed
-from model_updates.strategy import Foresight, Schedule, UpdateContext
+from model_updates.strategy import Family, Foresight, Schedule, UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Vocabulary
 
 # Behind foreign rows, where few captions have an English one beside them to start from: held-out captions found first

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.checked import NotNegative
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, over, passed_over
-from model_updates.parts.contrasting import raw_features
 from model_updates.parts.importance import mean_of_absolute_gradients
-from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategy import Epochs, UpdateContext
+from model_updates.parts.two_towers import TwoTowers, raw_features
+from model_updates.strategy import Epochs, Family, UpdateContext
 
 
 @dataclass(frozen=True)

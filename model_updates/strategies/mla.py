@@ -15,12 +15,12 @@ Kept in the encoder: one module a language, read by its texts alone. Carried bet
 from dataclasses import dataclass
 
 from model_updates.checked import Count
-from model_updates.families import Family
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.layer_inserts import LayerBottlenecks
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextBottlenecks
+from model_updates.strategy import Family
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ Kept between updates: nothing but the encoder itself, the teacher of the next on
 
 from torch import Tensor
 
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import (
     Features,
@@ -28,6 +27,7 @@ from model_updates.parts.distillation import (
     row_divergence,
 )
 from model_updates.parts.two_towers import TwoTowers
+from model_updates.strategy import Family
 
 
 class ModX(TwoTowers):

@@ -34,18 +34,16 @@ from torch.nn.functional import normalize
 from model_updates.batches import pad, sampled, tokenise
 from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf, Within
 from model_updates.encoder import IMAGE_BATCH, TEXT_BATCH, Encoder
-from model_updates.families import Family
 from model_updates.features import LoadImage
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch, TrainingPair, UpdateData
-from model_updates.parts.contrasting import contrast, unit_features
 from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExperts
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.selectors import selected
-from model_updates.strategy import BOTH_TOWERS, Epochs, ParameterGroup, Schedule, UpdateContext
+from model_updates.parts.two_towers import contrast, unit_features
+from model_updates.strategy import BOTH_TOWERS, Epochs, Family, ParameterGroup, Schedule, UpdateContext
 from model_updates.towers import embed, image_trunk, is_small, text_body
 
-TOWERS = ("auto", "both", "image", "text")
 KNOWN_BY = 2_000
 """Pairs that an autoencoder learns from: more would cost minutes and tell little more."""
 
@@ -94,7 +92,6 @@ class MoeAdapters(FrozenTowers):
     keeps = "nothing: experts, routers and autoencoders are part of the encoder"
     overhead = "two runs of each tower for every input, and an autoencoder for each update"
     Options = MoeAdaptersOptions
-    quick = {"epochs": 2, "batch_size": 8, "experts": 4, "bottleneck": 4}
     options: MoeAdaptersOptions
 
     def __init__(self, options: MoeAdaptersOptions | None = None) -> None:

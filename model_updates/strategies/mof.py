@@ -16,11 +16,10 @@ Carried between updates: the pairs in their order, and how many are of which chu
 
 from dataclasses import dataclass
 
-from model_updates.families import Family
 from model_updates.parts.exemplars import Exemplars, herding_order
 from model_updates.parts.replaying import MemoryOptions, remember
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import Replay
+from model_updates.strategy import Family, Replay
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class Mof(TwoTowers):
     overhead = "epochs longer by the memory, and one pass to choose (CTP: 4.8 h against 3.4 h)"
     Options = MofOptions
     replay = Replay.JOINED
-    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: MofOptions
 
     def __init__(self, options: MofOptions | None = None) -> None:

@@ -22,11 +22,10 @@ from torch import Tensor, nn
 from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
-from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.table_rows import Rows, TeachingOptions
 from model_updates.prospect import Prospect
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Family, UpdateContext
 from model_updates.vocabulary import Growth, Vocabulary
 
 

@@ -19,12 +19,11 @@ Kept in the encoder: one set of prefixes a language, read by its texts alone. Ca
 from dataclasses import dataclass
 
 from model_updates.checked import Count
-from model_updates.families import Family
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.shared_table import SharedTableOptions
 from model_updates.parts.text_inserts import TextPrefixes
-from model_updates.strategy import Epochs, UpdateContext
+from model_updates.strategy import Epochs, Family, UpdateContext
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ class PTuning(LanguageTeaching):
     overhead = "30 keys and values more a block"
     language_at_query = True
     Options = PTuningOptions
-    quick = {**LanguageTeaching.quick, "length": 3, "hidden": 8}
     options: PTuningOptions
 
     def __init__(self, options: PTuningOptions | None = None) -> None:

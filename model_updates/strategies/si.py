@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.checked import NotNegative
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, Path
 from model_updates.parts.importance import fitted
 from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategy import Epochs, UpdateContext
+from model_updates.strategy import Epochs, Family, UpdateContext
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,11 @@ from ingest.pair import BASE_LANGUAGE
 from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
-from model_updates.families import Family
 from model_updates.pairs import TrainingPair
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.replaying import unlike
 from model_updates.parts.shared_table import SharedRows, SharedTableOptions
-from model_updates.strategy import Replay, UpdateContext
+from model_updates.strategy import Family, Replay, UpdateContext
 from model_updates.towers import replace_token_table, token_table
 from model_updates.vocabulary import SHARED
 
@@ -81,7 +80,6 @@ class TableJoint(LanguageTeaching):
     trains_on_all = True
     Options = TableJointOptions
     options: TableJointOptions
-    quick = {"epochs": 2, "batch_size": 8, "oracle_vocabulary": 560}
 
     def __init__(self, options: TableJointOptions | None = None) -> None:
         super().__init__(options)

@@ -14,9 +14,9 @@ strategy taught in between start at 0, so do not alternate it with `cll-clip` on
 that trains the shared table has a `teir+` form with the same rows (`parts.teir`).
 """
 
-from model_updates.families import Family
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.teir import PAPER, TeirOptions, TeirRows
+from model_updates.strategy import Family
 
 
 class Teir(LanguageTeaching):

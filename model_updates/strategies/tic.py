@@ -25,14 +25,11 @@ from typing import Annotated
 
 from model_updates.checked import NotNegative, OneOf
 from model_updates.encoder import Encoder
-from model_updates.families import Family
 from model_updates.pairs import TrainingPair, UpdateData
-from model_updates.parts.chunked_memory import ChunkedMemory
+from model_updates.parts.exemplars import ChunkedMemory
 from model_updates.parts.replaying import MemoryOptions, remember, unlike
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import Replay, Schedule, UpdateContext
-
-BUFFERS = ("all", "equal", "exp")
+from model_updates.strategy import Family, Replay, Schedule, UpdateContext
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,6 @@ class Tic(TwoTowers):
     overhead = "none: fewer epochs for longer ones"
     Options = TicOptions
     replay = Replay.JOINED
-    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6, "fixed_compute": False}
     options: TicOptions
 
     def __init__(self, options: TicOptions | None = None) -> None:

@@ -23,11 +23,10 @@ from typing import Annotated
 from torch import Tensor
 
 from model_updates.checked import Within
-from model_updates.families import Family
 from model_updates.parts.merging import SignSums, added, task_vector, trimmed
 from model_updates.parts.merging_towers import TaskVectors
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import State
+from model_updates.strategy import Family, State
 
 PARTS = tuple(field.name for field in fields(SignSums))
 

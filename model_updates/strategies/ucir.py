@@ -24,13 +24,12 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize, relu
 
 from model_updates.checked import NotNegative, Within
-from model_updates.families import Family
 from model_updates.pairs import Batch
 from model_updates.parts.distillation import Features, old_features, same_picture
-from model_updates.parts.old_features import OldFeatureOptions, weight_of_old
+from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
 from model_updates.parts.replaying import ReplayMemory, remember
 from model_updates.parts.two_towers import TwoTowers
-from model_updates.strategy import Replay, UpdateContext
+from model_updates.strategy import Family, Replay
 
 HARDEST = 2  # wrong ones that the margin is kept to
 
@@ -62,28 +61,17 @@ class Ucir(TwoTowers):
     Options = UcirOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
-    quick = {"epochs": 2, "batch_size": 8, "memory_size": 6}
     options: UcirOptions
 
     def __init__(self, options: UcirOptions | None = None) -> None:
         super().__init__(options)
         self.kept = remember(self, ReplayMemory(self.options))
-
-    def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter train, and decides how much the old features count."""
-        super().before_update(context)
-        self._weight = weight_of_old(self.options, context, self.kept.seen, follows_sizes=True)
+        self.old = self.add(OldFeatures(self.options, self.kept, follows_sizes=True))
 
     def distillation(self, new: Features, batch: Batch) -> Tensor | None:
         """Returns how far directions have turned, both towers' added, and the margin of replayed pairs where wanted."""
-        if self._weight is None:
-            return None
-        turned = [
-            (1 - cosine_similarity(now, before.detach(), dim=1)).mean()
-            for now, before in zip(new, old_features(batch), strict=True)
-        ]
-        kept = self._weight * torch.stack(turned).sum()
-        if not self.options.margin_weight or not bool(batch.replayed.any()):
+        kept = self.old.term(lambda: turned(new, old_features(batch)))
+        if kept is None or not self.options.margin_weight or not bool(batch.replayed.any()):
             return kept
         cosines = normalize(new[0], dim=-1) @ normalize(new[1], dim=-1).T
         same = same_picture(batch)
@@ -92,6 +80,14 @@ class Ucir(TwoTowers):
             for rows, right in ((cosines, same), (cosines.T, same.T))
         ]
         return kept + self.options.margin_weight * (both[0] + both[1]) / 2
+
+
+def turned(new: Features, old: Features) -> Tensor:
+    """Returns the mean of 1 - cos between new and old features, both towers' added; no gradient into the old."""
+    pairs = zip(new, old, strict=True)
+    return torch.stack(
+        [(1 - cosine_similarity(now, before.detach(), dim=1)).mean() for now, before in pairs]
+    ).sum()
 
 
 def margin_to_hardest(cosines: Tensor, same: Tensor, margin: float) -> Tensor:

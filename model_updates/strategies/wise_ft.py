@@ -19,11 +19,10 @@ from typing import Annotated
 from torch import Tensor
 
 from model_updates.checked import OneOf, Share
-from model_updates.families import Family
 from model_updates.parts.merging import interpolated
 from model_updates.parts.merging_towers import Merging, values_of
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Family, UpdateContext
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,19 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from model_updates.checked import BatchSize, CountOrZero, NotNegative, Positive, Within
-from model_updates.families import Family
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch, UpdateData
-from model_updates.parts.contrasting import contrastive, inverse_temperature
 from model_updates.parts.importance import quadratic_penalty
 from model_updates.parts.reference_data import TeacherOutputs, chosen_reference
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers, groups_of
+from model_updates.parts.two_towers import (
+    TwoTowerOptions,
+    TwoTowers,
+    contrastive,
+    groups_of,
+    inverse_temperature,
+)
 from model_updates.parts.weight_average import WeightAverage
-from model_updates.strategy import Epochs, ParameterGroup, UpdateContext
+from model_updates.strategy import Epochs, Family, ParameterGroup, UpdateContext
 
 TERMS_AN_UPDATE = 10
 
@@ -86,7 +90,6 @@ class Zscl(TwoTowers):
     keeps = "nothing: the first encoder of the line is the teacher"
     overhead = "a batch of reference pictures through the image tower at each step"
     Options = ZsclOptions
-    quick = {"epochs": 2, "batch_size": 8, "reference_size": 8, "reference_batch": 4}
     options: ZsclOptions
 
     def __init__(self, options: ZsclOptions | None = None) -> None:

@@ -41,6 +41,7 @@ from tests.model_updates.tiny import (
     context_for,
     data_for,
     draw,
+    quick,
     styled_pairs,
     tiny_encoder,
     toy_pairs,
@@ -125,7 +126,7 @@ def made(name: str, *, cut_after: int | None = None, **options: Any) -> Strategy
             raise PowerCutError
 
     counting = type(kind.__name__, (kind,), {"after_step": after_step, "steps_done": 0})
-    strategy: Strategy = counting(options_of(kind, {**kind.quick, **options}))
+    strategy: Strategy = counting(options_of(kind, {**quick(kind), **options}))
     return strategy
 
 

@@ -17,7 +17,7 @@ OWN = {"finetune": "model_updates.strategies.finetune:Finetune"}
 L2_SP = '''
 """L2-SP: fine-tuning that pays for the distance from where it started."""
 
-from model_updates.families import Family
+from model_updates.strategy import Family
 from model_updates.parts.two_towers import TwoTowers
 
 

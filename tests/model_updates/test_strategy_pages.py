@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from model_updates.families import Family
 from model_updates.references import REFERENCES
 from model_updates.strategies import STRATEGIES
+from model_updates.strategy import Family
 from model_updates.strategy_pages import by_family, document, facts, strategies_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "strategies.md"

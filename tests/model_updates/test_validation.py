@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model_updates.inserts import domain
-from model_updates.parts.feature_head import FeatureHead
+from model_updates.parts.adapters import FeatureHead
 from model_updates.strategy import Tolerance
 from model_updates.validation import Score, _error, better, near, validation_scores
 from tests.model_updates.tiny import context_for, data_for, draw, make_strategy, tiny_encoder, toy_pairs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.router import FEWEST_PICTURES
 from model_updates.preprocessing import Preprocessing
 from model_updates.strategies import STRATEGIES
+from model_updates.strategies.table_joint import TableJoint
 from model_updates.strategy import Strategy, UpdateContext, no_reference
 from model_updates.trainer import TrainingReport, run_update
 from model_updates.vocabulary import Vocabulary
@@ -131,10 +132,37 @@ def styled_pairs(style: str) -> list[TrainingPair]:
     ]
 
 
+QUICK = {"epochs": 2, "batch_size": 8, "vocabulary": 560, "memory_size": 6}
+"""By option: what makes any strategy that has it quick."""
+QUICK_BY_NAME: dict[str, dict[str, Any]] = {
+    "c-clip": {"rank": 4},
+    "cll-clip+joint": {"vocabulary": TableJoint.Options.vocabulary, "oracle_vocabulary": 560},
+    "ctp": {"queue": 12},
+    "der": {"memory_size": 8_000},
+    "domain-adapters": {"rank": 4},
+    "dualprompt": {"expert": 2},
+    "er": {"memory_size": 8_000},
+    "evergreen": {"rank": 4},
+    "incclip": {"pseudo_texts": 4, "generation_steps": 1},
+    "l2p": {"pool": 6, "length": 1, "top": 2},
+    "moe-adapters": {"experts": 4, "bottleneck": 4},
+    "p-tuning": {"length": 3, "hidden": 8},
+    "tic": {"fixed_compute": False},
+    "zscl": {"reference_size": 8, "reference_batch": 4},
+}
+
+
+def quick(kind: type[Strategy]) -> dict[str, Any]:
+    """Options with which a strategy teaches a tiny encoder in a second; those of one made of another are its own."""
+    known = {field.name for field in fields(kind.Options)}
+    usual = {name: value for name, value in QUICK.items() if name in known}
+    return usual | QUICK_BY_NAME.get(kind.name.removeprefix("teir+").removesuffix("+er"), {})
+
+
 def make_strategy(name: str, **options: Any) -> Strategy:
     """A registered strategy with options that make it quick."""
     kind = STRATEGIES[name]
-    return kind(options_of(kind, {**kind.quick, **options}))
+    return kind(options_of(kind, {**quick(kind), **options}))
 
 
 def context_for(

@@ -2,7 +2,7 @@
 
 import torch
 
-from model_updates.fusion.masking import hide_words
+from model_updates.fusion.teaching import hide_words
 
 
 def test_fifteen_percent_are_chosen_and_shared_out_80_10_10() -> None:

@@ -13,9 +13,8 @@ from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.errors import NoFusion
 from model_updates.fusion.encoder import FusionEncoder, PictureFeatures, Texts, new_fusion, usable
-from model_updates.fusion.masking import Masked
 from model_updates.fusion.matching import Matcher
-from model_updates.fusion.teaching import SlowFusion, hard_negatives, matching, word_terms
+from model_updates.fusion.teaching import Masked, SlowFusion, hard_negatives, matching, word_terms
 from model_updates.fusion.tokens import read_images, read_texts, real_words
 from model_updates.pairs import Batch
 from model_updates.strategy import Strategy

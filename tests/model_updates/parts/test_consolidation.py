@@ -28,6 +28,7 @@ from tests.model_updates.tiny import (
     context_for,
     data_for,
     make_strategy,
+    quick,
     teach,
     tiny_encoder,
     toy_pairs,
@@ -244,7 +245,7 @@ class NowhereSteep(Afec):
 
 
 def test_afec_whose_free_model_is_steep_in_nothing_is_ewc() -> None:
-    ewc, afec = consolidation("ewc"), NowhereSteep(options_of(Afec, {**Afec.quick, "pull": 100.0}))
+    ewc, afec = consolidation("ewc"), NowhereSteep(options_of(Afec, {**quick(Afec), "pull": 100.0}))
     assert_same_state(after_ewc(ewc), after_ewc(afec))
 
 

@@ -7,15 +7,16 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from model_updates.parts.domain_displacement import (
+from model_updates.parts.domain_terms import (
     HeldTexts,
+    Known,
     all_held,
+    even_weights,
     first_of_each,
     found_held,
+    joined,
     still_found,
 )
-from model_updates.parts.domain_memory import even_weights
-from model_updates.parts.domain_terms import Known, joined
 from tests.model_updates.plane import NEW, OLD, OTHERS, SCALE, pairs, rows
 
 

@@ -6,8 +6,8 @@ import torch
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.parts.consolidation import ConsolidationOptions, fisher
-from model_updates.parts.contrasting import contrastive
 from model_updates.parts.importance import fitted, mean_of_squared_gradients, quadratic_penalty, running_mean
+from model_updates.parts.two_towers import contrastive
 from model_updates.strategies.ewc import Ewc
 from tests.model_updates.tiny import (
     assert_same_state,

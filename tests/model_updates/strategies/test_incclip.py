@@ -15,7 +15,6 @@ from model_updates.errors import BadStrategyOption
 from model_updates.losses import multi_positive_info_nce
 from model_updates.options import options_of
 from model_updates.pairs import Batch, PairSet
-from model_updates.parts.norm_bound import hold_lengths, lengths
 from model_updates.parts.pseudo_texts import (
     Band,
     PseudoTextMaker,
@@ -25,7 +24,7 @@ from model_updates.parts.pseudo_texts import (
 )
 from model_updates.prospect import Prospect
 from model_updates.strategies import STRATEGIES
-from model_updates.strategies.incclip import Incclip, contrast_beside, divergence
+from model_updates.strategies.incclip import Incclip, contrast_beside, divergence, hold_lengths, lengths
 from model_updates.strategy import Strategy
 from model_updates.trainer import run_update
 from tests.model_updates.tiny import (

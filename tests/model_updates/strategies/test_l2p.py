@@ -27,6 +27,7 @@ from tests.model_updates.tiny import (
     draw,
     image_ids,
     make_strategy,
+    quick,
     teach,
     tiny_encoder,
     toy_pairs,
@@ -127,7 +128,7 @@ def test_nothing_is_kept_of_what_validation_and_other_updates_choose() -> None:
             kept.extend(len(pool.choices) for pool in self._pools)
 
     encoder = tiny_encoder()
-    teach(encoder, Watched(options_of(L2p, L2p.quick)), validation=toy_pairs())
+    teach(encoder, Watched(options_of(L2p, quick(L2p))), validation=toy_pairs())
     assert kept == [0, 0, 1, 1], "before the second epoch what the last batch chose"
     teach(encoder, make_strategy("finetune"))
     assert not any(pool.choices or pool.cosines for pool in pools_of(encoder))

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from model_updates.encoder import Encoder
 from model_updates.errors import ForeignTokenizer, NothingToLearn, UnknownStrategy
-from model_updates.families import Family
 from model_updates.strategies import STRATEGIES, strategy_named
+from model_updates.strategy import Family
 from model_updates.versions import load_state, write_version
 from model_updates.vocabulary import SHARED
 from tests.model_updates import later_process

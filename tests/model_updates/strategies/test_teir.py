@@ -10,8 +10,8 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair
+from model_updates.parts.table_rows import start_new_rows
 from model_updates.parts.teir import TeirOptions
-from model_updates.parts.token_table import start_new_rows
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.teir import Teir
 from model_updates.strategy import State, Strategy

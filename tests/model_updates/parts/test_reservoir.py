@@ -1,6 +1,6 @@
 """The reservoir is a uniform sample of its stream, and goes on after a restart."""
 
-from model_updates.memory import Reservoir
+from model_updates.parts.replaying import Reservoir
 
 
 def test_every_item_of_a_stream_is_kept_equally_often() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model_updates.parts.token_table import (
+from model_updates.parts.table_rows import (
     ScaledRows,
     occurring_rows,
     start_new_rows,
