@@ -15,9 +15,16 @@ from torch import Tensor
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
-from model_updates.features import FeatureCache, LoadImage, image_features, text_features, trunk_features
+from model_updates.features import (
+    FeatureCache,
+    LoadImage,
+    caption_features,
+    image_features,
+    text_features,
+    trunk_features,
+)
 from model_updates.inserts import BASE
-from model_updates.pairs import Batch, PairSet, TrainingPair, UpdateData
+from model_updates.pairs import Batch, PairSet, TrainingPair, UpdateData, by_language
 from model_updates.strategy import Replay, Strategy, UpdateContext
 from model_updates.towers import is_text_body
 
@@ -121,7 +128,9 @@ class _Frozen:
             trunk=self.trunk[index],
             english_features=_english_rows(pairs, known, self.teacher, self.cache),
             has_english=torch.tensor(known, dtype=torch.bool),
-            text_features=_text_rows(self.previous, pairs, self.cache) if texts else None,
+            text_features=torch.from_numpy(caption_features(self.previous, pairs, self.cache))
+            if texts
+            else None,
         )
 
 
@@ -145,15 +154,6 @@ def _english_rows(
     if chosen:
         texts = [pairs[n].english or "" for n in chosen]
         rows[chosen] = torch.from_numpy(text_features(encoder, texts, BASE_LANGUAGE, cache))
-    return rows
-
-
-def _text_rows(encoder: Encoder, pairs: Sequence[TrainingPair], cache: FeatureCache) -> Tensor:
-    rows = torch.zeros(len(pairs), encoder.dim)
-    for language in sorted({pair.language for pair in pairs}):
-        chosen = [n for n, pair in enumerate(pairs) if pair.language == language]
-        texts = [pairs[n].text for n in chosen]
-        rows[chosen] = torch.from_numpy(text_features(encoder, texts, language, cache))
     return rows
 
 
@@ -229,8 +229,7 @@ class Batches:
 def tokenise(encoder: Encoder, pairs: Sequence[TrainingPair]) -> list[list[int]]:
     """Returns each pair's token rows, read with its own language's table."""
     sequences: list[list[int]] = [[] for _ in pairs]
-    for language in sorted({pair.language for pair in pairs}):
-        chosen = [n for n, pair in enumerate(pairs) if pair.language == language]
+    for language, chosen in by_language(pairs):
         texts = [pairs[n].text for n in chosen]
         if encoder.vocabulary is not None:
             rows = encoder.vocabulary.encode(texts, language)

@@ -19,10 +19,7 @@ Merge = tuple[str, str]
 
 
 def byte_symbols() -> list[str]:
-    """Returns the 512 symbols that every table starts with: each byte inside and at the end of a word.
-
-    The order is that of CLIP's vocabulary (printable Latin-1 first), so that its ids come out the same.
-    """
+    """Returns the 512 symbols that every table starts with: each byte inside and ending a word, in CLIP's order."""
     printable = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),

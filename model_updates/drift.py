@@ -143,10 +143,7 @@ def spread(degrees: Rows, edges: tuple[float, ...]) -> Angles:
 
 
 def self_angle_changes(before: Rows, after: Rows, sample: int = SAMPLE, seed: int = 0) -> Rows:
-    """Returns in degrees how much the angle of each two rows has changed, a < b.
-
-    Both are (n, dim) unit rows of the same things; of more than `sample` a random sample is compared.
-    """
+    """Returns in degrees how far the angles of each two of (n, dim) unit rows changed, a < b, of `sample` at most."""
     chosen = np.arange(len(before))
     if len(chosen) > sample:
         chosen = np.sort(np.random.default_rng(seed).permutation(len(chosen))[:sample])

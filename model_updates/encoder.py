@@ -133,10 +133,7 @@ class Encoder:
         return any(isinstance(insert, Router) for insert in self.inserts)
 
     def guess_routes(self, trunk: NDArray[np.float32]) -> list[str]:
-        """Returns the domain that each picture looks like, `BASE` where it looks like none of the routes.
-
-        The trunk features are (n, trunk_dim) float32 of the base route.
-        """
+        """Returns the domain each picture looks like by (n, trunk_dim) base trunk features; `BASE` for none."""
         for insert in self.inserts:
             if isinstance(insert, Router):
                 return insert.guess(trunk)

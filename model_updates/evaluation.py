@@ -214,10 +214,7 @@ class SliceResult:
         return recalls
 
     def query_scores(self, metric: str) -> FloatArray:
-        """Returns each caption's score in [0, 1], `(n_captions,)`; its mean is the metric as a fraction.
-
-        Of `QUERY_METRICS`, `t2i_mean` is the mean of the three indicators.
-        """
+        """Returns each caption's score in [0, 1], `(n_captions,)`; their mean is the metric, one of `QUERY_METRICS`."""
         if metric not in QUERY_METRICS:
             raise ValueError(
                 f"There is no per-query metric {metric!r}; choose one of {', '.join(QUERY_METRICS)}."

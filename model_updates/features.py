@@ -18,6 +18,7 @@ from torch import Tensor
 
 from model_updates.encoder import IMAGE_BATCH, Encoder
 from model_updates.inserts import BASE
+from model_updates.pairs import TrainingPair, by_language
 
 Rows = NDArray[np.float32]
 LoadImage = Callable[[str], Image.Image]
@@ -93,18 +94,13 @@ def _route_features(
     fingerprint = encoder.image_fingerprint(route)
     if fingerprint == encoder.trunk_fingerprint(route):
         return trunk_features(encoder, ids, load, cache, route=route, progress=progress)
+
     # Kept too, though cheap to compute: a product's last bit depends on how many rows it is made of, and the vectors of
     # a route whose fingerprint has not changed must not change either.
-    return _cached(
-        ids,
-        encoder.dim,
-        get=lambda wanted: cache.get(fingerprint, IMAGE, wanted, encoder.dim),
-        put=lambda made, rows: cache.put(fingerprint, IMAGE, made, rows),
-        compute=lambda lacking: encoder.projected(
-            trunk_features(encoder, lacking, load, cache, route=route), route
-        ),
-        progress=progress,
-    )
+    def project(lacking: list[str]) -> Rows:
+        return encoder.projected(trunk_features(encoder, lacking, load, cache, route=route), route)
+
+    return _cached(cache, (fingerprint, IMAGE, encoder.dim), ids, project, progress)
 
 
 def trunk_features(
@@ -117,15 +113,8 @@ def trunk_features(
     progress: Callable[[int, int], None] | None = None,
 ) -> Rows:
     """Returns (n, trunk_dim) float32 trunk features of pictures on one route, through the cache."""
-    fingerprint, dim = encoder.trunk_fingerprint(route), encoder.trunk_dim
-    return _cached(
-        list(image_ids),
-        dim,
-        get=lambda ids: cache.get(fingerprint, IMAGE, ids, dim),
-        put=lambda ids, rows: cache.put(fingerprint, IMAGE, ids, rows),
-        compute=lambda ids: _embed(encoder, ids, load, route),
-        progress=progress,
-    )
+    kept = (encoder.trunk_fingerprint(route), IMAGE, encoder.trunk_dim)
+    return _cached(cache, kept, image_ids, lambda ids: _embed(encoder, ids, load, route), progress)
 
 
 def _by_route(ids: Sequence[str], routes: Mapping[str, str]) -> dict[str, list[int]]:
@@ -159,28 +148,32 @@ def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage, route: s
 def text_features(encoder: Encoder, texts: Sequence[str], language: str, cache: FeatureCache) -> Rows:
     """Returns raw (n, dim) float32 features of texts in one language, through the cache."""
     by_id = {text_id(text): text for text in texts}
-    fingerprint = encoder.text_fingerprint(language)
-    return _cached(
-        [text_id(text) for text in texts],
-        encoder.dim,
-        get=lambda ids: cache.get(fingerprint, TEXT, ids, encoder.dim),
-        put=lambda ids, rows: cache.put(fingerprint, TEXT, ids, rows),
-        compute=lambda ids: encoder.text_features([by_id[i] for i in ids], language),
-        progress=None,
-    )
+    kept = (encoder.text_fingerprint(language), TEXT, encoder.dim)
+    ids = [text_id(text) for text in texts]
+    return _cached(cache, kept, ids, lambda some: encoder.text_features([by_id[i] for i in some], language))
+
+
+def caption_features(
+    encoder: Encoder, pairs: Sequence[TrainingPair], cache: FeatureCache | None = None
+) -> Rows:
+    """Returns raw (n, dim) float32 text features of pairs, each read in its own language."""
+    rows = np.zeros((len(pairs), encoder.dim), dtype=np.float32)
+    for language, places in by_language(pairs):
+        rows[places] = text_features(encoder, [pairs[n].text for n in places], language, cache or NoCache())
+    return rows
 
 
 def _cached(
-    ids: list[str],
-    dim: int,
-    *,
-    get: Callable[[list[str]], tuple[Rows, NDArray[np.bool_]]],
-    put: Callable[[list[str], Rows], object],
+    cache: FeatureCache,
+    kept: tuple[str, str, int],
+    ids: Sequence[str],
     compute: Callable[[list[str]], Rows],
-    progress: Callable[[int, int], None] | None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Rows:
+    """Returns the rows of ids that are kept under a fingerprint, a kind and a length; computes what is lacking."""
+    fingerprint, kind, dim = kept
     unique = list(dict.fromkeys(ids))
-    known_rows, known = get(unique)
+    known_rows, known = cache.get(fingerprint, kind, unique, dim)
     rows = np.empty((len(unique), dim), dtype=np.float32)
     rows[known] = known_rows
     missing = np.flatnonzero(~known)
@@ -188,7 +181,7 @@ def _cached(
         part = missing[start : start + CHUNK]
         chosen = [unique[int(i)] for i in part]
         rows[part] = compute(chosen)
-        put(chosen, rows[part])
+        cache.put(fingerprint, kind, chosen, rows[part])
         if progress is not None:
             progress(min(start + CHUNK, len(missing)), len(missing))
     position = {content_id: n for n, content_id in enumerate(unique)}

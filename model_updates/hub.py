@@ -16,10 +16,7 @@ PATIENCE_SECONDS = 3.0
 
 
 def hub_answers(endpoint: str | None = None, patience: float = PATIENCE_SECONDS) -> bool:
-    """Says within `patience` seconds whether anything answers at the hub's address, through proxies too.
-
-    A hub that needs longer counts as one that does not answer.
-    """
+    """Says within `patience` seconds whether anything answers at the hub's address, through proxies too."""
     if constants.HF_HUB_OFFLINE:
         return False
     answered = threading.Event()

@@ -138,10 +138,7 @@ def by_route(
     run: Callable[[list[Insert], Tensor], Tensor],
     rows: Tensor,
 ) -> Tensor:
-    """Runs rows (n, …) through the inserts of their routes, those that share their inserts together.
-
-    `route` is that of all rows or of each. The results come in the order of the rows.
-    """
+    """Runs rows (n, …), each on its route, those that share their inserts together; the results come in their order."""
     if isinstance(route, str):
         return run(reading(inserts, tower, route), rows)
     groups: dict[tuple[int, ...], list[int]] = {}

@@ -117,10 +117,7 @@ class LanguageProfile:
         return frozenset(s for s, count in found.items() if s and count / total >= SCRIPT_SHARE)
 
     def log_likelihood(self, letters: str) -> float:
-        """Returns the natural logarithm of the chance that the language writes this text.
-
-        The letters are as `letters_of` returns them, at least one word.
-        """
+        """Returns the natural logarithm of the chance that the language writes this text (see `letters_of`)."""
         return float(self.log_likelihoods([letters])[0])
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:

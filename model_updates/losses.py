@@ -87,10 +87,7 @@ def element_mse(a: Tensor, b: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def kl_rows(teacher_logits: Tensor, student_logits: Tensor) -> Tensor:
-    """Returns `KL(teacher || student)` of the rows' softmaxes: summed over columns, averaged over rows.
-
-    Logits are `(r, c)`, already scaled; no gradient flows into the teacher's.
-    """
+    """Returns the mean `KL(teacher || student)` of rows of scaled `(r, c)` logits; no gradient into the teacher."""
     teacher = F.log_softmax(teacher_logits.detach(), dim=1)
     return F.kl_div(F.log_softmax(student_logits, dim=1), teacher, reduction="batchmean", log_target=True)
 

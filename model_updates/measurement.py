@@ -76,10 +76,7 @@ Results = dict[Measured, SliceResult]
 def measure(
     encoder: Encoder, slices: Iterable[HeldOut], load_image: LoadImage, cache: FeatureCache
 ) -> dict[SliceKey, SliceResult]:
-    """Ranks every slice's captions among its gallery, each text read in the slice's language.
-
-    A slice without captions is left out.
-    """
+    """Ranks every slice's captions, if it has any, among its gallery, each text read in the slice's language."""
     return {
         held_out.key: _own_result(encoder, held_out, load_image, cache)
         for held_out in slices

@@ -122,10 +122,7 @@ def open_photo() -> Encoder:
 
 
 def base_languages(model: str, stated: Sequence[str] = ()) -> tuple[str, ...]:
-    """Returns the languages that a base encoder knows before any update; the first reads texts of no language.
-
-    `model` is as `open_encoder` takes it; languages are `stated` of one that does not say itself what it knows.
-    """
+    """Returns what languages a base encoder knows, `stated` if it does not say; the first reads any text."""
     if stated:
         return tuple(dict.fromkeys(stated))
     return PHOTO_LANGUAGES if model == PHOTO else (BASE_LANGUAGE,)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import torch
 from PIL import Image
@@ -28,6 +27,14 @@ class TrainingPair:
 def stored_pairs(stored: Iterable[Mapping[str, Any]]) -> tuple[TrainingPair, ...]:
     """Returns the pairs that a strategy's facts keep as plain values."""
     return tuple(TrainingPair(**known_fields(TrainingPair, pair)) for pair in stored)
+
+
+def by_language(pairs: Sequence[TrainingPair]) -> list[tuple[str, list[int]]]:
+    """Returns the places of the pairs of each language, in the order of the tags."""
+    places: dict[str, list[int]] = {}
+    for n, pair in enumerate(pairs):
+        places.setdefault(pair.language, []).append(n)
+    return sorted(places.items())
 
 
 @dataclass(frozen=True)
@@ -54,21 +61,16 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """Returns the batch with every tensor on the device."""
-        return self._each(lambda tensor: tensor.to(device))
+        return _each(self, lambda tensor: tensor.to(device))
 
     def select(self, positions: Sequence[int]) -> Batch:
         """Returns some rows of the batch, in the order of their positions."""
-        chosen = self._each(lambda tensor: tensor[list(positions)])
+        chosen = _each(self, lambda tensor: tensor[list(positions)])
         return replace(
             chosen,
             languages=tuple(self.languages[n] for n in positions),
             domains=tuple(self.domains[n] for n in positions),
         )
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        changed: dict[str, Any] = {k: change(v) for k, v in values.items() if isinstance(v, Tensor)}
-        return replace(self, **changed)
 
 
 @dataclass(frozen=True)
@@ -94,28 +96,28 @@ class PairSet:
     def select(self, rows: Sequence[int]) -> PairSet:
         """Returns some rows, in their order."""
         chosen = list(rows)
-        return PairSet(
-            pairs=tuple(self.pairs[n] for n in chosen),
-            image_index=self.image_index[chosen],
-            image_features=self.image_features[chosen],
-            trunk=self.trunk[chosen],
-            english_features=self.english_features[chosen],
-            has_english=self.has_english[chosen],
-            text_features=None if self.text_features is None else self.text_features[chosen],
-        )
+        return replace(_each(self, lambda tensor: tensor[chosen]), pairs=tuple(self.pairs[n] for n in chosen))
 
     def followed_by(self, other: PairSet) -> PairSet:
         """Returns the rows of this set and then those of another of the same update."""
-        texts = [rows for rows in (self.text_features, other.text_features) if rows is not None]
-        return PairSet(
-            pairs=self.pairs + other.pairs,
-            image_index=torch.cat([self.image_index, other.image_index]),
-            image_features=torch.cat([self.image_features, other.image_features]),
-            trunk=torch.cat([self.trunk, other.trunk]),
-            english_features=torch.cat([self.english_features, other.english_features]),
-            has_english=torch.cat([self.has_english, other.has_english]),
-            text_features=torch.cat(texts) if len(texts) == 2 else None,
-        )
+        ours, theirs = _tensors(self), _tensors(other)
+        both: dict[str, Any] = {
+            name: torch.cat([ours[name], theirs[name]]) for name in ours.keys() & theirs.keys()
+        }
+        return PairSet(self.pairs + other.pairs, **{"text_features": None, **both})
+
+
+AnyRows = TypeVar("AnyRows", Batch, PairSet)
+
+
+def _each(rows: AnyRows, change: Callable[[Tensor], Tensor]) -> AnyRows:
+    changed: dict[str, Any] = {name: change(tensor) for name, tensor in _tensors(rows).items()}
+    return replace(rows, **changed)
+
+
+def _tensors(rows: Batch | PairSet) -> dict[str, Tensor]:
+    values = {one.name: getattr(rows, one.name) for one in fields(rows)}
+    return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
 @dataclass(frozen=True)

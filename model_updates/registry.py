@@ -23,10 +23,7 @@ NAME = re.compile(r"[a-z0-9]+([-+][a-z0-9]+)*")
 
 
 class Registry(Mapping[str, type[Strategy]]):
-    """Strategies by name: first Perennial's own in their order, then those of other packages by name.
-
-    `own` says where each of Perennial's own is, as ``module:Class``.
-    """
+    """Strategies by name: Perennial's `own` in their order (``module:Class``), then those of other packages by name."""
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = {name: EntryPoint(name, place, GROUP) for name, place in own.items()}

@@ -18,11 +18,13 @@ What stays in the encoder for good is an insert (`model_updates.inserts`), appen
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from PIL import Image
@@ -247,10 +249,7 @@ class Part:
         return _all_of([part.deployed() for part in self.parts])
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
-        """Ends the update on the weights of the kept epoch: merges, counts, remembers, keeps inserts.
-
-        The context is as `before_update` saw it; the batches give the chunk's once more, for importance passes.
-        """
+        """Ends the update on the weights of the kept epoch: merges, counts, passes over batches, keeps inserts."""
         for part in self.parts:
             part.after_update(context, batches)
 
@@ -306,7 +305,7 @@ class Strategy(Part, ABC):
     # whose pictures are embedded again after an update, in a few words, where it is neither all of them (`touches`) nor
     # none
     embeds_again: ClassVar[str] = ""
-    Options: ClassVar[type[Any]]  # its dataclass of options
+    Options: ClassVar[type[Any]]  # its dataclass of options, which the annotation of `options` names
     # which towers an update may change: "image", so that the gallery must be embedded again, and "text". Checked by
     # fingerprint; one that an update decides may say less once it has begun
     touches: frozenset[str] = BOTH_TOWERS
@@ -319,6 +318,12 @@ class Strategy(Part, ABC):
     # whether every update trains on all pairs of all chunks so far, as the upper bounds do
     trains_on_all: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        named = get_annotations(cls).get("options")
+        if named is not None and "Options" not in vars(cls):
+            cls.Options = getattr(sys.modules[cls.__module__], named) if isinstance(named, str) else named
+
     def __init__(self, options: Any = None) -> None:
         self.options = self.Options() if options is None else options
 
@@ -328,10 +333,7 @@ class Strategy(Part, ABC):
         return "image" in self.touches
 
     def fits(self, prospect: Prospect) -> str | None:
-        """Says why an update by this strategy would be pointless or fail, and what to do instead; None when it fits.
-
-        Asked before anything is queued; looks at the encoder without changing it.
-        """
+        """Says why an update would be pointless or fail, and what to do instead; None when it fits."""
         return None
 
     def taught(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import rank_slice
-from model_updates.features import LoadImage, Rows
+from model_updates.features import LoadImage, Rows, caption_features
 from model_updates.pairs import PairSet
 from model_updates.recalls import RECALL_DEPTHS
 from model_updates.strategy import Strategy, Tolerance
@@ -69,10 +69,7 @@ def validation_scores(
         first.setdefault(pair.image_id, n)
     place = {image_id: n for n, image_id in enumerate(first)}
     images = _images(encoder, everything, list(first.values()), strategy, load_image)
-    texts = np.zeros((len(everything), images.shape[1]), dtype=np.float32)
-    for language in sorted({pair.language for pair in everything.pairs}):
-        mine = [n for n, pair in enumerate(everything.pairs) if pair.language == language]
-        texts[mine] = encoder.text_features([everything.pairs[n].text for n in mine], language)
+    texts = caption_features(encoder, everything.pairs)
     caption_image = np.asarray([place[pair.image_id] for pair in everything.pairs])
     ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
     hits = np.mean([100.0 * (ranks < k) for k in RECALL_DEPTHS], axis=0)

@@ -53,6 +53,14 @@ class Growth:
     new_rows: NDArray[np.int64]
     start_from: NDArray[np.int64]
 
+    @classmethod
+    def joined(cls, growths: Sequence[Growth]) -> Growth:
+        """Returns what several growths did, one after another."""
+        return cls(
+            np.concatenate([growth.new_rows for growth in growths]),
+            np.concatenate([growth.start_from for growth in growths]),
+        )
+
 
 class Vocabulary:
     """Texts in, embedding rows out; grows without ever moving a row.

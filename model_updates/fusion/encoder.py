@@ -126,11 +126,7 @@ class FusionEncoder(Insert):
         return Texts(read.tokens, real.to(read.tokens.device), normalize(read.features, dim=-1))
 
     def forward(self, texts: Texts, pictures: PictureFeatures) -> tuple[Tensor, Tensor]:
-        """Fuses n texts with as many pictures.
-
-        Returns:
-            (n, width) the whole, and (n, length, width) the words.
-        """
+        """Fuses n texts with as many pictures: (n, width) the whole, and (n, length, width) the words."""
         dim = texts.vectors.shape[-1]
         products = math.sqrt(dim) * texts.vectors * pictures.vectors
         whole = (self.whole + self.read_products(products))[:, None]

@@ -19,7 +19,7 @@ from model_updates.evaluation import map_at_n
 from model_updates.features import LoadImage, Rows
 from model_updates.fusion.encoder import fusion_of
 from model_updates.fusion.tokens import read_images, read_texts, real_words
-from model_updates.pairs import TrainingPair
+from model_updates.pairs import TrainingPair, by_language
 
 
 def fusion_features(
@@ -41,8 +41,7 @@ def fusion_features(
             some = items[start : start + IMAGE_BATCH]
             prepared = encoder.prepare_images([load_image(item.image_id) for item in some])
             pictures = fusion.pictures(read_images(encoder, prepared, [item.domain for item in some]))
-            for language in sorted({item.language for item in some}):
-                mine = [n for n, item in enumerate(some) if item.language == language]
+            for language, mine in by_language(some):
                 tokens = encoder.tokenize([some[n].text for n in mine], language)
                 read = read_texts(encoder, tokens, [language] * len(mine))
                 texts = fusion.texts(read, real_words(encoder, tokens))
@@ -91,10 +90,7 @@ def relevances(
 def retrieval_map(
     features: Rows, classes: Sequence[str], depths: Sequence[int], *, queries: Sequence[int] | None = None
 ) -> dict[int, float]:
-    """Returns mAP@N in percent for each depth, items of one gallery asking for each other.
-
-    Features are (n, d) unit rows; `depths` are the N; all items ask where `queries` is None.
-    """
+    """Returns mAP@N in percent for each N; items, (n, d) unit rows, ask for each other, or `queries` of them do."""
     asking = list(range(len(features)) if queries is None else queries)
     named = [classes[n] for n in asking]
     found, totals = relevances(features[asking], features, named, classes, asking, max(depths))

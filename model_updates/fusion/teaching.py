@@ -68,10 +68,7 @@ LEAST_WEIGHT = 1e-5
 
 
 class SlowFusion:
-    """The slow model's fusion encoder: moves as the slow model's towers do.
-
-    `share_of_old` is how much of each step comes from what it was before the update.
-    """
+    """The slow model's fusion encoder: moves as its towers do, by a share towards what it was before the update."""
 
     def __init__(self, fusion: FusionEncoder, *, momentum: float, share_of_old: float) -> None:
         self.fusion = copy.deepcopy(fusion).eval().requires_grad_(False)
@@ -168,10 +165,7 @@ def masked_texts(encoder: Encoder, batch: Batch) -> Masked:
 def hidden_word_logits(
     encoder: Encoder, fusion: FusionEncoder, batch: Batch, masked: Masked, pictures: PictureFeatures
 ) -> Tensor:
-    """Returns (m, rows) what a model makes of the chosen places, reading text and picture together.
-
-    `fusion` is the encoder's or the slow one; pictures are as it reads them.
-    """
+    """Returns (m, rows) what a model makes of the chosen places, reading text and picture together."""
     read = read_texts(encoder, masked.tokens, batch.languages, hidden=masked.hidden, mask=fusion.mask)
     fused = fusion(fusion.texts(read, real_words(encoder, batch.tokens)), pictures)[1]
     table = token_table(encoder.model)

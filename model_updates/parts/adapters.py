@@ -65,10 +65,7 @@ Adapter = FeatureHead | LowRank
 
 
 def adapter_for(encoder: Encoder, owner: Owner, *, rank: int) -> Adapter:
-    """Returns an owner's adapter, ready to train: the one in the encoder, or a new one that changes nothing yet.
-
-    A new one is appended to the encoder's inserts; the rank is of low-rank deltas.
-    """
+    """Returns an owner's adapter, ready to train: the encoder's, or a new insert that changes nothing yet."""
     for insert in encoder.inserts:
         if insert.owner == owner and isinstance(insert, Adapter):
             insert.loosen()

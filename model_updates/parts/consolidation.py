@@ -96,10 +96,7 @@ class HeldWeights(Part):
 
 
 def fisher(context: UpdateContext, batches: Epochs, encoder: Encoder | None = None) -> dict[str, Tensor]:
-    """Returns the mean of squared gradients over the chunk's batches, in train mode as CTP's library does.
-
-    Of the candidate's encoder where none is named.
-    """
+    """Returns the mean of squared gradients over the chunk's batches, in train mode as CTP's library does."""
     chosen = encoder or context.encoder
     with passed_over(chosen):
         losses = over(batches, context, lambda batch: contrastive(chosen, batch))

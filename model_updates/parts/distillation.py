@@ -91,19 +91,13 @@ def sides(new: Features, old: Features) -> Sides:
 
 
 def row_divergence(old: Tensor, new: Tensor) -> Tensor:
-    """Returns ``KL(softmax(old) || softmax(new))`` of each row, (r,).
-
-    Logits are (r, c); no gradient flows into the old ones.
-    """
+    """Returns ``KL(softmax(old) || softmax(new))`` of each row, (r,), of (r, c) logits; no gradient into the old."""
     before = log_softmax(old.detach(), dim=1)
     return (before.exp() * (before - log_softmax(new, dim=1))).sum(dim=1)
 
 
 def right_rows(similarities: Tensor, same: Tensor) -> Tensor:
-    """Returns (r,) bool: whether a row's largest similarity is one of its own; a tie with another counts as right.
-
-    `same` (r, c) bool says which columns belong to which row.
-    """
+    """Returns (r,) bool: whether a column of a row's own, `same` (r, c), is its largest; a tie counts as right."""
     own = similarities.masked_fill(~same, -torch.inf).amax(dim=1)
     return own >= similarities.amax(dim=1)
 
@@ -125,10 +119,7 @@ def same_picture(batch: Batch) -> Tensor:
 
 
 def feature_divergence(new: Features, old: Features) -> Tensor:
-    """Returns the mean over both towers of KL(old || new) of raw features as logits, the mean over rows.
-
-    The form of CTP's library (ICCV 2023), under its fixed temperature.
-    """
+    """Returns the mean over towers and rows of KL(old || new) of raw features as logits, as CTP's library has it."""
     parts = [
         kl_rows(before / FEATURE_TEMPERATURE, now / FEATURE_TEMPERATURE)
         for before, now in zip(old, new, strict=True)

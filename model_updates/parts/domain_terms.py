@@ -167,10 +167,7 @@ class HeldTexts:
 
 
 def all_held(old: Known, domains: Sequence[str], scale: Tensor | float, *, crowd: int) -> HeldTexts:
-    """Returns all old pairs, held to what their texts find.
-
-    Every domain weighs as much, however few pairs it has; `crowd` is how many new pictures there are.
-    """
+    """Returns all old pairs, held to what their texts find among `crowd` new pictures; every domain weighs as much."""
     pictures = old.pictures[first_of_each(old.picture)]
     place = torch.logsumexp(scale * old.texts @ pictures.T, dim=1) if len(old) else old.texts.new_zeros(0)
     return HeldTexts(old, place, even_weights(domains).to(place.device), crowd)

@@ -14,7 +14,8 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from model_updates.encoder import IMAGE_BATCH, Encoder
+from model_updates.encoder import IMAGE_BATCH, Encoder, unit
+from model_updates.features import caption_features
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.replaying import MemoryOptions, ReplayMemory
 from model_updates.strategy import State, UpdateContext
@@ -94,10 +95,7 @@ class Exemplars(ChunkedMemory):
 
 
 def proportional(counts: Sequence[int], size: int) -> list[int]:
-    """Returns parts of a size in the ratio of counts, none larger than its count, that sum up to it or to all.
-
-    What the whole parts leave goes to those with the largest remainders, the earlier first.
-    """
+    """Returns parts of a size in the ratio of counts, none above its count, by the largest remainders."""
     total = sum(counts)
     if size >= total:
         return list(counts)
@@ -159,11 +157,7 @@ def pair_features(
     encoder: Encoder, pairs: Sequence[TrainingPair], load: Callable[[str], Image.Image]
 ) -> Tensor:
     """Returns (n, dim) unit rows: the direction of unit image and text feature together."""
-    features = torch.zeros(len(pairs), encoder.dim)
-    for language in sorted({pair.language for pair in pairs}):
-        mine = [n for n, pair in enumerate(pairs) if pair.language == language]
-        texts = encoder.encode_texts([pairs[n].text for n in mine], language)
-        features[mine] += torch.from_numpy(texts)
+    features = torch.from_numpy(unit(caption_features(encoder, pairs)))
     for domain in sorted({pair.domain for pair in pairs}):
         mine = [n for n, pair in enumerate(pairs) if pair.domain == domain]
         places = {image_id: k for k, image_id in enumerate(dict.fromkeys(pairs[n].image_id for n in mine))}

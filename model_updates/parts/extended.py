@@ -56,10 +56,7 @@ class Extended(Strategy):
 def extended(
     kind: type[Strategy], class_name: str, beside: Callable[[Any], Part], **said: Any
 ) -> type[Strategy]:
-    """Makes a strategy that extends another one.
-
-    `beside` makes what it has beside the other one; what is `said` are attributes that are not as the other one's.
-    """
+    """Makes a strategy that extends another one by what `beside` makes; what is `said` is not as the other one's."""
     body = {name: getattr(kind, name) for name in SAID} | said
     made = {"__module__": beside.__module__, "host_kind": kind, "beside_kind": beside}
     return cast("type[Strategy]", type(class_name, (Extended,), body | made))

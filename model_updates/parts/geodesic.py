@@ -19,10 +19,7 @@ SMALLEST_LENGTH = 1e-8
 
 
 def geodesic_loss(new: Tensor, old: Tensor) -> Tensor:
-    """Returns the mean of ``1 - z^T G z' / sqrt(z^T G z * z'^T G z')`` over rows: old z, new z', no gradient into G.
-
-    Both are (b, d) features; no gradient flows into the old ones.
-    """
+    """Returns the mean ``1 - z^T G z' / sqrt(z^T G z * z'^T G z')`` of (b, d) rows, z old, z' new; no gradient to G."""
     now, before = normalize(new, dim=-1), normalize(old.detach(), dim=-1)
     seen = geodesic_kernel(now.detach(), before)
     return (1 - cosine_under(seen, before, now)).mean()

@@ -9,10 +9,7 @@ from torch import Tensor
 def quadratic_penalty(
     now: Mapping[str, Tensor], anchors: Mapping[str, Tensor], importance: Mapping[str, Tensor]
 ) -> Tensor:
-    """Returns ``sum importance * (now - anchor)**2`` over all parameters, a scalar.
-
-    All have the same shapes by name; parameters without an importance are free.
-    """
+    """Returns ``sum importance * (now - anchor)**2``, a scalar; parameters without an importance are free."""
     terms = [(importance[name] * (now[name] - anchors[name]) ** 2).sum() for name in importance]
     return torch.stack(terms).sum()
 
@@ -45,20 +42,14 @@ def fitted(kept: Tensor, like: Tensor) -> Tensor:
 def mean_of_squared_gradients(
     parameters: Mapping[str, Tensor], losses: Iterable[Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the mean over batches of each parameter's squared gradient: the diagonal of the Fisher matrix.
-
-    All parameters require a gradient; the losses are computed as they are asked for.
-    """
+    """Returns the mean over batches of each parameter's squared gradient: the diagonal of the Fisher matrix."""
     return _mean_of_gradients(parameters, losses, torch.square)
 
 
 def mean_of_absolute_gradients(
     parameters: Mapping[str, Tensor], outputs: Iterable[Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the mean over batches of how steeply an output changes with each parameter: the sensitivity of MAS.
-
-    All parameters require a gradient; the scalars are computed as they are asked for.
-    """
+    """Returns the mean over batches of how steeply an output changes with each parameter: the sensitivity of MAS."""
     return _mean_of_gradients(parameters, outputs, torch.abs)
 
 

@@ -11,7 +11,7 @@ table (`LanguageModules`). Behind a foreign text tower, whose table cannot grow,
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,7 @@ from model_updates.losses import element_mse, multi_positive_info_nce
 from model_updates.pairs import Batch
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.own_rows import close_rows, open_rows
-from model_updates.parts.shared_table import SharedRows, SharedTableOptions
+from model_updates.parts.shared_table import SharedRows
 from model_updates.parts.table_rows import PAPER_CROSS_MODAL, Rows, ScaledRows, TeachingOptions
 from model_updates.parts.text_blocks import no_text_blocks
 from model_updates.prospect import Prospect
@@ -47,7 +47,6 @@ UNIT_LENGTH = 1e-3
 class LanguageTeaching(Strategy):
     """Base of the strategies that train rows of the token table."""
 
-    Options: ClassVar[type[Any]] = SharedTableOptions
     touches = frozenset({"text"})
     options: TeachingOptions
     # how the table grows and trains; as in CLL-CLIP where nothing else is said
@@ -147,10 +146,7 @@ class LanguageTeaching(Strategy):
         return [*table, ParameterGroup([self._scale], weight_decay=0.0), *super().parameter_groups()]
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns a constant rate after warm-up (paper); small encoders take a larger one, foreign bodies a cosine.
-
-        Modules that learn alone take a rate of their own.
-        """
+        """Returns a constant rate (paper), larger for small encoders; foreign bodies and modules take a cosine."""
         small = is_small(encoder.dim)
         if self.leaves_table(encoder):
             epochs, rate, decay = EPOCHS, SMALL_MODULES_RATE if small else MODULES_RATE, "cosine"

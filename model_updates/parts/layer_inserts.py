@@ -4,18 +4,16 @@ The same modules as in `text_inserts`, for towers that project queries, keys and
 their own. What they lie on is named in their configuration, so that a version finds it again.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self
 
-import torch
 from torch import Tensor, nn
 
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import Owner
-from model_updates.parts.low_rank import overlaid
+from model_updates.parts.low_rank import low_rank_pairs, overlaid
 from model_updates.parts.text_blocks import added_behind
 from model_updates.parts.text_inserts import InsideText, bottleneck
 from model_updates.towers import text_tower
@@ -30,9 +28,6 @@ class InsideLayers(InsideText):
 
     places: ClassVar[re.Pattern[str]]  # what the names of its kind of layer match
     sort: ClassVar[type[nn.Module]]  # what such a layer is
-
-    def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
-        super().__init__(owner, config)
 
     @classmethod
     def layers_in(cls, model: nn.Module) -> list[str]:
@@ -71,14 +66,8 @@ class LayerLowRank(InsideLayers):
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
         super().__init__(owner, config, tower)
-        self.down, self.up = nn.ParameterList(), nn.ParameterList()
-        rank = int(config["rank"])
-        for name in config["layers"]:
-            outputs, inputs = tower.get_parameter(f"{name}.weight").shape
-            down = torch.empty(rank, inputs)
-            nn.init.kaiming_uniform_(down, a=math.sqrt(5))
-            self.down.append(nn.Parameter(down))
-            self.up.append(nn.Parameter(torch.zeros(outputs, rank)))
+        shapes = [tower.get_parameter(f"{name}.weight").shape for name in config["layers"]]
+        self.down, self.up = low_rank_pairs(shapes, int(config["rank"]))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
         tower = text_tower(model)

@@ -95,10 +95,7 @@ def lora_parameters(tower: nn.Module) -> list[nn.Parameter]:
 
 
 def outer_parameters(model: nn.Module, side: str) -> list[nn.Parameter]:
-    """Returns a tower's parameters outside its blocks: embeddings, norms and projections, no convolution.
-
-    The side is "image" or "text".
-    """
+    """Returns the parameters of the "image" or "text" side outside its blocks: embeddings, norms, projections."""
     prefix = "visual." if side == "image" else ("text." if hasattr(model, "text") else "")
     return [
         parameter

@@ -8,7 +8,7 @@ tower keeps every bit. What training leaves is rounded to float16 and stored so.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -43,15 +43,9 @@ class LowRank(Insert):
     def __init__(self, owner: Owner, config: Mapping[str, Any], tower: nn.Module) -> None:
         """Makes deltas of the shapes that a tower's weights ask for; A is drawn from the global generator."""
         super().__init__(owner, config)
-        self.down, self.up = nn.ParameterList(), nn.ParameterList()
-        rank = int(config["rank"])
-        for name in config["weights"]:
-            weight = tower.get_parameter(name)
-            inputs = weight[0].numel()
-            down = torch.empty(rank, inputs, device=weight.device)
-            nn.init.kaiming_uniform_(down, a=math.sqrt(5))
-            self.down.append(nn.Parameter(down))
-            self.up.append(nn.Parameter(torch.zeros(weight.shape[0], rank, device=weight.device)))
+        weights = [tower.get_parameter(name) for name in config["weights"]]
+        shapes = [(len(weight), weight[0].numel()) for weight in weights]
+        self.down, self.up = low_rank_pairs(shapes, int(config["rank"]), weights[0].device)
         if config.get("precision") == FLOAT16:
             self.half()
 
@@ -93,6 +87,19 @@ class LowRank(Insert):
         """Ends training: rounds the deltas to float16, the precision they are stored and used in."""
         self.config["precision"] = FLOAT16
         self.half().requires_grad_(False)
+
+
+def low_rank_pairs(
+    shapes: Iterable[Sequence[int]], rank: int, device: torch.device | None = None
+) -> tuple[nn.ParameterList, nn.ParameterList]:
+    """Returns A (rank, in), Kaiming-uniform, and B (out, rank), zero, for each (out, in): B A changes nothing yet."""
+    down, up = nn.ParameterList(), nn.ParameterList()
+    for outputs, inputs in shapes:
+        drawn = torch.empty(rank, inputs, device=device)
+        nn.init.kaiming_uniform_(drawn, a=math.sqrt(5))
+        down.append(nn.Parameter(drawn))
+        up.append(nn.Parameter(torch.zeros(outputs, rank, device=device)))
+    return down, up
 
 
 def adaptable_weights(tower: nn.Module, rank: int) -> list[str]:

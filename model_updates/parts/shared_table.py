@@ -8,8 +8,6 @@ table grows once instead, by one BPE learned on captions of all languages to com
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from ingest.pair import BASE_LANGUAGE
 from model_updates.byte_pairs import Merge, learn_merges
 from model_updates.parts.table_rows import Rows, TeachingOptions, VocabularySize
@@ -64,11 +62,7 @@ def merge_into_shared(
     """
     before = vocabulary.copy()
     growths = [vocabulary.grow_shared(merges[language]) for language in sorted(merges)]
-    growth = Growth(
-        np.concatenate([growth.new_rows for growth in growths]),
-        np.concatenate([growth.start_from for growth in growths]),
-    )
-    return growth, _segmented_otherwise(before, vocabulary, context)
+    return Growth.joined(growths), _segmented_otherwise(before, vocabulary, context)
 
 
 def _segmented_otherwise(before: Vocabulary, after: Vocabulary, context: UpdateContext) -> str:

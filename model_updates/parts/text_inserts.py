@@ -1,6 +1,5 @@
 """Modules in the blocks of a frozen text tower: a bottleneck, low-rank deltas, or prefixes; inserts of one language."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from model_updates.inserts import Insert, Owner, RunTexts, RunTokens
-from model_updates.parts.low_rank import overlaid
+from model_updates.parts.low_rank import low_rank_pairs, overlaid
 from model_updates.parts.text_blocks import after_mlp, prefixed, require_blocks, text_blocks, width_of
 from model_updates.towers import text_parts
 
@@ -19,6 +18,16 @@ class InsideText(Insert):
     """Base of inserts that lie in the layers of a text tower, whatever the tower takes."""
 
     tower = "text"
+
+    @abstractmethod
+    def __init__(self, owner: Owner, config: Mapping[str, Any], places: Any) -> None:
+        super().__init__(owner, config)
+
+    @classmethod
+    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
+        """Makes the insert for the blocks of a model's text tower."""
+        blocks = require_blocks(model)
+        return cls(owner, config, blocks).to(next(blocks[0].parameters()).device)
 
     @abstractmethod
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
@@ -34,23 +43,15 @@ class InsideText(Insert):
 
 
 class TextBottlenecks(InsideText):
-    """``h + W_up relu(W_down h)`` behind the MLP of every block (Houlsby et al., ICML 2019).
-
-    W_up and its bias start at zero, so that the tower's output is unchanged to the bit.
-    """
+    """``h + W_up relu(W_down h)`` behind the MLP of every block (Houlsby et al., ICML 2019); W_up starts at zero."""
 
     kind = "text-bottlenecks"
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
-        super().__init__(owner, config)
+        super().__init__(owner, config, blocks)
         self.bottlenecks = nn.ModuleList(
             bottleneck(width_of(block), int(config["reduction"])) for block in blocks
         )
-
-    @classmethod
-    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        blocks = require_blocks(model)
-        return cls(owner, config, blocks).to(_device(blocks))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
         """Adds the bottlenecks to what the MLPs give out."""
@@ -76,19 +77,9 @@ class TextLowRank(InsideText):
     kind = "text-low-rank"
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
-        super().__init__(owner, config)
-        self.down, self.up = nn.ParameterList(), nn.ParameterList()
-        rank = int(config["rank"])
-        for width in (width_of(block) for block in blocks for _ in "qv"):
-            down = torch.empty(rank, width)
-            nn.init.kaiming_uniform_(down, a=math.sqrt(5))
-            self.down.append(nn.Parameter(down))
-            self.up.append(nn.Parameter(torch.zeros(width, rank)))
-
-    @classmethod
-    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        blocks = require_blocks(model)
-        return cls(owner, config, blocks).to(_device(blocks))
+        super().__init__(owner, config, blocks)
+        shapes = [(width_of(block), width_of(block)) for block in blocks for _ in "qv"]
+        self.down, self.up = low_rank_pairs(shapes, int(config["rank"]))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
         transformer: nn.Module = text_parts(model).transformer  # type: ignore[assignment]
@@ -120,7 +111,7 @@ class TextPrefixes(InsideText):
     kind = "text-prefixes"
 
     def __init__(self, owner: Owner, config: Mapping[str, Any], blocks: list[nn.Module]) -> None:
-        super().__init__(owner, config)
+        super().__init__(owner, config, blocks)
         length, width = int(config["length"]), width_of(blocks[0])
         self._shape = (len(blocks), 2, length, width)
         if config["folded"]:
@@ -131,11 +122,6 @@ class TextPrefixes(InsideText):
             self.network = nn.Sequential(
                 nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, 2 * len(blocks) * width)
             )
-
-    @classmethod
-    def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        blocks = require_blocks(model)
-        return cls(owner, config, blocks).to(_device(blocks))
 
     def inside(self, model: nn.Module) -> AbstractContextManager[object]:
         return prefixed(text_blocks(model), [(keys, values) for keys, values in self.made()])
@@ -154,7 +140,3 @@ class TextPrefixes(InsideText):
         with torch.no_grad():
             made.prefixes.copy_(self.made())
         return made
-
-
-def _device(blocks: list[nn.Module]) -> torch.device:
-    return next(blocks[0].parameters()).device

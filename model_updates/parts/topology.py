@@ -18,10 +18,7 @@ SUPPRESSED = -1000.0
 def cross_modal_topology(
     new: tuple[Tensor, Tensor], old: tuple[Tensor, Tensor], scale: Tensor | float
 ) -> Tensor:
-    """Returns ``½ [KL(old i2t, new i2t) + KL(old t2i, new t2i)]``, mean over rows (eq. 7).
-
-    Both are (b, dim) image and text features; no gradient flows into the old ones. `scale` is the inverse temperature.
-    """
+    """Returns ``½ [KL(old i2t, new i2t) + KL(old t2i, new t2i)]`` of (b, dim) features, mean over rows (eq. 7)."""
     before, now = scale * _cosines(*old).detach(), scale * _cosines(*new)
     return (kl_rows(before, now) + kl_rows(before.T, now.T)) / 2
 

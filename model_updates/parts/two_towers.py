@@ -5,6 +5,7 @@ temperature. AdamW with a cosine schedule; vectors and the temperature do not de
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,10 +41,7 @@ def raw_features(encoder: Encoder, batch: Batch) -> tuple[Tensor, Tensor]:
 def contrast(
     encoder: Encoder, image: Tensor, text: Tensor, batch: Batch, *, smoothing: float = 0.0
 ) -> Tensor:
-    """Returns the contrastive loss of (b, dim) unit features of a batch, under the model's temperature.
-
-    `smoothing` is the share of the targets that all columns of a row get alike.
-    """
+    """Returns the contrastive loss of (b, dim) unit features; all columns of a row share `smoothing` of its target."""
     scale, similarities = inverse_temperature(encoder), image @ text.T
     sharp = multi_positive_info_nce(similarities, scale, batch.image_index, batch.image_index)
     if not smoothing:
@@ -64,26 +62,39 @@ def even_cross_entropy(logits: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class TwoTowerOptions(Checked):
-    """Options of every strategy that trains both towers.
+class RunOptions(Checked):
+    """Options of strategies whose rate falls in a cosine.
 
     Attributes:
         epochs: passes over the chunk.
         batch_size: pairs per step.
         learning_rate: of the peak; 0 means the default for the encoder's size.
-        weight_decay: on matrices; vectors and the temperature have none.
     """
 
     epochs: Count = 10
     batch_size: BatchSize = 128
     learning_rate: NotNegative = 0.0
+
+    def cosine(self, encoder: Encoder, *, small: float, large: float, **more: Any) -> Schedule:
+        """Returns a cosine schedule; small encoders take a larger rate by default."""
+        rate = self.learning_rate or (small if is_small(encoder.dim) else large)
+        return Schedule(self.epochs, self.batch_size, rate, decay="cosine", **more)
+
+
+@dataclass(frozen=True)
+class TwoTowerOptions(RunOptions):
+    """Options of every strategy that trains both towers.
+
+    Attributes:
+        weight_decay: on matrices; vectors and the temperature have none.
+    """
+
     weight_decay: NotNegative = 0.05
 
 
 class TwoTowers(Strategy):
     """Base of the strategies that train every parameter; `before_update` sets the encoder."""
 
-    Options = TwoTowerOptions
     options: TwoTowerOptions
     _encoder: Encoder
 
@@ -98,14 +109,7 @@ class TwoTowers(Strategy):
         return groups_of(self._encoder)
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns a cosine schedule; small encoders take a larger rate."""
-        return Schedule(
-            epochs=self.options.epochs,
-            batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or (3e-4 if is_small(encoder.dim) else 1e-5),
-            weight_decay=self.options.weight_decay,
-            decay="cosine",
-        )
+        return self.options.cosine(encoder, small=3e-4, large=1e-5, weight_decay=self.options.weight_decay)
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive term, the distance to the old features where there is one, and the parts' terms."""

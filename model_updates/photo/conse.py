@@ -43,10 +43,7 @@ class ConSE(nn.Module):
 
 
 def class_vectors(encode: Callable[[Sequence[str]], Tensor]) -> Tensor:
-    """Returns (1000, 512), the centred vectors of ImageNet's classes.
-
-    `encode` gives the unit vectors (n, 512) of English texts.
-    """
+    """Returns (1000, 512), ImageNet's classes as centred vectors, by what encodes English texts to unit (n, 512)."""
     info = ImageNetInfo()
     definitions = encode([info.index_to_description(number, detailed=True) for number in range(CLASSES)])
     phrases = class_phrases()

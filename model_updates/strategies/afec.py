@@ -53,7 +53,6 @@ class Afec(TwoTowers):
     trains = "both towers"
     keeps = "a Fisher diagonal, as large as the encoder"
     overhead = "a second model that trains as long, and a Fisher pass an epoch (CTP: 8.7 h against 3.4 h)"
-    Options = AfecOptions
     options: AfecOptions
 
     def __init__(self, options: AfecOptions | None = None) -> None:

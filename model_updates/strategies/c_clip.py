@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from ingest.pair import BASE_LANGUAGE
-from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf, Share, Within
+from model_updates.checked import Count, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
@@ -52,6 +52,7 @@ from model_updates.parts.lora import (
     trainable,
 )
 from model_updates.parts.merging import keep_share
+from model_updates.parts.two_towers import RunOptions
 from model_updates.prospect import Prospect
 from model_updates.strategy import (
     BOTH_TOWERS,
@@ -87,7 +88,7 @@ SMALL_WHOLE = Defaults(learning_rate=3e-4, merge=1.0)
 
 
 @dataclass(frozen=True)
-class CClipOptions(Checked):
+class CClipOptions(RunOptions):
     """Options of `c-clip`.
 
     Attributes:
@@ -118,8 +119,6 @@ class CClipOptions(Checked):
     consolidation: NotNegative = 1.0
     text_rate: NotNegative = 1.0
     epochs: Count = 20
-    batch_size: BatchSize = 128
-    learning_rate: NotNegative = 0.0
     weight_decay: NotNegative = 0.2
 
 
@@ -135,7 +134,6 @@ class CClip(Strategy):
     trains = "low-rank adapters in both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "about a quarter more time an epoch (Table 9: +26 %)"
-    Options = CClipOptions
     needs = frozenset({"text_features"})
     touches = frozenset({"image"})  # the text tower, too, where an update decides so
     options: CClipOptions
@@ -206,14 +204,8 @@ class CClip(Strategy):
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the paper's cosine behind the warm-up of all strategies; small encoders take a larger rate."""
-        return Schedule(
-            epochs=self.options.epochs,
-            batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or self._defaults(encoder).learning_rate,
-            weight_decay=self.options.weight_decay,
-            betas=(0.9, 0.99),
-            decay="cosine",
-        )
+        rate, decay = self._defaults(encoder).learning_rate, self.options.weight_decay
+        return self.options.cosine(encoder, small=rate, large=rate, weight_decay=decay, betas=(0.9, 0.99))
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         if batch.images is None or batch.text_features is None:

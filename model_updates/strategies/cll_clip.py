@@ -44,7 +44,6 @@ class CllClip(LanguageTeaching):
     trains = "the token table"
     keeps = "nothing"
     overhead = "none"
-    Options = CllClipOptions
     options: CllClipOptions
 
     def before_update(self, context: UpdateContext) -> None:

@@ -56,7 +56,6 @@ class Co2l(TwoTowers):
     family = Family.MEMORY
     keeps = "a sample of the pairs"
     overhead = "epochs longer by the memory, and a pass of the old towers"
-    Options = Co2lOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
     options: Co2lOptions

@@ -62,7 +62,6 @@ class CodaPrompt(LanguageTeaching):
     trains = "the token table and five new components of prompts"
     keeps = "nothing: the prompts are part of the encoder"
     overhead = "two runs of the text tower for every text"
-    Options = CodaPromptOptions
     options: CodaPromptOptions
 
     def __init__(self, options: CodaPromptOptions | None = None) -> None:

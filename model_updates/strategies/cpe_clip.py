@@ -24,34 +24,29 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from model_updates.checked import BatchSize, Checked, Count, CountOrZero, NotNegative
+from model_updates.checked import Count, CountOrZero, NotNegative
 from model_updates.encoder import Encoder
 from model_updates.inserts import ENCODER
 from model_updates.parts.deep_prompts import DeepImagePrompts, DeepTextPrompts
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.text_blocks import require_blocks, require_image_blocks, width_of
+from model_updates.parts.two_towers import RunOptions
 from model_updates.strategy import Epochs, Family, ParameterGroup, Schedule, State, UpdateContext
-from model_updates.towers import is_small
 
 
 @dataclass(frozen=True)
-class CpeClipOptions(Checked):
+class CpeClipOptions(RunOptions):
     """Options of `cpe-clip`.
 
     Attributes:
         length: prompt tokens of a layer (2).
         depth: layers with prompts of their own (3), at most those of the tower with fewer; 0 means all of these.
-        epochs: passes over the chunk.
-        batch_size: pairs per step.
         learning_rate: of the peak; 0 means the default for the encoder's size (0.00325 in the paper).
         weight_decay: on prompts and map (1e-5).
     """
 
     length: Count = 2
     depth: CountOrZero = 3
-    epochs: Count = 10
-    batch_size: BatchSize = 128
-    learning_rate: NotNegative = 0.0
     weight_decay: NotNegative = 1e-5
 
 
@@ -67,7 +62,6 @@ class CpeClip(FrozenTowers):
     trains = "a few prompts and a map between the towers"
     keeps = "the number of pairs taught; the prompts are part of the encoder"
     overhead = "a few tokens more for every input"
-    Options = CpeClipOptions
     options: CpeClipOptions
 
     def __init__(self, options: CpeClipOptions | None = None) -> None:
@@ -108,14 +102,8 @@ class CpeClip(FrozenTowers):
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns SGD with momentum and a cosine; small encoders take a larger rate."""
-        return Schedule(
-            optimizer="sgd",
-            epochs=self.options.epochs,
-            batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or (0.1 if is_small(encoder.dim) else 0.00325),
-            weight_decay=self.options.weight_decay,
-            decay="cosine",
-        )
+        decay = self.options.weight_decay
+        return self.options.cosine(encoder, small=0.1, large=0.00325, optimizer="sgd", weight_decay=decay)
 
     def after_backward(self, learning_rate: float) -> None:
         """Lets a chunk move the prompts by its share in all that was taught."""

@@ -103,7 +103,6 @@ class Ctp(TwoTowers):
     trains = "both towers"
     keeps = "a queue of 1024 pairs' features"
     overhead = "a slow model in memory and its forward pass (CTP: 4.0 h against 3.4 h)"
-    Options = CtpOptions
     needs = frozenset({"text_features"})
     options: CtpOptions
 

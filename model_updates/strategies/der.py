@@ -16,7 +16,7 @@ steps stored is mostly from before the language was learned (docs/log.md). ``fea
 Carried between updates: the pairs, their features, and how many items the reservoir has seen.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 
 from model_updates.checked import OneOf
-from model_updates.encoder import Encoder
+from model_updates.features import caption_features
 from model_updates.losses import element_mse
-from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.pairs import Batch, UpdateData
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.replayed_table import PairMemory, ReplayOptions, replayed_terms
 from model_updates.strategy import Epochs, Family, Replay, State, UpdateContext
@@ -54,7 +54,6 @@ class Der(LanguageTeaching):
     trains = "the token table"
     keeps = "pairs and their features"
     overhead = "batches twice as long"
-    Options = DerOptions
     replay = Replay.BESIDE
     options: DerOptions
 
@@ -66,7 +65,7 @@ class Der(LanguageTeaching):
     def before_update(self, context: UpdateContext) -> None:
         """Stores features of pairs that others taught before, then grows the table."""
         if len(self._stored) < len(self.kept.pairs):
-            self._stored = _features(context.open_previous(), self.kept.pairs)
+            self._stored = torch.from_numpy(caption_features(context.open_previous(), self.kept.pairs))
         super().before_update(context)
 
     def take(self, data: UpdateData) -> None:
@@ -96,7 +95,8 @@ class Der(LanguageTeaching):
         self._stored = self._next[: len(self.kept.pairs)].clone()
         fresh = self.kept.fresh
         if self.options.features == "end" and fresh:
-            self._stored[fresh] = _features(context.encoder, [self.kept.pairs[slot] for slot in fresh])
+            again = caption_features(context.encoder, [self.kept.pairs[slot] for slot in fresh])
+            self._stored[fresh] = torch.from_numpy(again)
 
     def progress(self) -> dict[str, Tensor]:
         """Returns the features of the memory that fills, too."""
@@ -113,12 +113,3 @@ class Der(LanguageTeaching):
     def carry(self, state: State) -> None:
         super().carry(state)
         self._stored = state.tensors["features"].clone()
-
-
-def _features(encoder: Encoder, pairs: Sequence[TrainingPair]) -> Tensor:
-    """Returns raw (n, dim) text features of pairs, each read in its own language."""
-    rows = torch.zeros(len(pairs), encoder.dim)
-    for language in sorted({pair.language for pair in pairs}):
-        own = [n for n, pair in enumerate(pairs) if pair.language == language]
-        rows[own] = torch.from_numpy(encoder.text_features([pairs[n].text for n in own], language))
-    return rows

@@ -40,7 +40,6 @@ class Dkr(TwoTowers):
     trains = "both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "as mod-x"
-    Options = RowOptions
     needs = frozenset({"text_features"})
     options: RowOptions
 
@@ -49,10 +48,7 @@ class Dkr(TwoTowers):
 
 
 def rectified_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:
-    """Returns KL(target || new) of each row, (r,): the old row, nothing, or the truth.
-
-    Cosines are (r, c); `same` (r, c) bool says which columns are right for a row; the temperature divides the cosines.
-    """
+    """Returns KL(target || new) of each row of (r, c) cosines: the old row, nothing, or the truth, `same`."""
     old_right, new_right = right_rows(old, same), right_rows(new.detach(), same)
     truth = same.to(new.dtype) / same.sum(dim=1, keepdim=True)
     wrong = -(truth * log_softmax(new / temperature, dim=1)).sum(dim=1)

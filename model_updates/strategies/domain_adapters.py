@@ -137,7 +137,6 @@ class DomainAdapters(Strategy):
     keeps = "nothing: the adapters are part of the encoder; of a domain taught again, earlier pairs are learned again"
     overhead = "two terms on cached features"
     embeds_again = "those of the new domains"
-    Options = DomainAdaptersOptions
     needs = frozenset({"text_features"})
     touches = frozenset({"image"})
     options: DomainAdaptersOptions

@@ -66,7 +66,6 @@ class DualPrompt(LanguageTeaching):
     trains = "the token table, general prompts, and an expert for each language"
     keeps = "nothing: the prompts are part of the encoder"
     overhead = "two runs of the text tower for every text"
-    Options = DualPromptOptions
     options: DualPromptOptions
 
     def __init__(self, options: DualPromptOptions | None = None) -> None:

@@ -52,7 +52,6 @@ class EmaMerge(TwoTowers):
     paper = "model merging as in FoMo-in-Flux, NeurIPS 2024"
     family = Family.MERGING
     keeps = "how many updates there were; with start=trained, the last trained weights"
-    Options = EmaMergeOptions
     options: EmaMergeOptions
 
     def __init__(self, options: EmaMergeOptions | None = None) -> None:

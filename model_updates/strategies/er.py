@@ -34,7 +34,6 @@ class Er(LanguageTeaching):
     trains = "the token table"
     keeps = "pairs"
     overhead = "batches twice as long"
-    Options = ReplayOptions
     replay = Replay.BESIDE
     options: ReplayOptions
 

@@ -124,7 +124,6 @@ class Evergreen(Strategy):
     overhead = "none"
     embeds_again = "those of new domains"
     language_at_query = True
-    Options = EvergreenOptions
     needs = frozenset({"text_features"})
     options: EvergreenOptions
 

@@ -32,7 +32,6 @@ class Ewc(TwoTowers):
     trains = "both towers"
     keeps = "a Fisher diagonal, as large as the encoder"
     overhead = "one more pass over the chunk (CTP: 4.6 h against 3.4 h)"
-    Options = ConsolidationOptions
     options: ConsolidationOptions
 
     def __init__(self, options: ConsolidationOptions | None = None) -> None:

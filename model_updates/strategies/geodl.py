@@ -49,7 +49,6 @@ class Geodl(TwoTowers):
     family = Family.MEMORY
     keeps = "a sample of the pairs"
     overhead = "epochs longer by the memory, and two decompositions a tower in each step"
-    Options = GeodlOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
     options: GeodlOptions

@@ -40,7 +40,6 @@ class Icarl(TwoTowers):
     family = Family.MEMORY
     keeps = "pairs, chosen by herding"
     overhead = "epochs longer by the memory, and a pass of the old towers (CTP: 5.3 h against 3.4 h)"
-    Options = IcarlOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
     options: IcarlOptions

@@ -103,7 +103,6 @@ class Incclip(TwoTowers):
     family = Family.MEMORY
     keeps = "a sample of the pairs"
     overhead = "epochs longer by the memory, and some passes of the text tower over pseudo texts in each step"
-    Options = IncclipOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
     options: IncclipOptions

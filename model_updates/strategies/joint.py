@@ -44,7 +44,6 @@ class Joint(TwoTowers):
     family = Family.BOUNDS
     keeps = "every pair of every chunk"
     overhead = "epochs as long as everything so far"
-    Options = JointOptions
     replay = Replay.JOINED
     trains_on_all = True
     options: JointOptions

@@ -37,7 +37,6 @@ class Kmeans(TwoTowers):
     family = Family.MEMORY
     keeps = "pairs, one of each cluster"
     overhead = "epochs longer by the memory, and one pass to choose (CTP: 4.7 h against 3.4 h)"
-    Options = KmeansOptions
     replay = Replay.JOINED
     options: KmeansOptions
 

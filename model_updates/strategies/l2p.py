@@ -18,19 +18,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from model_updates.checked import BatchSize, Checked, Count, NotNegative
+from model_updates.checked import Count, NotNegative
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
+from model_updates.parts.two_towers import RunOptions
 from model_updates.strategy import Epochs, Family, ParameterGroup, Schedule, UpdateContext
-from model_updates.towers import is_small
 
 
 @dataclass(frozen=True)
-class L2pOptions(Checked):
+class L2pOptions(RunOptions):
     """Options of `l2p`.
 
     Attributes:
@@ -38,18 +38,12 @@ class L2pOptions(Checked):
         length: tokens of a prompt (5).
         top: prompts that an input takes (5).
         pull: weight of the cosine between queries and chosen keys (0.1).
-        epochs: passes over the chunk.
-        batch_size: pairs per step.
-        learning_rate: of the peak; 0 means the default for the encoder's size.
     """
 
     pool: Count = 40
     length: Count = 5
     top: Count = 5
     pull: NotNegative = 0.1
-    epochs: Count = 10
-    batch_size: BatchSize = 128
-    learning_rate: NotNegative = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,7 +61,6 @@ class L2p(FrozenTowers):
     trains = "a pool of prompts in each tower"
     keeps = "nothing: the pools are part of the encoder"
     overhead = "two runs of each tower for every input"
-    Options = L2pOptions
     options: L2pOptions
 
     def before_update(self, context: UpdateContext) -> None:
@@ -94,14 +87,7 @@ class L2p(FrozenTowers):
         return [ParameterGroup([p for pool in self._pools for p in pool.parameters()], weight_decay=0.0)]
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns a cosine schedule; small encoders take a larger rate."""
-        return Schedule(
-            epochs=self.options.epochs,
-            batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or (3e-2 if is_small(encoder.dim) else 3e-3),
-            weight_decay=0.0,
-            decay="cosine",
-        )
+        return self.options.cosine(encoder, small=3e-2, large=3e-3, weight_decay=0.0)
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the contrastive term and the pull of keys towards queries."""

@@ -48,7 +48,6 @@ class LanguageLora(LanguageTeaching):
     keeps = "nothing: the deltas are part of the encoder"
     overhead = "two thin matrices a block"
     language_at_query = True
-    Options = LanguageLoraOptions
     options: LanguageLoraOptions
 
     def __init__(self, options: LanguageLoraOptions | None = None) -> None:

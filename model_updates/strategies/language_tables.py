@@ -15,7 +15,6 @@ Kept between updates: the tables, part of the encoder.
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -53,10 +52,7 @@ class LanguageRows(Rows):
         self._own = torch.zeros(vocabulary.size)
         self._own[sorted(own - set(shared.tolist()))] = 1.0
         self._beside = {language: _beside(vocabulary, context, language) for language in sorted(merges)}
-        return Growth(
-            np.concatenate([growth.new_rows for growth in growths]),
-            np.concatenate([growth.start_from for growth in growths]),
-        )
+        return Growth.joined(growths)
 
     def start(
         self, table: nn.Parameter, growth: Growth, generator: torch.Generator, first: tuple[float, float]
@@ -96,7 +92,7 @@ class LanguageTables(LanguageTeaching):
     keeps = "nothing: the tables are part of the encoder"
     overhead = "none"
     language_at_query = True
-    Options = TeachingOptions
+    options: TeachingOptions
     rows_kind = LanguageRows
     _is_translated = True
 

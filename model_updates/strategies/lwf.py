@@ -54,7 +54,6 @@ class Lwf(TwoTowers):
     trains = "both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "about a fifth more time an epoch (CTP: 4.0 h against 3.4 h)"
-    Options = LwfOptions
     needs = frozenset({"text_features"})
     options: LwfOptions
 

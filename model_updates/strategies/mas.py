@@ -44,7 +44,6 @@ class Mas(TwoTowers):
     trains = "both towers"
     keeps = "a sensitivity for each parameter, as large as the encoder"
     overhead = "one more pass over the chunk (CTP: 4.1 h against 3.4 h)"
-    Options = MasOptions
     options: MasOptions
 
     def __init__(self, options: MasOptions | None = None) -> None:

@@ -45,7 +45,6 @@ class Mla(LanguageTeaching):
     keeps = "nothing: the modules are part of the encoder"
     overhead = "a twelfth more text tower"
     language_at_query = True
-    Options = MlaOptions
     options: MlaOptions
 
     def __init__(self, options: MlaOptions | None = None) -> None:

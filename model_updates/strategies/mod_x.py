@@ -40,7 +40,6 @@ class ModX(TwoTowers):
     trains = "both towers"
     keeps = "nothing: the encoder before the update is the teacher"
     overhead = "about a quarter more time an epoch (C-CLIP, Table 9: +28 %)"
-    Options = RowOptions
     needs = frozenset({"text_features"})
     options: RowOptions
 
@@ -50,8 +49,5 @@ class ModX(TwoTowers):
 
 
 def right_row_divergence(old: Tensor, new: Tensor, same: Tensor, temperature: float = 1.0) -> Tensor:
-    """Returns KL(old || new) of each row whose old maximum is right, and 0 for the others; (r,).
-
-    Cosines are (r, c); `same` (r, c) bool says which columns are right for a row; the temperature divides the cosines.
-    """
+    """Returns KL(old || new) of each row of (r, c) cosines, (r,); 0 where the old maximum is not `same`."""
     return row_divergence(old / temperature, new / temperature).where(right_rows(old, same), 0.0)

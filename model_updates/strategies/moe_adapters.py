@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from model_updates.batches import pad, sampled, tokenise
-from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf, Within
+from model_updates.checked import Count, OneOf, Within
 from model_updates.encoder import IMAGE_BATCH, TEXT_BATCH, Encoder
 from model_updates.features import LoadImage
 from model_updates.inserts import ENCODER
@@ -40,16 +40,16 @@ from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExperts
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.selectors import selected
-from model_updates.parts.two_towers import contrast, unit_features
+from model_updates.parts.two_towers import RunOptions, contrast, unit_features
 from model_updates.strategy import BOTH_TOWERS, Epochs, Family, ParameterGroup, Schedule, UpdateContext
-from model_updates.towers import embed, image_trunk, is_small, text_body
+from model_updates.towers import embed, image_trunk, text_body
 
 KNOWN_BY = 2_000
 """Pairs that an autoencoder learns from: more would cost minutes and tell little more."""
 
 
 @dataclass(frozen=True)
-class MoeAdaptersOptions(Checked):
+class MoeAdaptersOptions(RunOptions):
     """Options of `moe-adapters`.
 
     Attributes:
@@ -62,8 +62,6 @@ class MoeAdaptersOptions(Checked):
             feature's length.
         inside: share of an update's own inputs that its autoencoder should know; the others run plain.
         label_smoothing: of the contrastive loss (0.2 of a loss over classes; see above why none here).
-        epochs: passes over the chunk.
-        batch_size: pairs per step.
         learning_rate: of the peak; 0 means the default for the encoder's size (0.001 in the paper).
     """
 
@@ -74,9 +72,6 @@ class MoeAdaptersOptions(Checked):
     selector: Count = 100
     inside: Annotated[float, Within("(0, 1]")] = 0.99
     label_smoothing: Annotated[float, Within("[0, 1)")] = 0.0
-    epochs: Count = 10
-    batch_size: BatchSize = 128
-    learning_rate: NotNegative = 0.0
 
 
 class MoeAdapters(FrozenTowers):
@@ -91,7 +86,6 @@ class MoeAdapters(FrozenTowers):
     trains = "experts in every block and a router"
     keeps = "nothing: experts, routers and autoencoders are part of the encoder"
     overhead = "two runs of each tower for every input, and an autoencoder for each update"
-    Options = MoeAdaptersOptions
     options: MoeAdaptersOptions
 
     def __init__(self, options: MoeAdaptersOptions | None = None) -> None:
@@ -147,14 +141,7 @@ class MoeAdapters(FrozenTowers):
         return [ParameterGroup(trained, weight_decay=0.0)]
 
     def schedule(self, encoder: Encoder) -> Schedule:
-        """Returns a cosine schedule; small encoders take a larger rate."""
-        return Schedule(
-            epochs=self.options.epochs,
-            batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate or (3e-3 if is_small(encoder.dim) else 1e-3),
-            weight_decay=0.0,
-            decay="cosine",
-        )
+        return self.options.cosine(encoder, small=3e-3, large=1e-3, weight_decay=0.0)
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         image, text = self._features(batch)

@@ -38,7 +38,6 @@ class Mof(TwoTowers):
     family = Family.MEMORY
     keeps = "pairs, chosen by herding"
     overhead = "epochs longer by the memory, and one pass to choose (CTP: 4.8 h against 3.4 h)"
-    Options = MofOptions
     replay = Replay.JOINED
     options: MofOptions
 

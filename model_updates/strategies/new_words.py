@@ -15,7 +15,6 @@ Kept between updates: the rows, part of the encoder.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -57,10 +56,7 @@ class WordRows(Rows):
         self._own = torch.zeros(vocabulary.size)
         for growth in growths:
             self._own[growth.new_rows] = 1.0
-        return Growth(
-            np.concatenate([growth.new_rows for growth in growths]),
-            np.concatenate([growth.start_from for growth in growths]),
-        )
+        return Growth.joined(growths)
 
     def start(
         self, table: nn.Parameter, growth: Growth, generator: torch.Generator, first: tuple[float, float]
@@ -93,7 +89,6 @@ class NewWords(LanguageTeaching):
     trains = "token rows of new words"
     keeps = "nothing"
     overhead = "none"
-    Options = NewWordsOptions
     rows_kind = WordRows
     options: NewWordsOptions
 

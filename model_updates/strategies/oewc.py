@@ -59,7 +59,6 @@ class Oewc(LanguageTeaching):
     trains = "the token table"
     keeps = "a Fisher diagonal, as large as the token table"
     overhead = "one more pass over the chunk"
-    Options = OewcOptions
     options: OewcOptions
 
     def __init__(self, options: OewcOptions | None = None) -> None:

@@ -50,7 +50,6 @@ class PTuning(LanguageTeaching):
     keeps = "nothing: the prefixes are part of the encoder"
     overhead = "30 keys and values more a block"
     language_at_query = True
-    Options = PTuningOptions
     options: PTuningOptions
 
     def __init__(self, options: PTuningOptions | None = None) -> None:

@@ -48,7 +48,6 @@ class Rwalk(TwoTowers):
     trains = "both towers"
     keeps = "a Fisher diagonal and a score, twice as large as the encoder"
     overhead = "one more backward pass a step and one more pass over the chunk (CTP: 6.2 h against 3.4 h)"
-    Options = RwalkOptions
     options: RwalkOptions
 
     def __init__(self, options: RwalkOptions | None = None) -> None:

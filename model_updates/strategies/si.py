@@ -47,7 +47,6 @@ class Si(TwoTowers):
     trains = "both towers"
     keeps = "an importance for each parameter, as large as the encoder"
     overhead = "one more backward pass a step (CTP: 4.9 h against 3.4 h)"
-    Options = SiOptions
     options: SiOptions
 
     def __init__(self, options: SiOptions | None = None) -> None:

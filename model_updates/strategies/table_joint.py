@@ -78,7 +78,6 @@ class TableJoint(LanguageTeaching):
     overhead = "epochs as long as everything so far"
     replay = Replay.JOINED
     trains_on_all = True
-    Options = TableJointOptions
     options: TableJointOptions
 
     def __init__(self, options: TableJointOptions | None = None) -> None:

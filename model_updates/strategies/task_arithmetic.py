@@ -46,7 +46,6 @@ class TaskArithmetic(TwoTowers):
     paper = "Editing Models with Task Arithmetic, ICLR 2023"
     family = Family.MERGING
     keeps = "the sum of all changes, as large as the encoder"
-    Options = TaskArithmeticOptions
     options: TaskArithmeticOptions
 
     def __init__(self, options: TaskArithmeticOptions | None = None) -> None:

@@ -29,7 +29,6 @@ class Teir(LanguageTeaching):
     trains = "the token table"
     keeps = "how often each token was seen"
     overhead = "2 % (paper: 0.2 h of 11 h)"
-    Options = TeirOptions
     rows_kind = TeirRows
     rows: TeirRows
     options: TeirOptions

@@ -91,7 +91,6 @@ class Tic(TwoTowers):
     family = Family.MEMORY
     keeps = "a buffer of pairs of every chunk"
     overhead = "none: fewer epochs for longer ones"
-    Options = TicOptions
     replay = Replay.JOINED
     options: TicOptions
 

@@ -54,7 +54,6 @@ class Ties(TwoTowers):
     paper = "TIES-Merging, NeurIPS 2023"
     family = Family.MERGING
     keeps = "sums and counts of the changes by sign, three times the encoder"
-    Options = TiesOptions
     options: TiesOptions
 
     def __init__(self, options: TiesOptions | None = None) -> None:

@@ -58,7 +58,6 @@ class Ucir(TwoTowers):
     family = Family.MEMORY
     keeps = "a sample of the pairs"
     overhead = "epochs longer by the memory, and a pass of the old towers (CTP: 5.5 h against 3.4 h)"
-    Options = UcirOptions
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
     options: UcirOptions
@@ -91,10 +90,7 @@ def turned(new: Features, old: Features) -> Tensor:
 
 
 def margin_to_hardest(cosines: Tensor, same: Tensor, margin: float) -> Tensor:
-    """Returns the mean over rows of ``sum max(0, margin - s_own + s_wrong)`` over the most similar wrong columns.
-
-    `same` (r, c) bool says which columns are right; the least similar of them is a row's own.
-    """
+    """Returns the mean over rows of ``sum max(0, margin - s_own + s_wrong)``, the hardest right and wrong."""
     own = cosines.masked_fill(~same, torch.inf).amin(dim=1, keepdim=True)
     wrong = cosines.masked_fill(same, -torch.inf).topk(min(HARDEST, cosines.shape[1]), dim=1).values
     return relu(margin - own + wrong).sum(dim=1).mean()

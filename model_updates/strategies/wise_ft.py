@@ -47,7 +47,6 @@ class WiseFt(TwoTowers):
     )
     paper = "WiSE-FT, CVPR 2022"
     family = Family.MERGING
-    Options = WiseFtOptions
     options: WiseFtOptions
 
     def __init__(self, options: WiseFtOptions | None = None) -> None:

@@ -89,7 +89,6 @@ class Zscl(TwoTowers):
     trains = "both towers, not the temperature"
     keeps = "nothing: the first encoder of the line is the teacher"
     overhead = "a batch of reference pictures through the image tower at each step"
-    Options = ZsclOptions
     options: ZsclOptions
 
     def __init__(self, options: ZsclOptions | None = None) -> None:

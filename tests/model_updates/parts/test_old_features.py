@@ -81,9 +81,11 @@ def test_the_weight_grows_by_the_root_of_old_pairs_over_new_ones(name: str, expe
     strategy, _ = begun(name, seen=True)
     context = context_for(tiny_encoder(), toy_pairs()[:4])
     strategy.before_update(context)
-    assert strategy._weight == pytest.approx(expected)
+    assert float(strategy.old.term(lambda: torch.ones(()))) == pytest.approx(expected)
     first, _ = begun(name)
-    assert first._weight == strategy.options.weight, "the base counts as a chunk like the first"
+    assert float(first.old.term(lambda: torch.ones(()))) == strategy.options.weight, (
+        "the base counts as a chunk like the first"
+    )
 
 
 # UCIR.
