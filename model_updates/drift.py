@@ -161,10 +161,7 @@ def retrieved(pictures: Rows, texts: Rows, pairs: Places) -> tuple[NDArray[np.bo
     Pictures (n, dim) and texts (m, dim) are unit rows; the pairs (p, 2) are rows that belong together.
     """
     own = np.einsum("pd,pd->p", pictures[pairs[:, 0]], texts[pairs[:, 1]])
-    return (
-        _first(texts, pictures, pairs[:, ::-1], own),
-        _first(pictures, texts, pairs, own),
-    )
+    return (_first(texts, pictures, pairs[:, ::-1], own), _first(pictures, texts, pairs, own))
 
 
 def _first(queries: Rows, gallery: Rows, pairs: Places, own: Rows) -> NDArray[np.bool_]:

@@ -173,13 +173,17 @@ class Encoder:
 
     def copy(self) -> Encoder:
         """Returns an independent copy in eval mode (for teachers and candidates)."""
+        return self.around(copy.deepcopy(self.model), copy.deepcopy(self.inserts))
+
+    def around(self, model: nn.Module, inserts: Sequence[Insert] = ()) -> Encoder:
+        """Returns an encoder of another model of the same architecture, all else as here."""
         return Encoder(
-            copy.deepcopy(self.model),
+            model,
             architecture=self.architecture,
             preprocessing=self.preprocessing,
             vocabulary=None if self.vocabulary is None else self.vocabulary.copy(),
             foreign_tokenizer=self.foreign_tokenizer,
-            inserts=copy.deepcopy(self.inserts),
+            inserts=inserts,
             profiles=self.profiles,
         )
 

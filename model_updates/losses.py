@@ -34,10 +34,7 @@ def info_nce(similarities: Tensor, scale: Tensor | float) -> Tensor:
 
 
 def multi_positive_info_nce(
-    similarities: Tensor,
-    scale: Tensor | float,
-    image_index_rows: Tensor,
-    image_index_columns: Tensor,
+    similarities: Tensor, scale: Tensor | float, image_index_rows: Tensor, image_index_columns: Tensor
 ) -> Tensor:
     """Returns InfoNCE with soft targets, so that two captions of one image are not each other's negatives.
 

@@ -46,13 +46,11 @@ def open_encoder(
 ) -> Encoder:
     """Opens an encoder in eval mode on the CPU.
 
-    Args:
-        model: an embedded encoder (`perennial-tiny`, `perennial-photo`), any architecture of open_clip such as
-            `ViT-B-16`, or the path of a sentence-transformers folder with a CLIP model.
-        pretrained: a pretrained tag of that architecture, or the path of a local ``.safetensors`` file; the
-            embedded encoders and folders have their own weights and take none.
-        texts: beside a folder for pictures, the path of the one for texts.
-        languages: that the text tower of a folder knows; the base language where none are named.
+    `model` is an embedded encoder (`perennial-tiny`, `perennial-photo`), any architecture of open_clip such as
+    `ViT-B-16`, or the path of a sentence-transformers folder with a CLIP model. `pretrained` is a tag of that
+    architecture, or the path of a local ``.safetensors`` file; embedded encoders and folders have their own weights and
+    take none. Beside a folder for pictures, `texts` is the path of the one for texts, and `languages` are what its text
+    tower knows; the base language where none are named.
 
     Raises:
         UnknownModel: no such architecture or tag.
@@ -155,18 +153,10 @@ def build_model(model: str, *, rows: int | None = None) -> nn.Module:
 
 def drawn_anew(encoder: Encoder, seed: int) -> Encoder:
     """Returns an encoder of the same architecture and vocabulary with random weights, for training from scratch."""
-    vocabulary = None if encoder.vocabulary is None else encoder.vocabulary.copy()
+    rows = None if encoder.vocabulary is None else encoder.vocabulary.size
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = build_model(encoder.architecture, rows=None if vocabulary is None else vocabulary.size)
-    return Encoder(
-        model,
-        architecture=encoder.architecture,
-        preprocessing=encoder.preprocessing,
-        vocabulary=vocabulary,
-        foreign_tokenizer=encoder.foreign_tokenizer,
-        profiles=encoder.profiles,
-    )
+        return encoder.around(build_model(encoder.architecture, rows=rows))
 
 
 def _config(model: str) -> dict[str, Any]:
@@ -224,7 +214,9 @@ def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = No
     preprocessing = _preprocessing(architecture, model)
     foreign = None
     if vocabulary is None:
-        if is_expandable(model) and _rows(model) == CLIP_ROWS and _reads_as_clip(architecture):
+        table = token_table(model)
+        is_clips = table is not None and len(table) == CLIP_ROWS
+        if is_clips and is_expandable(model) and _reads_as_clip(architecture):
             context = int(model.context_length)  # type: ignore[arg-type]
             vocabulary = Vocabulary.clip(Path(default_bpe()), context_length=context)
         else:
@@ -262,11 +254,6 @@ def _preprocessing(architecture: str, model: nn.Module) -> Preprocessing:
         interpolation=config.get("interpolation", defaults.interpolation),
         resize_mode=config.get("resize_mode", defaults.resize_mode),
     )
-
-
-def _rows(model: nn.Module) -> int:
-    table = token_table(model)
-    return 0 if table is None else int(table.shape[0])
 
 
 def embedded_models() -> tuple[str, ...]:

@@ -21,50 +21,47 @@ class TrainingProgress:
     seconds_left: float
 
 
+@dataclass
 class Pace:
     """Counts the steps of one epoch and reports about once a second.
 
     The rate is the mean since the epoch began; the time left holds for all epochs that are still to come.
     """
 
-    def __init__(
-        self,
-        epoch: int,
-        epochs: int,
-        steps: int,
-        pairs_per_step: int,
-        report: Callable[[TrainingProgress], None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Starts the clock, in seconds from any beginning; `epoch` counts from 0, `steps` are of one epoch."""
-        self._epoch, self._epochs, self._steps, self._pairs = epoch, epochs, steps, pairs_per_step
-        self._report, self._clock = report, clock
+    epoch: int  # the one that begins, from 0
+    epochs: int  # of the whole update
+    steps: int  # of one epoch
+    pairs_per_step: int
+    report: Callable[[TrainingProgress], None]
+    clock: Callable[[], float] = time.monotonic  # seconds, from any beginning
+
+    def __post_init__(self) -> None:
         self._sums: dict[str, float] = {}
         self._done = 0
-        self._began = self._reported = clock()
+        self._began = self._reported = self.clock()
 
     def step(self, terms: Mapping[str, float]) -> None:
         """Counts a finished step with its terms, and reports when a report is due."""
         self._done += 1
         for name, value in terms.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
-        now = self._clock()
-        if now - self._reported > BETWEEN_REPORTS or self._done == self._steps:
+        now = self.clock()
+        if now - self._reported > BETWEEN_REPORTS or self._done == self.steps:
             self._reported = now
-            self._report(self._progress((now - self._began) / self._done))
+            self.report(self._progress((now - self._began) / self._done))
 
     def means(self) -> dict[str, float]:
         """Returns each term's mean over the steps so far."""
         return {name: total / max(1, self._done) for name, total in self._sums.items()}
 
     def _progress(self, seconds_per_step: float) -> TrainingProgress:
-        left = self._steps * (self._epochs - self._epoch) - self._done
+        left = self.steps * (self.epochs - self.epoch) - self._done
         return TrainingProgress(
-            epoch=self._epoch + 1,
-            epochs=self._epochs,
+            epoch=self.epoch + 1,
+            epochs=self.epochs,
             step=self._done,
-            steps=self._steps,
+            steps=self.steps,
             terms=self.means(),
-            pairs_per_second=self._pairs / seconds_per_step if seconds_per_step else 0.0,
+            pairs_per_second=self.pairs_per_step / seconds_per_step if seconds_per_step else 0.0,
             seconds_left=left * seconds_per_step,
         )

@@ -19,11 +19,7 @@ after an update. *Query* says what a query must bring beside its text; a languag
 beside plain training of the same parameters.
 """
 COLUMNS = ("strategy", "what it does", "trains", "keeps", "embeds again", "query", "overhead")
-REPLAYS = {
-    Replay.NONE: "no",
-    Replay.BESIDE: "beside every batch",
-    Replay.JOINED: "as part of the epoch",
-}
+REPLAYS = {Replay.NONE: "no", Replay.BESIDE: "beside every batch", Replay.JOINED: "as part of the epoch"}
 
 
 def facts(kind: type[Strategy]) -> dict[str, Any]:
@@ -49,9 +45,7 @@ def facts(kind: type[Strategy]) -> dict[str, Any]:
     }
 
 
-def by_family(
-    strategies: Mapping[str, type[Strategy]],
-) -> list[tuple[Family, list[type[Strategy]]]]:
+def by_family(strategies: Mapping[str, type[Strategy]]) -> list[tuple[Family, list[type[Strategy]]]]:
     """Returns the strategies of each family that has some, in the order in which people read them."""
     grouped = [(family, [kind for kind in strategies.values() if kind.family is family]) for family in Family]
     return [(family, kinds) for family, kinds in grouped if kinds]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from timm.optim.lamb import Lamb
 from torch import Tensor
 
 from model_updates import checkpoint
@@ -119,7 +118,7 @@ class _Loop:
             memory=data.memory,
             replay=strategy.replay,
         )
-        self.optimizer = optimizer_of(strategy, self.schedule)
+        self.optimizer = self.schedule.over(strategy.parameter_groups())
         self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.progressed = Progressed()
         self.kept = checkpoint.Kept()
@@ -134,11 +133,7 @@ class _Loop:
             terms = self._epoch(epoch)
             with self.strategy.deployed():
                 new, known = validation_scores(
-                    self.encoder,
-                    self.data.validation,
-                    self.data.known,
-                    self.strategy,
-                    self.data.load_image,
+                    self.encoder, self.data.validation, self.data.known, self.strategy, self.data.load_image
                 )
             self.encoder.train()
             self._remember(epoch, terms, new, known)
@@ -242,27 +237,3 @@ def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
     if schedule.decay == "constant":
         return schedule.learning_rate
     return schedule.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
-
-
-def optimizer_of(strategy: Strategy, schedule: Schedule) -> torch.optim.Optimizer:
-    """Returns the optimizer that a schedule names, over what a strategy trains."""
-    groups = [
-        {
-            "params": group.parameters,
-            "rate_factor": group.rate_factor,
-            "weight_decay": schedule.weight_decay if group.weight_decay is None else group.weight_decay,
-        }
-        for group in strategy.parameter_groups()
-        if group.parameters
-    ]
-    rate, decay = schedule.learning_rate, schedule.weight_decay
-    match schedule.optimizer:
-        case "sgd":
-            return torch.optim.SGD(groups, lr=rate, momentum=schedule.betas[0], weight_decay=decay)
-        case "lamb":
-            return Lamb(groups, lr=rate, betas=schedule.betas, eps=schedule.eps, weight_decay=decay)
-        case _:
-            # Fused: one pass over each tensor instead of a dozen, a tenth of a step on a processor (docs/log.md).
-            return torch.optim.AdamW(
-                groups, lr=rate, betas=schedule.betas, eps=schedule.eps, weight_decay=decay, fused=True
-            )

@@ -46,7 +46,6 @@ INSERTS = "inserts.safetensors"
 STATE = "state-{}.safetensors"
 MANIFEST = "manifest.json"
 OLD_STATES = "strategy_state.safetensors"  # versions of schema 1 kept all strategies' tensors in one file
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def write_version(
             {"kind": i.kind, "owner": [i.owner.kind, i.owner.name], "config": i.config}
             for i in encoder.inserts
         ],
-        "files": {name: _file_facts(folder / name) for name in names},
+        "files": {n: {"bytes": (folder / n).stat().st_size, "sha256": _sha256(folder / n)} for n in names},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return manifest
@@ -266,10 +265,6 @@ def _fit_table(model: nn.Module, rows: int) -> None:
     resize_token_table(model, rows)
 
 
-def _file_facts(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "sha256": _sha256(path)}
-
-
 def _verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> None:
     for name in names:
         facts = manifest["files"][name]
@@ -283,8 +278,5 @@ def _verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> Non
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as opened:
-        while block := opened.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from model_updates.errors import ForeignTokenizer
 from model_updates.segmenters import Segmenter, open_segmenter
 
 SHARED = ""
+NUMBERS = ("size", "pad_row", "start_row", "end_row", "context_length")
 
 
 @dataclass(frozen=True)
@@ -62,38 +63,20 @@ class Growth:
         )
 
 
+@dataclass(eq=False)
 class Vocabulary:
-    """Texts in, embedding rows out; grows without ever moving a row.
+    """Texts in, embedding rows out; grows without ever moving a row."""
 
-    Attributes:
-        size: number of embedding rows in use.
-        pad_row: row that fills up shorter texts.
-        start_row: row before each text.
-        end_row: row after each text; the text tower pools there.
-        context_length: most rows a text may have, start and end included.
-        tables: our own tables by name; without a shared one where the shared segmentation is foreign.
-        segmenter: the foreign shared segmentation, or None.
-    """
-
-    def __init__(
-        self,
-        tables: dict[str, TokenTable],
-        *,
-        size: int,
-        pad_row: int,
-        start_row: int,
-        end_row: int,
-        context_length: int,
-        segmenter: Segmenter | None = None,
-    ) -> None:
-        self.tables = dict(tables)
-        self.segmenter = segmenter
-        self.size = size
-        self.pad_row = pad_row
-        self.start_row = start_row
-        self.end_row = end_row
-        self.context_length = context_length
-        self._tokenizers: dict[str, tuple[Tokenizer, NDArray[np.int64]]] = {}
+    # our own tables by name; without a shared one where the shared segmentation is foreign
+    tables: dict[str, TokenTable]
+    _: KW_ONLY
+    size: int  # embedding rows in use
+    pad_row: int  # row that fills up shorter texts
+    start_row: int  # row before each text
+    end_row: int  # row after each text; the text tower pools there
+    context_length: int  # most rows a text may have, start and end included
+    segmenter: Segmenter | None = None  # the foreign shared segmentation
+    _tokenizers: dict[str, tuple[Tokenizer, NDArray[np.int64]]] = field(default_factory=dict, init=False)
 
     @classmethod
     def from_merges(cls, merges: Sequence[Merge], *, context_length: int) -> Vocabulary:
@@ -268,11 +251,7 @@ class Vocabulary:
     def to_json(self) -> dict[str, Any]:
         """Returns a plain description that `from_json` reads back without loss."""
         return {
-            "size": self.size,
-            "pad_row": self.pad_row,
-            "start_row": self.start_row,
-            "end_row": self.end_row,
-            "context_length": self.context_length,
+            **{name: getattr(self, name) for name in NUMBERS},
             **({} if self.segmenter is None else {"segmenter": self.segmenter.name}),
             "tables": {
                 name: {"merges": [list(merge) for merge in table.merges], "rows": table.rows}
@@ -292,11 +271,7 @@ class Vocabulary:
         }
         return cls(
             tables,
-            size=data["size"],
-            pad_row=data["pad_row"],
-            start_row=data["start_row"],
-            end_row=data["end_row"],
-            context_length=data["context_length"],
+            **{name: data[name] for name in NUMBERS},
             segmenter=open_segmenter(data["segmenter"]) if "segmenter" in data else None,
         )
 

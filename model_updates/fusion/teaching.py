@@ -12,7 +12,6 @@ text belongs to *that* picture, and so needs the head of the model that CTP is b
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +23,7 @@ from model_updates.fusion.encoder import FusionEncoder, PictureFeatures, Texts, 
 from model_updates.fusion.tokens import Read, read_texts, real_words, words_to_hide
 from model_updates.losses import kl_rows
 from model_updates.pairs import Batch
-from model_updates.parts.momentum_contrast import momentum_step
+from model_updates.parts.momentum_contrast import Slow
 from model_updates.towers import token_table
 
 CHOSEN = 0.15
@@ -46,8 +45,7 @@ def hide_words(tokens: Tensor, words: Tensor, others: Tensor) -> Masked:
     """Chooses words and hides them, by torch's generator of the CPU; at least one is hidden where there is a word.
 
     15 % of the words are chosen; of these 80 % are hidden, 10 % become some other word, 10 % stay as they are (BERT;
-    CTP, eq. 2).
-    `words` (n, length) bool says which tokens may be chosen; `others` (k,) are rows that may stand in a word's place.
+    CTP, eq. 2). `words` (n, length) bool may be chosen; `others` (k,) are rows that may stand in their place.
     """
     draw, fate = torch.rand(2, *tokens.shape).to(tokens.device)
     chosen = words & (draw < CHOSEN)
@@ -62,34 +60,17 @@ def hide_words(tokens: Tensor, words: Tensor, others: Tensor) -> Masked:
     return Masked(torch.where(other, drawn, tokens), hidden, chosen, tokens[chosen])
 
 
-SLOW = "fusion."
 LEAST_WEIGHT = 1e-5
 """What even the most unlike negative is drawn with (ALBEF's code)."""
 
 
-class SlowFusion:
+class SlowFusion(Slow):
     """The slow model's fusion encoder: moves as its towers do, by a share towards what it was before the update."""
 
     def __init__(self, fusion: FusionEncoder, *, momentum: float, share_of_old: float) -> None:
-        self.fusion = copy.deepcopy(fusion).eval().requires_grad_(False)
-        self._old = {name: value.detach().clone() for name, value in fusion.named_parameters()}
-        self._momentum, self._share = momentum, share_of_old
-
-    def step(self, current: FusionEncoder) -> None:
-        """Moves every parameter."""
-        new = dict(current.named_parameters())
-        with torch.no_grad():
-            for name, slow in self.fusion.named_parameters():
-                momentum_step(slow, self._old[name], new[name], self._momentum, self._share)
-
-    def progress(self) -> dict[str, Tensor]:
-        """Returns its tensors."""
-        return {SLOW + name: value for name, value in self.fusion.state_dict().items()}
-
-    def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        """Takes what `progress` returned."""
-        own = {name.removeprefix(SLOW): v for name, v in progress.items() if name.startswith(SLOW)}
-        self.fusion.load_state_dict(own)
+        self.fusion = copy.deepcopy(fusion)
+        old = {name: value.detach().clone() for name, value in fusion.named_parameters()}
+        super().__init__(self.fusion, old, "fusion.", momentum=momentum, share_of_old=share_of_old)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ certain. Whatever lies between is for a person.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,91 +116,82 @@ def at_worst(drop: float, bound: float, confidence: float) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """By what old slices are judged."""
+
+    metric: str
+    limit: float  # points that a slice may lose
+    scale: float  # how much the metric varies, beside the policy's usual one
+    policy: Policy
+    tries: int  # candidates that share the error rate
+
+
 def judge_each(old: Sequence[OldSlice], policy: Policy, tries: int) -> list[SliceStatement]:
     """Judges every old slice that changed, by both metrics, against live and against the high water."""
     changed = [one for one in old if not one.is_unchanged]
-    if not changed:
-        return []
     judged = []
-    for metric, limit, scale in metrics_of(policy):
-        drops = [one.against_live(metric) for one in changed]
-        judged += _judge_family(
-            changed, ["live"] * len(changed), drops, metric, limit, scale, 1.0, policy, tries
-        )
-        judged += _judge_water(changed, drops, metric, limit, scale, policy, tries)
+    for asked in metrics_of(policy, tries) if changed else ():
+        drops = [one.against_live(asked.metric) for one in changed]
+        judged += _judge_family(changed, ["live"] * len(changed), drops, asked, 1.0)
+        judged += _judge_water(changed, drops, asked)
     return judged
 
 
-def metrics_of(policy: Policy) -> list[tuple[str, float, float]]:
-    """Returns what is judged: each metric with the points a slice may lose and how much it varies."""
-    metrics = [(policy.metric, policy.slice_drop, FIRST_SCALE if policy.metric == FIRST else 1.0)]
-    return metrics if policy.metric == FIRST else [*metrics, (FIRST, policy.first_slice_drop, FIRST_SCALE)]
+def metrics_of(policy: Policy, tries: int) -> list[Asked]:
+    """Returns what is judged: the policy's metric, and R@1 where that is another one."""
+    first = Asked(FIRST, policy.first_slice_drop, FIRST_SCALE, policy, tries)
+    if policy.metric == FIRST:
+        return [replace(first, limit=policy.slice_drop)]
+    return [Asked(policy.metric, policy.slice_drop, 1.0, policy, tries), first]
 
 
 def _judge_water(
-    changed: Sequence[OldSlice],
-    against_live: Sequence[Drop],
-    metric: str,
-    limit: float,
-    scale: float,
-    policy: Policy,
-    tries: int,
+    changed: Sequence[OldSlice], against_live: Sequence[Drop], asked: Asked
 ) -> list[SliceStatement]:
-    asked, names, drops, gaps = [], [], [], []
+    slices, names, drops, gaps = [], [], [], []
     for one, drop in zip(changed, against_live, strict=True):
-        water = one.water(metric)
+        water = one.water(asked.metric)
         # What certainly gains on live is on its way back up, wherever the water stands.
-        if water is None or drop.points + one_sided(policy.confidence) * drop.error <= 0:
+        if water is None or drop.points + one_sided(asked.policy.confidence) * drop.error <= 0:
             continue
         clusters = one.candidate.clusters
-        asked.append(one)
+        slices.append(one)
         names.append(["live", *(name for name, _ in one.versions)][water.best])
-        below = measured_drop(water.scores, one.candidate.query_scores(metric), clusters)
+        below = measured_drop(water.scores, one.candidate.query_scores(asked.metric), clusters)
         drops.append(Drop(below.points - one.debt, below.error))
-        gaps.append(measured_drop(water.scores, one.live.query_scores(metric), clusters))
-    if not asked:
+        gaps.append(measured_drop(water.scores, one.live.query_scores(asked.metric), clusters))
+    if not slices:
         return []
     # A slice that already stands below its high water gets no benefit of the doubt.
-    suspected = share(*_columns(gaps), scale=scale).odd
-    return _judge_family(
-        asked, names, drops, metric, limit, scale, WATER_DOUBT, policy, tries, suspected=suspected
-    )
+    suspected = share(*_columns(gaps), scale=asked.scale).odd
+    return _judge_family(slices, names, drops, asked, WATER_DOUBT, suspected=suspected)
 
 
-def _judge_family(  # noqa: PLR0913 - one parameter per fact of the family
+def _judge_family(
     slices: Sequence[OldSlice],
     against: Sequence[str],
     drops: Sequence[Drop],
-    metric: str,
-    limit: float,
-    scale: float,
+    asked: Asked,
     doubt: float,
-    policy: Policy,
-    tries: int,
     suspected: FloatArray | None = None,
 ) -> list[SliceStatement]:
-    together = share(*_columns(drops), suspected=suspected, scale=scale)
-    allowed = doubt * (1.0 - policy.confidence) / tries
-    broken, bounds = together.beyond(limit), together.bound(1.0 - allowed)
+    confidence = asked.policy.confidence
+    together = share(*_columns(drops), suspected=suspected, scale=asked.scale)
+    allowed = doubt * (1.0 - confidence) / asked.tries
+    broken, bounds = together.beyond(asked.limit), together.bound(1.0 - allowed)
     judged = []
     for n, (one, name, drop) in enumerate(zip(slices, against, drops, strict=True)):
-        own = drop.points + OWN_FIGURES * drop.error
-        if broken[n] >= policy.confidence:
+        own, verdict, note = drop.points + OWN_FIGURES * drop.error, Verdict.PROMOTE, _KEPT
+        if broken[n] >= confidence:
             verdict, note = Verdict.REJECT, _LOST
-        elif own >= FAR_BEYOND * limit and broken[n] <= allowed:
-            verdict, note = (
-                Verdict.REVIEW,
-                phrase("has too few held-out pairs ({count} things)", count=one.candidate.groups),
-            )
         elif broken[n] > allowed:
             verdict, note = Verdict.REVIEW, _PERHAPS
-        else:
-            verdict, note = Verdict.PROMOTE, _KEPT
-        judged.append(
-            SliceStatement(
-                one, metric, name, suspected is not None, drop, float(bounds[n]), 1.0 - allowed, verdict, note
-            )
-        )
+        elif own >= FAR_BEYOND * asked.limit:
+            few = phrase("has too few held-out pairs ({count} things)", count=one.candidate.groups)
+            verdict, note = Verdict.REVIEW, few
+        facts = (drop, float(bounds[n]), 1.0 - allowed, verdict, note)
+        judged.append(SliceStatement(one, asked.metric, name, suspected is not None, *facts))
     return judged
 
 

@@ -14,17 +14,14 @@ from ingest.sentence import phrase, template
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Drop, measured_drop, weight_of
 from model_updates.gate.high_water import high_water
-from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, OldSlice, at_worst, metrics_of
+from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, Asked, OldSlice, at_worst, metrics_of
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 from model_updates.gate.shrinkage import COMMON_SPREAD, normal_tail, one_sided, posterior
 from model_updates.recalls import LABELS
 
 FloatArray = NDArray[np.float64]
 
-POOLS = {
-    template("known"): (View.OWN, View.MEMORY),
-    template("found"): (View.MIXED, View.MEMORY),
-}
+POOLS = {template("known"): (View.OWN, View.MEMORY), template("found"): (View.MIXED, View.MEMORY)}
 """What is averaged: what the encoder knows, and what a searcher finds among everything."""
 _FOUND = {
     Verdict.REJECT: template(
@@ -88,13 +85,14 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
             )
             found.append((Verdict.PROMOTE, said))
             continue
-        for metric, _, scale in metrics_of(policy):
-            limit = policy.pooled_drop if metric == policy.metric else policy.first_pooled_drop
-            label = "" if metric == policy.metric else f"{LABELS[metric]} "
-            for belief in _beliefs(told, metric, scale, policy, tries):
+        for asked in metrics_of(policy, tries):
+            is_main = asked.metric == policy.metric
+            limit = policy.pooled_drop if is_main else policy.first_pooled_drop
+            label = "" if is_main else f"{LABELS[asked.metric]} "
+            for belief in _beliefs(told, asked):
                 verdict = belief.verdict(limit, policy)
                 # What passes is said once, by the metric that decides most.
-                if verdict is not Verdict.PROMOTE or metric == policy.metric:
+                if verdict is not Verdict.PROMOTE or is_main:
                     said = phrase(
                         _FOUND[verdict],
                         against=belief.against,
@@ -107,13 +105,13 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
     return RuleResult(phrase("kept"), worst(verdict for verdict, _ in found), strictest_first(found))
 
 
-def _beliefs(told: Sequence[_Told], metric: str, scale: float, policy: Policy, tries: int) -> list[Belief]:
-    slices = [one for one, _ in told]
+def _beliefs(told: Sequence[_Told], asked: Asked) -> list[Belief]:
+    metric, slices = asked.metric, [one for one, _ in told]
     clusters = [cluster for one in slices for cluster in one.candidate.clusters]
     weights = np.concatenate([weight_of(one.candidate) for one in slices])
     candidate = np.concatenate([one.candidate.query_scores(metric) for one in slices])
     live = np.concatenate([one.live.query_scores(metric) for one in slices])
-    spread, allowed = scale * COMMON_SPREAD, (1.0 - policy.confidence) / tries
+    spread, allowed = asked.scale * COMMON_SPREAD, (1.0 - asked.policy.confidence) / asked.tries
 
     def belief(against: str, drop: Drop, center: float, share: float) -> Belief:
         mean, deviation = posterior(drop.points, drop.error, center=center, spread=spread)

@@ -7,6 +7,7 @@ sizes.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from model_updates.encoder import IMAGE_BATCH, Encoder, unit
 from model_updates.features import caption_features
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.replaying import MemoryOptions, ReplayMemory
+from model_updates.parts.two_towers import TwoTowerOptions
 from model_updates.strategy import State, UpdateContext
 
 CHUNKS = "chunks"  # the key of the counts among a strategy's facts
@@ -25,6 +27,11 @@ Shares = Callable[[Sequence[int], int], list[int]]
 """How many pairs of each chunk, the oldest first, a memory of some size holds, by how many pairs each chunk had."""
 Ranked = Callable[[UpdateContext, int], Sequence[TrainingPair]]
 """Up to so many pairs of an update, those that stay longest first."""
+
+
+@dataclass(frozen=True)
+class ExemplarOptions(MemoryOptions, TwoTowerOptions):
+    """The memory's options and those of two towers."""
 
 
 class ChunkedMemory(ReplayMemory):

@@ -107,10 +107,7 @@ class Experts(Insert):
         self.selectors.append(selector.to(self.down.device).requires_grad_(False))
 
     def routers_of(self, count: int, feature: Callable[[], Tensor]) -> Tensor:
-        """Returns the router that reads each of n inputs, `NOBODY` for the plain tower.
-
-        `feature` gives their (n, dim) features without experts; it is not asked while the newest router trains.
-        """
+        """Returns the router that reads each of n inputs by (n, dim) features without experts; `NOBODY` for none."""
         if self.training and self.learning is not None:
             return torch.full((count,), self.learning, dtype=torch.int64, device=self.down.device)
         with torch.no_grad():

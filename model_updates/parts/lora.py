@@ -184,15 +184,12 @@ def _merged(layer: nn.Module) -> nn.Module:
     return base
 
 
-def _is_adapted(module: nn.Module) -> bool:
+def _outermost(tower: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    return isinstance(module, BaseTunerLayer)
-
-
-def _outermost(tower: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     inside: list[str] = []
     for name, module in tower.named_modules():
-        if _is_adapted(module) and not any(name.startswith(outer + ".") for outer in inside):
+        is_adapted = isinstance(module, BaseTunerLayer)
+        if is_adapted and not any(name.startswith(outer + ".") for outer in inside):
             inside.append(name)
             yield name, module

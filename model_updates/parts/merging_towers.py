@@ -52,10 +52,7 @@ class Merging(Part):
 
 
 class TaskVectors(Merging):
-    """Trains every update from the base, and releases the base with all changes merged in.
-
-    `add_up` takes an update's change into what is kept; `base` is there.
-    """
+    """Trains every update from the base, and releases it with all changes merged in; `add_up` keeps an update's."""
 
     def __init__(
         self,

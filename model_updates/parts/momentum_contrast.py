@@ -18,7 +18,6 @@ from torch.nn.functional import normalize
 from model_updates.encoder import Encoder
 from model_updates.losses import soft_cross_entropy
 
-MODEL = "momentum."
 QUEUE = "queue."
 NOBODY = -1
 """The picture of a queued feature whose number another update gave, or that was drawn at random."""
@@ -31,35 +30,51 @@ def momentum_step(slow: Tensor, old: Tensor, new: Tensor, momentum: float, share
     slow.add_(new, alpha=(1 - momentum) * (1 - share_of_old))
 
 
-class MomentumModel:
-    """The slow model: starts as a copy of the encoder before the update and is in eval mode throughout.
+class Slow:
+    """A model in eval mode that moves in each step towards a mean of an old and of a current one.
 
-    `share_of_old` is how much of each step comes from the old model; ½ is CTP's, 0 a plain moving average, 1 the old
-    model itself.
+    `share_of_old` is how much of a step comes from the old model; ½ is CTP's (eq. 3), 0 a plain moving average, 1 the
+    old model itself. Its progress is named with the prefix.
     """
 
-    def __init__(self, previous: Encoder, *, momentum: float, share_of_old: float) -> None:
-        self.encoder = previous.copy()
-        self.encoder.model.requires_grad_(False)
-        self._old = dict(previous.model.named_parameters())
+    def __init__(
+        self,
+        model: nn.Module,
+        old: Mapping[str, Tensor],
+        prefix: str,
+        *,
+        momentum: float,
+        share_of_old: float,
+    ) -> None:
+        self._model = model.eval().requires_grad_(False)
+        self._old, self._prefix = old, prefix
         self._momentum, self._share = momentum, share_of_old
 
     def step(self, current: nn.Module) -> None:
         """Moves every parameter; running statistics are those of the model in training."""
-        new = dict(current.named_parameters())
+        new, statistics = dict(current.named_parameters()), dict(current.named_buffers())
         with torch.no_grad():
-            for name, slow in self.encoder.model.named_parameters():
+            for name, slow in self._model.named_parameters():
                 momentum_step(slow, self._old[name], new[name], self._momentum, self._share)
-            statistics = dict(current.named_buffers())
-            for name, value in self.encoder.model.named_buffers():
+            for name, value in self._model.named_buffers():
                 value.copy_(statistics[name])
 
     def progress(self) -> dict[str, Tensor]:
-        return {MODEL + name: value for name, value in self.encoder.model.state_dict().items()}
+        """Returns its tensors."""
+        return {self._prefix + name: value for name, value in self._model.state_dict().items()}
 
     def load_progress(self, progress: Mapping[str, Tensor]) -> None:
-        own = {name.removeprefix(MODEL): v for name, v in progress.items() if name.startswith(MODEL)}
-        self.encoder.model.load_state_dict(own)
+        """Takes its own of what `progress` returned."""
+        own = {n.removeprefix(self._prefix): v for n, v in progress.items() if n.startswith(self._prefix)}
+        self._model.load_state_dict(own)
+
+
+class MomentumModel(Slow):
+    """The slow model of both towers: starts as a copy of the encoder before the update."""
+
+    def __init__(self, previous: Encoder, *, momentum: float, share_of_old: float) -> None:
+        self.encoder, old = previous.copy(), dict(previous.model.named_parameters())
+        super().__init__(self.encoder.model, old, "momentum.", momentum=momentum, share_of_old=share_of_old)
 
 
 @dataclass
@@ -124,12 +139,7 @@ def queue_contrast(
 
 
 def _contrast(
-    rows: Tensor,
-    fresh: Tensor,
-    queued: Tensor,
-    pictures: Tensor,
-    image_index: Tensor,
-    scale: Tensor | float,
+    rows: Tensor, fresh: Tensor, queued: Tensor, pictures: Tensor, image_index: Tensor, scale: Tensor | float
 ) -> Tensor:
     """(b, dim) rows against b fresh columns, where the right ones are, and k queued ones, which are all wrong."""
     logits = scale * torch.cat([rows @ fresh.T, rows @ queued.T], dim=1)

@@ -20,10 +20,7 @@ class WeightAverage:
     """
 
     def __init__(self, model: nn.Module, every: int, steps: int = 0) -> None:
-        """Starts at a model's weights.
-
-        `every` is steps between two terms; the last of all `steps` is a term, too, 0 where that is not known.
-        """
+        """Starts at a model's weights; there is a term every so many steps, and at the last of all `steps` if known."""
         self._model, self._every, self._last = model, max(1, every), steps - 1
         self._mean = {name: value.clone() for name, value in _averaged(model).items()}
         self.terms, self.steps = 1, 0

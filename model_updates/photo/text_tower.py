@@ -65,10 +65,7 @@ class SentenceTower(nn.Module):
         self.last = nn.Linear(WIDTH, WIDTH, bias=False)
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Tensor:
-        """Returns (n, 512) unit vectors; what an embedded text holds beyond its length does not matter.
-
-        Token embeddings are (n, longest, 512), lengths (n,) int64; both count start and end tokens.
-        """
+        """Returns (n, 512) unit vectors of (n, longest, 512) embeddings, each as far as its length (n,) reaches."""
         # Only the tokens of texts are computed, one after the other: padding costs nothing and cannot matter.
         places = torch.arange(embedded.shape[1], device=embedded.device)
         inside = places[None, :] < lengths[:, None]

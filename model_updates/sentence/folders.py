@@ -20,16 +20,7 @@ from model_updates.encoder import Encoder
 from model_updates.errors import UnsafeWeights, WeightsMismatch
 from model_updates.language_profiles import base_profiles
 from model_updates.preprocessing import Preprocessing
-from model_updates.sentence.described import (
-    MODULES,
-    clip_folder,
-    config_of,
-    modules_of,
-    plain_name,
-    preprocessing_of,
-    text_side,
-    tokenizer_of,
-)
+from model_updates.sentence import described
 from model_updates.sentence.model import Dense, KeptTokenizer, PooledText, SentenceClip, without_pooler
 
 FAMILY = "sentence-transformers"
@@ -37,7 +28,7 @@ FAMILY = "sentence-transformers"
 
 def is_folder(model: str) -> bool:
     """True when a model's name is the path of a sentence-transformers folder."""
-    return (Path(model) / MODULES).is_file()
+    return (Path(model) / described.MODULES).is_file()
 
 
 def open_folders(images: Path, texts: Path | None = None, languages: Sequence[str] = ("en",)) -> Encoder:
@@ -51,15 +42,15 @@ def open_folders(images: Path, texts: Path | None = None, languages: Sequence[st
         UnsafeWeights: the weights are pickled.
         WeightsMismatch: the weights do not fit, or the two towers are no pair.
     """
-    clip = clip_folder(images)
-    text_modules = modules_of(texts or images)
-    said, text_folder = text_side(texts or images, text_modules)
-    tokenizer, tokens = tokenizer_of(text_folder, said["config"])
+    clip = described.clip_folder(images)
+    text_modules = described.modules_of(texts or images)
+    said, text_folder = described.text_side(texts or images, text_modules)
+    tokenizer, tokens = described.tokenizer_of(text_folder, said["config"])
     blueprint = {
         "name": "+".join(
-            plain_name(folder.resolve().name) for folder in (images, texts) if folder is not None
+            described.plain_name(folder.resolve().name) for folder in (images, texts) if folder is not None
         ),
-        "image": config_of(clip)["vision_config"],
+        "image": described.config_of(clip)["vision_config"],
         "text": said,
         "tokens": tokens,
     }
@@ -70,7 +61,7 @@ def open_folders(images: Path, texts: Path | None = None, languages: Sequence[st
     if isinstance(model.text, PooledText):
         _load_layers(model.text, texts or images, text_modules)
     _load_scale(model, clip)
-    encoder = wrap(model, tokenizer, preprocessing_of(clip), languages)
+    encoder = wrap(model, tokenizer, described.preprocessing_of(clip), languages)
     _require_one_space(encoder, images, texts)
     return encoder
 

@@ -68,7 +68,7 @@ class Afec(TwoTowers):
         if self.held.updates:
             self._free = context.encoder.copy()
             self._free.model.requires_grad_(True)
-            self._optimizer = self._free_optimizer(self._free)
+            self._optimizer = self.schedule(self._free).over(groups_of(self._free))
 
     def before_epoch(self, epoch: int, batches: Epochs) -> None:
         """Trains the free model for an epoch and measures where it is steep."""
@@ -92,17 +92,6 @@ class Afec(TwoTowers):
         torch.nn.utils.clip_grad_norm_(free.model.parameters(), clip_norm)
         self._optimizer.step()
         clamp_scale(free)
-
-    def _free_optimizer(self, free: Encoder) -> torch.optim.Optimizer:
-        schedule = self.schedule(free)
-        groups = [
-            {
-                "params": group.parameters,
-                "weight_decay": schedule.weight_decay if group.weight_decay is None else group.weight_decay,
-            }
-            for group in groups_of(free)
-        ]
-        return torch.optim.AdamW(groups, betas=schedule.betas, eps=schedule.eps, fused=True)
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:
         terms = super().terms(batch)

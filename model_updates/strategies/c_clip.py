@@ -40,17 +40,7 @@ from model_updates.checked import Count, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
-from model_updates.parts.lora import (
-    TARGETS,
-    adaptable,
-    insert_lora,
-    lora_parameters,
-    merge_lora,
-    no_blocks,
-    outer_parameters,
-    scaled_lora,
-    trainable,
-)
+from model_updates.parts import lora
 from model_updates.parts.merging import keep_share
 from model_updates.parts.two_towers import RunOptions
 from model_updates.prospect import Prospect
@@ -113,7 +103,7 @@ class CClipOptions(RunOptions):
     adapters: bool = True
     rank: Count = 16
     dropout: Annotated[float, Within("[0, 1)")] = 0.1
-    targets: Annotated[str, OneOf(*TARGETS)] = "qkvo+mlp"
+    targets: Annotated[str, OneOf(*lora.TARGETS)] = "qkvo+mlp"
     train_outer: bool = False
     merge: Share = 0.0
     consolidation: NotNegative = 1.0
@@ -151,8 +141,8 @@ class CClip(Strategy):
         towers = [image_tower(model)]
         if self._wants_text(prospect.learned_languages):
             towers.append(text_tower(model))
-        unfit = next((tower for tower in towers if not adaptable(tower, self.options.targets)), None)
-        return None if unfit is None else no_blocks(unfit)
+        unfit = next((tower for tower in towers if not lora.adaptable(tower, self.options.targets)), None)
+        return None if unfit is None else lora.no_blocks(unfit)
 
     def before_update(self, context: UpdateContext) -> None:
         """Keeps the old weights, inserts adapters and makes a fresh projector."""
@@ -166,7 +156,7 @@ class CClip(Strategy):
         towers = [image_tower(encoder.model), text_tower(encoder.model)]
         self._towers = towers if "text" in self.touches else towers[:1]
         for tower in self._towers if options.adapters else []:
-            insert_lora(
+            lora.insert_lora(
                 tower,
                 rank=options.rank,
                 alpha=2 * options.rank,
@@ -183,21 +173,21 @@ class CClip(Strategy):
         """Returns what trains of the image tower, the projector, the temperature, and the text tower at its rate."""
         scale: nn.Parameter = self._encoder.model.logit_scale  # type: ignore[assignment]
         groups = [
-            ParameterGroup(trainable(self._of_tower("image"))),
+            ParameterGroup(lora.trainable(self._of_tower("image"))),
             ParameterGroup([] if self._projector is None else list(self._projector.parameters())),
-            ParameterGroup(trainable([scale]), weight_decay=0.0),
+            ParameterGroup(lora.trainable([scale]), weight_decay=0.0),
         ]
         if "text" in self.touches:
             groups.append(
-                ParameterGroup(trainable(self._of_tower("text")), rate_factor=self.options.text_rate)
+                ParameterGroup(lora.trainable(self._of_tower("text")), rate_factor=self.options.text_rate)
             )
         return groups
 
     def _of_tower(self, side: str) -> list[nn.Parameter]:
         model, of_image = self._encoder.model, side == "image"
         if self.options.adapters:
-            outer = outer_parameters(model, side) if self.options.train_outer else []
-            return lora_parameters(self._towers[0 if of_image else 1]) + outer
+            outer = lora.outer_parameters(model, side) if self.options.train_outer else []
+            return lora.lora_parameters(self._towers[0 if of_image else 1]) + outer
         return [
             p for n, p in model.named_parameters() if not is_scale(n) and is_image_parameter(n) == of_image
         ]
@@ -236,7 +226,7 @@ class CClip(Strategy):
         trained = {name: value.detach().clone() for name, value in outside.items()}
         with ExitStack() as stack:
             for tower in self._towers:
-                stack.enter_context(scaled_lora(tower, self._share))
+                stack.enter_context(lora.scaled_lora(tower, self._share))
             keep_share(outside, self._old, self._share)
             try:
                 yield
@@ -246,7 +236,7 @@ class CClip(Strategy):
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         """Merges the adapters and moves every parameter part of the way to the merged weights."""
         for tower in self._towers:
-            merge_lora(tower)
+            lora.merge_lora(tower)
         keep_share(self._encoder.model.state_dict(), self._old, self._share)
         self._old, self._projector = {}, None
         self._encoder.forget_fingerprints()

@@ -13,8 +13,6 @@ teacher, too; ``from_scratch`` leaves that out where the base was never trained.
 Carried between updates: the pairs in their order, and how many are of which chunk.
 """
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from model_updates.pairs import Batch
@@ -24,11 +22,6 @@ from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
 from model_updates.parts.replaying import remember
 from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategy import Family, Replay
-
-
-@dataclass(frozen=True)
-class IcarlOptions(OldFeatureOptions):
-    """The options of the memory, the teacher and two towers."""
 
 
 class Icarl(TwoTowers):
@@ -42,9 +35,9 @@ class Icarl(TwoTowers):
     overhead = "epochs longer by the memory, and a pass of the old towers (CTP: 5.3 h against 3.4 h)"
     needs = frozenset({"text_features"})
     replay = Replay.JOINED
-    options: IcarlOptions
+    options: OldFeatureOptions
 
-    def __init__(self, options: IcarlOptions | None = None) -> None:
+    def __init__(self, options: OldFeatureOptions | None = None) -> None:
         super().__init__(options)
         self.kept = remember(self, Exemplars(self.options, herding_order))
         self.old = self.add(OldFeatures(self.options, self.kept))

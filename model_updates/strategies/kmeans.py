@@ -15,17 +15,10 @@ which training does not know; it ends when nothing moves, at most after 100 roun
 Carried between updates: the pairs in their order, and how many are of which chunk.
 """
 
-from dataclasses import dataclass
-
-from model_updates.parts.exemplars import Exemplars, kmeans_order
-from model_updates.parts.replaying import MemoryOptions, remember
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.parts.exemplars import ExemplarOptions, Exemplars, kmeans_order
+from model_updates.parts.replaying import remember
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategy import Family, Replay
-
-
-@dataclass(frozen=True)
-class KmeansOptions(MemoryOptions, TwoTowerOptions):
-    """The memory's options and those of two towers."""
 
 
 class Kmeans(TwoTowers):
@@ -38,8 +31,8 @@ class Kmeans(TwoTowers):
     keeps = "pairs, one of each cluster"
     overhead = "epochs longer by the memory, and one pass to choose (CTP: 4.7 h against 3.4 h)"
     replay = Replay.JOINED
-    options: KmeansOptions
+    options: ExemplarOptions
 
-    def __init__(self, options: KmeansOptions | None = None) -> None:
+    def __init__(self, options: ExemplarOptions | None = None) -> None:
         super().__init__(options)
         self.kept = remember(self, Exemplars(self.options, kmeans_order))

@@ -133,7 +133,9 @@ class MoeAdapters(FrozenTowers):
             else:
                 rows = _text_features(self._encoder, pairs)
             experts.newest_selector.fit(rows, share=self.options.inside, seed=self._seed)
-            self._known[experts.tower] = _share_of_newest(experts, rows)
+            with torch.no_grad():
+                read = selected(list(experts.selectors), rows) == len(experts.selectors) - 1
+            self._known[experts.tower] = float(read.float().mean())
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Returns experts and the new routers, which do not decay: decay would move frozen experts."""
@@ -203,9 +205,3 @@ def _text_features(encoder: Encoder, pairs: Sequence[TrainingPair]) -> Tensor:
             embedded = embed(encoder.model, pad(encoder, some).to(encoder.device))
             rows.append(text_body(encoder.model, embedded, ends).float())
     return torch.cat(rows)
-
-
-def _share_of_newest(experts: Experts, features: Tensor) -> float:
-    with torch.no_grad():
-        read = selected(list(experts.selectors), features) == len(experts.selectors) - 1
-    return float(read.float().mean())

@@ -14,17 +14,10 @@ there are no classes.
 Carried between updates: the pairs in their order, and how many are of which chunk.
 """
 
-from dataclasses import dataclass
-
-from model_updates.parts.exemplars import Exemplars, herding_order
-from model_updates.parts.replaying import MemoryOptions, remember
-from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers
+from model_updates.parts.exemplars import ExemplarOptions, Exemplars, herding_order
+from model_updates.parts.replaying import remember
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.strategy import Family, Replay
-
-
-@dataclass(frozen=True)
-class MofOptions(MemoryOptions, TwoTowerOptions):
-    """The memory's options and those of two towers."""
 
 
 class Mof(TwoTowers):
@@ -39,8 +32,8 @@ class Mof(TwoTowers):
     keeps = "pairs, chosen by herding"
     overhead = "epochs longer by the memory, and one pass to choose (CTP: 4.8 h against 3.4 h)"
     replay = Replay.JOINED
-    options: MofOptions
+    options: ExemplarOptions
 
-    def __init__(self, options: MofOptions | None = None) -> None:
+    def __init__(self, options: ExemplarOptions | None = None) -> None:
         super().__init__(options)
         self.kept = remember(self, Exemplars(self.options, herding_order))

@@ -79,7 +79,7 @@ class Evidence:
         that can be asked are asked when `only` is None; the seed is of the blocks.
         """
         self.pairs = pairs
-        has_words = _has_words(pairs)
+        has_words = pairs.beside and sum(map(bool, pairs.beside)) >= ENOUGH_BESIDE * len(pairs)
         # Captions tie nothing: a wrong one would tie two things together, and enough wrong ones everything.
         self.groups = as_one(pairs.groups, pairs.images)
         self.blocks = blocks_of(self.groups, seed=seed)
@@ -167,10 +167,6 @@ def in_parts(pairs: UploadedPairs, most: int, seed: int = 0) -> list[NDArray[np.
     groups = as_one(pairs.groups, pairs.images)
     of = np.random.default_rng(seed).permutation(int(groups.max()) + 1)[groups] % count
     return [np.flatnonzero(of == number) for number in range(count)]
-
-
-def _has_words(pairs: UploadedPairs) -> bool:
-    return bool(pairs.beside) and sum(map(bool, pairs.beside)) >= ENOUGH_BESIDE * len(pairs)
 
 
 def _words_kernel(beside: Sequence[str]) -> Kernel:

@@ -19,17 +19,7 @@ Kernel = NDArray[np.float32]
 
 SHORTEST, LONGEST = 3, 5  # letters in a sequence; scripts without spaces say as much in one to three
 UNSPACED_LONGEST = 3
-_UNSPACED = (
-    "CJK",
-    "HIRAGANA",
-    "KATAKANA",
-    "HANGUL",
-    "THAI",
-    "LAO",
-    "KHMER",
-    "MYANMAR",
-    "TIBETAN",
-)
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 # Products that a kernel may cost; above it, rare sequences share places in a shorter bag. 1,000 captions get 10,000.
 BUDGET = 10_000_000_000
 MOST_PLACES = 16_384

@@ -11,7 +11,14 @@ from PIL import Image
 from ingest.samples import scenes
 from model_updates.errors import WeightsMismatch
 from model_updates.opening import EMBEDDED, build_model, open_embedded, wrap
-from model_updates.pretrain import Recipe, context_length, make_vocabulary, save_embedded, train
+from model_updates.pretrain import (
+    Recipe,
+    context_length,
+    make_vocabulary,
+    save_embedded,
+    train,
+    unseen_scenes,
+)
 from model_updates.pretrain_data import (
     EMOJI_STYLES,
     STORED,
@@ -21,7 +28,6 @@ from model_updates.pretrain_data import (
     read_emoji,
     scene_texts,
 )
-from model_updates.pretrain_report import unseen_scenes
 from model_updates.vocabulary import SHARED
 from tests.model_updates.tiny import assert_same_state, tiny_encoder
 

@@ -16,7 +16,7 @@ from model_updates.pairs import Batch, TrainingPair
 from model_updates.progress import TrainingProgress
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategy import Epochs, Schedule, Strategy, Tolerance
-from model_updates.trainer import TrainingReport, learning_rate, optimizer_of, run_update
+from model_updates.trainer import TrainingReport, learning_rate, run_update
 from tests.model_updates.tiny import (
     assert_same_state,
     context_for,
@@ -232,7 +232,7 @@ def test_the_schedule_names_the_optimizer(name: str, kind: type[torch.optim.Opti
     strategy = Finetune()
     context = context_for(tiny_encoder(), toy_pairs())
     strategy.before_update(context)
-    made = optimizer_of(strategy, Schedule(optimizer=name, betas=(0.9, 0.99)))
+    made = Schedule(optimizer=name, betas=(0.9, 0.99)).over(strategy.parameter_groups())
     assert type(made) is kind
     assert name != "sgd" or made.defaults["momentum"] == 0.9
 
