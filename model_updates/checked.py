@@ -12,17 +12,9 @@
 import dataclasses
 import inspect
 import math
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, ClassVar
 
 from model_updates.errors import BadStrategyOption
-
-
-class Rule(Protocol):
-    """What a field may be; as text, what follows "is"."""
-
-    def allows(self, value: Any) -> bool:
-        """Says whether a field may be this."""
-        ...
 
 
 class Within:
@@ -66,6 +58,8 @@ class OneOf:
         return f"{', '.join(first)} or {last}"
 
 
+Rule = Within | OneOf
+"""What a field may be; as text, what follows "is"."""
 Count = Annotated[int, Within("[1, inf)")]
 CountOrZero = Annotated[int, Within("[0, inf)")]
 NotNegative = Annotated[float, Within("[0, inf)")]
@@ -94,4 +88,5 @@ def _rules(kind: type[Checked]) -> list[tuple[str, Rule]]:
         for base in reversed(kind.__mro__)
         for name, hint in inspect.get_annotations(base, eval_str=True).items()
         for rule in getattr(hint, "__metadata__", ())
+        if isinstance(rule, Rule)
     ]

@@ -50,10 +50,6 @@ class TeirRows(SharedRows):
     """Decides how new rows of the shared table start and how far each may move.
 
     `replayed` gives the pairs that are replayed beside the chunk's, where any are.
-
-    Attributes:
-        counts: (rows,) int64, c: the updates so far whose texts held the row's token.
-        lambdas: (rows,) float32, how far each row may move in this update.
     """
 
     options: TeirOptions
@@ -64,8 +60,8 @@ class TeirRows(SharedRows):
     ) -> None:
         super().__init__(options)
         self.apply_to = options.apply_to
-        self.counts = torch.zeros(0, dtype=torch.int64)
-        self.lambdas = torch.zeros(0)
+        self.counts = torch.zeros(0, dtype=torch.int64)  # (rows,) c: the updates whose texts held a token
+        self.lambdas = torch.zeros(0)  # (rows,) how far each row may move in this update
         self._replayed = replayed
 
     def first_values(self, table: Tensor) -> tuple[float, float]:

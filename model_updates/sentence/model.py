@@ -32,19 +32,14 @@ Blueprint = Mapping[str, Any]
 
 
 class SentenceClip(nn.Module):
-    """Both towers in one joint space.
-
-    Attributes:
-        blueprint: what it was built from.
-        visual: prepared pixels (n, 3, size, size) to (n, dim).
-        text: token rows (n, length), `PADDING` behind each text, to (n, dim).
-    """
+    """Both towers in one joint space."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         super().__init__()
-        self.blueprint = dict(blueprint)
-        self.visual = ImageTower(blueprint["image"])
+        self.blueprint = dict(blueprint)  # what it was built from
+        self.visual = ImageTower(blueprint["image"])  # prepared pixels (n, 3, size, size) to (n, dim)
         said = blueprint["text"]
+        # token rows (n, length), `PADDING` behind each text, to (n, dim)
         self.text: TextTower = (ClipText if said["kind"] == "clip" else PooledText)(said, blueprint["tokens"])
         self.logit_scale = nn.Parameter(torch.tensor(FIRST_LOG_SCALE))
 
