@@ -159,7 +159,11 @@ def caption_features(
     """Returns raw (n, dim) float32 text features of pairs, each read in its own language."""
     rows = np.zeros((len(pairs), encoder.dim), dtype=np.float32)
     for language, places in by_language(pairs):
-        rows[places] = text_features(encoder, [pairs[n].text for n in places], language, cache or NoCache())
+        texts = [pairs[n].text for n in places]
+        if cache is None:  # nor is a fingerprint asked for, which would not follow weights in training
+            rows[places] = encoder.text_features(texts, language)
+        else:
+            rows[places] = text_features(encoder, texts, language, cache)
     return rows
 
 
