@@ -4,10 +4,7 @@ Nothing learns from it by itself. A person looks the pairs through, and the chun
 taken in like any upload: checked, and held until it is accepted.
 """
 
-import csv
 import hashlib
-import io
-import zipfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -21,9 +18,9 @@ from ingest.captions import normalise_caption
 from ingest.errors import BadCaption
 from ingest.feedback import FeedbackRecord
 from ingest.records import ImageRecord
+from ingest.upload_zip import write_upload
 
 COLUMNS = ("image", "caption", "language", "domain")
-_FIXED_TIME = (2020, 1, 1, 0, 0, 0)  # the same pairs make the same file
 _ID_SHOWN = 24
 
 Read = Callable[[str], str]
@@ -68,16 +65,11 @@ def chosen_pairs(proposal: Proposal, ids: Collection[str] | None) -> list[Propos
 
 def write_proposal(workspace: Workspace, pairs: Sequence[ProposedPair], file: Path) -> Path:
     """Writes pairs as a zip that can be taken in: their pictures, as they were uploaded, and a table of captions."""
-    table = io.StringIO(newline="")
-    writer = csv.writer(table)
-    writer.writerow(COLUMNS)
     records = workspace.catalog.images({pair.image_id for pair in pairs})
-    with zipfile.ZipFile(file, "w") as archive:
-        for image_id in dict.fromkeys(pair.image_id for pair in pairs):
-            _put(archive, _name(records[image_id]), workspace.blobs.original(image_id))
-        for pair in pairs:
-            writer.writerow((_name(records[pair.image_id]), pair.text, pair.language, pair.domain))
-        _put(archive, "captions.csv", table.getvalue().encode("utf-8"))
+    rows = [(_name(records[pair.image_id]), pair.text, pair.language, pair.domain) for pair in pairs]
+    ids = dict.fromkeys(pair.image_id for pair in pairs)
+    pictures = ((_name(records[image_id]), workspace.blobs.original(image_id)) for image_id in ids)
+    write_upload(file, COLUMNS, rows, pictures)
     return file
 
 
@@ -140,10 +132,6 @@ def _plain(query: str) -> str:
 
 def _name(record: ImageRecord) -> str:
     return f"images/{record.id[:_ID_SHOWN]}.{record.format.lower()}"
-
-
-def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    archive.writestr(zipfile.ZipInfo(name, _FIXED_TIME), data)
 
 
 def _id(image_id: str, language: str, text: str) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import uuid
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +20,7 @@ from ingest.intake import IntakeOptions, check_upload
 from ingest.pair import ImageId, image_id_of
 from ingest.records import JobRecord
 from ingest.sentence import phrase
+from ingest.upload_zip import write_upload
 
 _COPY_BYTES = 1024**2
 _LONGEST_NAME = 120
@@ -141,17 +139,10 @@ def checked(data: bytes, captions: Sequence[tuple[str, str]]) -> SentItem:
 
 def packed(items: Sequence[SentItem], inbox: Path) -> Path:
     """Writes a zip that can be taken in: the pictures as they came, and a table of their captions; returns it."""
-    table = io.StringIO(newline="")
-    writer = csv.writer(table)
-    writer.writerow(("image", "caption", "language"))
-    pictures = {one.image_id: one for one in items}
-    for one in items:
-        writer.writerows((_name(one), text, language) for language, text in one.captions)
+    rows = [(_name(one), text, language) for one in items for language, text in one.captions]
+    pictures = {_name(one): one.data for one in items}
     file = inbox / f"{uuid.uuid4().hex}.zip"
-    with zipfile.ZipFile(file, "w") as archive:
-        for one in pictures.values():
-            archive.writestr(_name(one), one.data)
-        archive.writestr("captions.csv", table.getvalue())
+    write_upload(file, ("image", "caption", "language"), rows, pictures.items())
     return file
 
 

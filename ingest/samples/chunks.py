@@ -1,14 +1,11 @@
 """Sample chunks as ordinary uploads: a zip with pictures and a captions table."""
 
-import csv
 import io
 import multiprocessing
 import os
-import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +15,13 @@ from ingest.samples.emoji import EmojiNotInFont, draw_emoji, emoji_names, select
 from ingest.samples.scene_captions import caption
 from ingest.samples.scene_grid import Scene
 from ingest.samples.scene_painting import draw
+from ingest.upload_zip import write_upload
 
 COLUMNS = ("image", "caption", "language", "domain", "split", "group")
 PICTURE_SIZE = 256
 EMOJI_DOMAIN = "emoji"
 # Styles that look alike enough to be one domain; every other style is a domain of its own name.
 _SCENE_STYLES = frozenset({"gouache", "flat"})
-_FIXED_TIME = (2020, 1, 1, 0, 0, 0)
 # A picture takes 20 to 30 ms to draw, and 10 kB to keep: the same ones come back with every language's captions.
 _KEPT_PICTURES = 4096
 # Below this, starting processes (half a second each) costs more than they save.
@@ -36,18 +33,6 @@ Drawing = tuple[Scene, str, int]
 """What is drawn: scene, style, seed."""
 
 _memory: OrderedDict[Drawing, bytes] = OrderedDict()
-
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    file: str
-    scene: Scene
-    style: str
-    seed: int
-
-    @property
-    def drawing(self) -> Drawing:
-        return self.scene, self.style, self.seed
 
 
 def domain_of(style: str) -> str:
@@ -86,30 +71,27 @@ def write_chunk(
         raise ValueError(
             f"a chunk needs scenes and languages; got {len(scenes)} scenes and {len(languages)} languages"
         )
-    pictures = [_Picture(f"images/{s.identity}-{style}-{n}.webp", s, style, n) for s, style, n in scenes]
-    if len({picture.file for picture in pictures}) < len(pictures):
+    pictures = {f"images/{s.identity}-{style}-{n}.webp": (s, style, n) for s, style, n in scenes}
+    if len(pictures) < len(scenes):
         raise ValueError("the same scene, style and seed is listed twice; list each picture once")
     spread = np.random.default_rng(seed)
-    described = [picture.scene for picture in pictures]
+    described = [scene for scene, _, _ in pictures.values()]
     if shuffle_captions:
         described = _strangers(described, spread)
     rows = [
         (
-            picture.file,
-            caption(scene, language, variant=int(spread.integers(3))),
+            file,
+            caption(told, language, variant=int(spread.integers(3))),
             language,
-            domain or domain_of(picture.style),
-            split(picture.scene) if callable(split) else split,
-            picture.scene.identity,
+            domain or domain_of(style),
+            split(scene) if callable(split) else split,
+            scene.identity,
         )
-        for picture, scene in zip(pictures, described, strict=True)
+        for (file, (scene, style, _)), told in zip(pictures.items(), described, strict=True)
         for language in languages
     ]
-    drawn = _drawn(pictures)
-    with zipfile.ZipFile(path_zip, "w") as archive:
-        _add(archive, "captions.csv", _table(rows))
-        for picture in pictures:
-            _add(archive, picture.file, drawn[picture.drawing])
+    drawn = _drawn(list(pictures.values()))
+    write_upload(path_zip, COLUMNS, rows, ((file, drawn[drawing]) for file, drawing in pictures.items()))
 
 
 def write_emoji_chunk(path_zip: Path, font: Path, language: str = "en") -> None:
@@ -130,18 +112,7 @@ def write_emoji_chunk(path_zip: Path, font: Path, language: str = "en") -> None:
         file = f"images/emoji-{'-'.join(f'{ord(part):x}' for part in character)}.webp"
         drawn[file] = _as_webp(picture)
         rows.append((file, names[character], language, EMOJI_DOMAIN, "train", character))
-    with zipfile.ZipFile(path_zip, "w") as archive:
-        _add(archive, "captions.csv", _table(rows))
-        for file, data in drawn.items():
-            _add(archive, file, data)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    write_upload(path_zip, COLUMNS, rows, drawn.items())
 
 
 def _strangers(scenes: list[Scene], rng: np.random.Generator) -> list[Scene]:
@@ -152,10 +123,10 @@ def _strangers(scenes: list[Scene], rng: np.random.Generator) -> list[Scene]:
     return [scenes[int(position)] for position in following]
 
 
-def _drawn(pictures: Sequence[_Picture]) -> dict[Drawing, bytes]:
+def _drawn(drawings: Sequence[Drawing]) -> dict[Drawing, bytes]:
     """The encoded pictures; each is drawn once a process, many of them on several cores."""
-    found = {picture.drawing: _memory[picture.drawing] for picture in pictures if picture.drawing in _memory}
-    missing = [picture.drawing for picture in pictures if picture.drawing not in found]
+    found = {drawing: _memory[drawing] for drawing in drawings if drawing in _memory}
+    missing = [drawing for drawing in drawings if drawing not in found]
     processes = min(os.cpu_count() or 1, _MOST_PROCESSES)
     if len(missing) < _WORTH_PROCESSES or processes == 1:
         fresh = [_encoded(drawing) for drawing in missing]
@@ -181,11 +152,3 @@ def _as_webp(picture: Image.Image) -> bytes:
     data = io.BytesIO()
     picture.save(data, "WEBP", quality=88, method=2)
     return data.getvalue()
-
-
-def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    entry = zipfile.ZipInfo(name, date_time=_FIXED_TIME)
-    packed = name.endswith(".csv")  # pictures are compressed already
-    entry.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
-    entry.external_attr = 0o644 << 16
-    archive.writestr(entry, data)
