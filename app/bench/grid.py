@@ -83,12 +83,7 @@ def run_grid(tasks: Sequence[CellTask], *, processes: int, say: Say, fresh: bool
 
 
 def _finished(tasks: Sequence[CellTask], processes: int, fresh: bool) -> Iterator[tuple[CellTask, str]]:
-    with ProcessPoolExecutor(
-        max(1, processes),
-        mp_context=multiprocessing.get_context("spawn"),  # not fork: torch's threads do not survive one
-        initializer=_end_with_parent,
-        max_tasks_per_child=1 if fresh else None,
-    ) as pool:
+    with _pool(processes, fresh) as pool:
         waiting: dict[Future[str], CellTask] = {}
         queue = list(tasks)
         while queue or waiting:
@@ -98,6 +93,15 @@ def _finished(tasks: Sequence[CellTask], processes: int, fresh: bool) -> Iterato
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
                 yield waiting.pop(future), future.result()
+
+
+def _pool(processes: int, fresh: bool) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        max(1, processes),
+        mp_context=multiprocessing.get_context("spawn"),  # not fork: torch's threads do not survive one
+        initializer=_end_with_parent,
+        max_tasks_per_child=1 if fresh else None,
+    )
 
 
 def _end_with_parent() -> None:
