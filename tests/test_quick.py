@@ -10,7 +10,7 @@ def test_files_with_a_server_a_browser_training_or_a_process_are_left_out() -> N
         "app/server/test_api.py",
         "app/jobs/test_worker.py",
         "app/home/test_crash.py",
-        "model_updates/test_strategies.py",
+        "model_updates/strategies/test_strategies.py",
     ):
         assert not is_quick(TESTS / file), file
 

@@ -81,9 +81,9 @@ def test_the_story_is_told_through_both_doors_of_a_server(doors: Doors, tmp_path
     assert doors.right(GERMAN, "de")[2] is None, "a language that nobody taught is not understood"
 
     german = doors.said("ingest", tmp_path / "de.zip")
-    assert (german["report"]["new_pairs"], german["report"]["new_images"]) == (CAST.pictures, 0)
+    assert (german["new_pairs"], german["new_images"]) == (CAST.pictures, 0)
     how = ["--strategy", "language-tables", "--option", "epochs=10", "--option", "batch_size=32"]
-    taught = doors.said("update", "--chunk", german["report"]["chunk_id"], *how, "--why", "the story")
+    taught = doors.said("update", "--chunk", german["chunk_id"], *how, "--why", "the story")
     assert (taught["verdict"], taught["images_embedded"]) == ("promote", 0)
     assert doors.said("gate", taught["job"])["gate"]["verdict"] == "promote"
     now, german_hits, rank = doors.right(GERMAN, "de")
