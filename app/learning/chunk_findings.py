@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from ingest.findings import Example, Figure, Finding, Outcome
 from ingest.pair import SliceKey, Split
-from ingest.sentence import joined, phrase, template
+from ingest.sentence import Sentence, joined, phrase, template
 from model_updates.trust.declared_language import DeclaredLanguage
 from model_updates.trust.evidence import ENCODER, WORDS, UploadedPairs
 from model_updates.trust.exchanged import Exchange
 from model_updates.trust.matching import FEWEST, REFERENCE, Impression, Matching
+from model_updates.trust.mismatch import Mismatch
 from model_updates.trust.repetition import Repetition
 from model_updates.trust.row_shift import WHOLE
 
@@ -118,18 +119,7 @@ def _moved(one: ChunkSlice, seen: Matching) -> Finding:
 def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
     judged = seen.mismatch
     assert judged is not None  # noqa: S101 - the caller looked
-    figures: dict[str, Figure] = {
-        "pairs": len(one.pairs),
-        "mismatched_share": round(judged.share, 3),
-        "low": round(judged.low, 3),
-        "high": round(judged.high, 3),
-        "too_many_from": round(seen.too_many, 3),
-        "told_by": seen.why_told or "nothing",
-        "power": round(seen.power, 3),
-        "doubtful": len(judged.doubtful),
-    }
-    for name, (share, _, _) in (seen.by_part or {}).items():
-        figures[f"{name.replace(' ', '_').replace('-', '_')}_share"] = round(share, 3)
+    figures = _match_figures(one, seen, judged)
     about = phrase(
         "about {share} ({low} to {high})",
         share=f"{judged.share:.0%}",
@@ -170,6 +160,27 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
             count=len(judged.doubtful),
         )
         return Finding(check, Outcome.HOLD, sentence, figures, _doubtful(one, seen))
+    sentence = _fitting(one, seen, told, about, doubtful=len(judged.doubtful))
+    return Finding(check, Outcome.ACCEPT, sentence, figures, _doubtful(one, seen))
+
+
+def _match_figures(one: ChunkSlice, seen: Matching, judged: Mismatch) -> dict[str, Figure]:
+    figures: dict[str, Figure] = {
+        "pairs": len(one.pairs),
+        "mismatched_share": round(judged.share, 3),
+        "low": round(judged.low, 3),
+        "high": round(judged.high, 3),
+        "too_many_from": round(seen.too_many, 3),
+        "told_by": seen.why_told or "nothing",
+        "power": round(seen.power, 3),
+        "doubtful": len(judged.doubtful),
+    }
+    for name, (share, _, _) in (seen.by_part or {}).items():
+        figures[f"{name.replace(' ', '_').replace('-', '_')}_share"] = round(share, 3)
+    return figures
+
+
+def _fitting(one: ChunkSlice, seen: Matching, told: Sentence, about: Sentence, *, doubtful: int) -> Sentence:
     said = [
         phrase(
             "{slice}: the captions fit their pictures, judged {told}; at most {about} do not.",
@@ -178,8 +189,8 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
             about=about,
         )
     ]
-    if len(judged.doubtful):
-        said.append(phrase("{count} doubtful pairs are listed.", count=len(judged.doubtful)))
+    if doubtful:
+        said.append(phrase("{count} doubtful pairs are listed.", count=doubtful))
     said += [
         phrase(
             "In the {part} they seem to fit less (about {share} do not), which says nothing: the live encoder knows "
@@ -189,8 +200,7 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
         )
         for name in seen.unread
     ]
-    sentence = joined(said)
-    return Finding(check, Outcome.ACCEPT, sentence, figures, _doubtful(one, seen))
+    return joined(said)
 
 
 def _worst_part(seen: Matching) -> str:
