@@ -1,8 +1,8 @@
 """The product after all languages of the data: each taught by the default strategy, then searched without saying which.
 
 One home, kept in the work folder. A language that the live release knows is not taught again, so the run can be stopped
-and started at any time. Queries go through `app.query.snapshot.search_text`, as a user's do, and the same twice: told
-the language and not told, in four views:
+and started at any time. Queries are encoded and ranked as a user's are (`app.query`), and the same twice: told the
+language and not told, in four views:
 
 * *own*: held-out names among the held-out pictures;
 * *mixed*: held-out names among all pictures of the home;
@@ -33,12 +33,13 @@ from real_input_runs import (
     run_update,
 )
 
-from app.desk.hits import SearchAnswer
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live
-from app.query.snapshot import Snapshot, search_text
+from app.query.parts import Encoded, encode
+from app.query.question import Question
+from app.query.snapshot import Snapshot, ranked
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.language_profiles import base_profiles
 from model_updates.measurement import HeldOut
@@ -97,9 +98,9 @@ def many_run(bench: Bench, seed: int) -> Values:
                 MEMORY: _asked([snapshot], trained, None, alike),
                 UNSEEN: _asked(strangers, trained, None, alike),
             }
-            for view, (hits, answers) in asked.items():
+            for view, (hits, queries) in asked.items():
                 found["views"][view][language] = hits
-                found["tables"][view][language] = _tables(answers, language)
+                found["tables"][view][language] = _tables(queries, language)
             bench.say(f"asked in {language}: R@1 changes by " + _changes(asked))
     return found
 
@@ -128,7 +129,7 @@ def _strangers(bench: Bench, snapshot: Snapshot) -> list[Snapshot]:
     return found
 
 
-def _changes(asked: Mapping[str, tuple[Values, Sequence[SearchAnswer]]]) -> str:
+def _changes(asked: Mapping[str, tuple[Values, Sequence[Encoded]]]) -> str:
     return ", ".join(f"{loss({'': hits})[0]:+.2f} ({view})" for view, (hits, _) in asked.items())
 
 
@@ -155,7 +156,7 @@ class _Alike:
 
 def _asked(
     snapshots: Sequence[Snapshot], names: HeldOut, gallery: set[str] | None, alike: _Alike
-) -> tuple[Values, list[SearchAnswer]]:
+) -> tuple[Values, list[Encoded]]:
     """Searches every name twice.
 
     Args:
@@ -165,30 +166,31 @@ def _asked(
         alike: which pictures do not count as wrong.
 
     Returns:
-        Strings of 0 and 1 by how the query was asked and depth, and the concept of each name; and the answers that
+        Strings of 0 and 1 by how the query was asked and depth, and the concept of each name; and the queries that
         were not told the language.
     """
     hits: dict[str, dict[str, str]] = {}
-    answers: list[SearchAnswer] = []
+    queries: list[Encoded] = []
     for how, language in (("told", names.key.language), ("detected", "auto")):
         ranks = []
         for image_id, text in names.captions:
             snapshot = snapshots[fold_of(alike.concept(image_id)) % len(snapshots)]
-            answer = search_text(snapshot, text, language=language, k=DEPTH + SPARE, allowed_ids=gallery)
+            query = encode(snapshot, Question.of(text).terms, {}, language)
+            hits_of_it = ranked(snapshot, query.vectors, query.readings, DEPTH + SPARE, gallery)
             others = alike.of(image_id, names.key, text)
-            ordered = [hit.id for hit in answer.hits if hit.id not in others]
+            ordered = [hit.id for hit in hits_of_it if hit.id not in others]
             ranks.append(ordered.index(image_id) if image_id in ordered else DEPTH)
             if how == "detected":
-                answers.append(answer)
+                queries.append(query)
         hits[how] = {str(d): "".join("1" if rank < d else "0" for rank in ranks) for d in (1, DEPTH)}
-    return {**hits, "concepts": [alike.concept(image_id) for image_id, _ in names.captions]}, answers
+    return {**hits, "concepts": [alike.concept(image_id) for image_id, _ in names.captions]}, queries
 
 
-def _tables(answers: Sequence[SearchAnswer], language: str) -> dict[str, float]:
+def _tables(queries: Sequence[Encoded], language: str) -> dict[str, float]:
     """Returns how often the right table was among those searched, and how many were."""
-    read: list[Sequence[str]] = [answer.language.split(" + ") for answer in answers]
+    read = [[one.language for one in query.readings] for query in queries]
     return {
-        "first": float(np.mean([answer.detected[0][0] == language for answer in answers])),
+        "first": float(np.mean([query.guesses[0][0] == language for query in queries])),
         "searched": float(np.mean([language in tables for tables in read])),
         "tables": float(np.mean([len(tables) for tables in read])),
     }

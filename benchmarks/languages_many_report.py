@@ -93,7 +93,7 @@ def many_part(run: Values) -> str:
         [
             f"## The product after {len(languages)} languages (one home, one seed)\n",
             "`perennial-tiny`; every language taught by `evergreen`, the default, with all its epochs, one after "
-            f"another; each name looked up\nby `search_text` twice, told the language and not. Gallery: *own*, the "
+            f"another; each name looked up\nas a search does twice, told the language and not. Gallery: *own*, the "
             f"held-out pictures; else all {run['pictures']} pictures, other styles\nof the same concept left out. "
             "*Unseen*: trained names, detected by profiles that have not seen them (five folds): the hardest.\n"
             "95 % intervals over concepts, a concept's names in all languages drawn together.\n",

@@ -12,14 +12,16 @@ from pathlib import Path
 from statistics import fmean
 
 from app.desk.errors import AppError
-from app.desk.hits import AUTO, SearchAnswer
+from app.desk.hits import SearchAnswer
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import going_live, standing, update_cycle
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome
-from app.query.snapshot import Snapshot, search_text
+from app.query.finder import Finder
+from app.query.question import Question
+from app.query.snapshot import Snapshot
 from ingest.captions import normalise_caption
 from ingest.intake import IntakeOptions
 from ingest.pair import BASE_LANGUAGE, SliceKey
@@ -75,6 +77,7 @@ class Player:
 
     def __init__(self, workspace: Workspace, learn: Learn, tell: Tell, cast: Cast | None = None) -> None:
         self.workspace = workspace
+        self.finder = Finder(workspace)
         self.cast = cast or Cast()
         self._learn = learn
         self._tell = tell
@@ -132,8 +135,7 @@ class Player:
 
     def ask(self, snapshot: Snapshot, wanted: Scene, language: str, k: int = FIRST_RESULTS) -> AnswerSeen:
         """Asks for a scene in a language that search has to detect."""
-        answer = search_text(snapshot, caption(wanted, language), language=AUTO, k=k)
-        return self.judge(answer, wanted)
+        return self.judge(self.finder.find(snapshot, Question.of(caption(wanted, language), k)), wanted)
 
     def judge(self, answer: SearchAnswer, wanted: Scene) -> AnswerSeen:
         """Says how well an answer fits what was wanted."""

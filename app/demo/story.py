@@ -12,7 +12,7 @@ from app.demo import claims
 from app.demo.findings import Findings, Notebook
 from app.demo.player import DEMO, FIRST_RESULTS, HEADLINE, PAINTED_DOMAIN, Player
 from app.learning import going_live
-from app.query.snapshot import compare
+from app.query.question import Question
 from ingest.samples.emoji import colour_emoji_font
 from ingest.samples.scenes import caption
 from model_updates.recalls import mean_text_recall
@@ -143,7 +143,7 @@ def wrong_captions(player: Player, notes: Notebook) -> None:
 def compared(player: Player, notes: Notebook) -> None:
     """The release before German and the live one, side by side."""
     old, new = player.snapshot(claims.release_before(player, "de")), player.snapshot()
-    answer = compare(old, new, caption(HEADLINE, "de"), k=COMPARED)
+    answer = player.finder.compare(old, new, Question.of(caption(HEADLINE, "de"), COMPARED))
     asked = [player.judge(one, HEADLINE) for one in (answer.a, answer.b)]
     kinds = {
         "new": sum(move.rank_a is None for move in answer.moves),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from PIL import Image
 
 from app.desk.hits import SearchRequest
-from app.query.grammar import Term
+from app.query.grammar import Kind, Term
 
 _OF_A_PAGE = {"k", "cursor", "offset", "release", "explain", "captions", "caption_languages"}
 
@@ -22,6 +23,11 @@ class Question:
     pictures: Mapping[str, Image.Image] = field(default_factory=dict)  # those that parts name, decoded
     asked: SearchRequest = field(default_factory=SearchRequest)  # everything else that was asked
     k: int = 24  # hits a page
+
+    @classmethod
+    def of(cls, text: str, k: int = 24, **asked: Any) -> Question:
+        """Returns a text that is taken as it is; `asked` are fields of `SearchRequest`."""
+        return cls((Term(Kind.TEXT, text),), asked=SearchRequest(**asked), k=k)
 
     def digest(self) -> str:
         """Returns what two pages of one result have in common, as 16 hexadecimal digits."""

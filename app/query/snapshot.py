@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.desk.errors import AppError, BadQuery, NoRelease
-from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer, Timing
+from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer
 from app.desk.operation import grown
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
@@ -86,7 +85,7 @@ class Hit:
     Not frozen: a deep page has thousands of hits before it, and frozen ones take three times as long to make.
 
     Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
-    them (see `search_text`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
+    them (see `ranked`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
     and scores need not fall.
     """
 
@@ -104,61 +103,6 @@ class Hit:
 def as_found(hits: Iterable[Hit]) -> tuple[Found, ...]:
     """Returns hits as answers have them; who knows the catalog adds what is known of the pictures."""
     return tuple(grown(Found, hit) for hit in hits)
-
-
-def search_text(
-    snapshot: Snapshot,
-    query: str,
-    *,
-    language: str = AUTO,
-    k: int = 20,
-    allowed_ids: Collection[str] | None = None,
-    longest: int = 500,
-    rerank: bool = False,
-) -> SearchAnswer:
-    """Finds the pictures nearest to a text.
-
-    Args:
-        snapshot: taken once for the whole request.
-        query: what is looked for.
-        language: a learned language, or "auto"; when detection is unsure the fewest token tables that have most of the
-            posterior are searched, and each picture scores by all of them together (`model_updates.readings`).
-        k: how many, clipped to 1 … 500.
-        allowed_ids: only these pictures.
-        longest: characters a query may have.
-        rerank: put the first 50 in the order that the release's fusion encoder gives them (see `app.query.reranking`).
-
-    Raises:
-        BadQuery: empty, too long, or not a text; or the release cannot re-rank.
-    """
-    if len(query) > longest:
-        raise BadQuery(
-            phrase(
-                "The query has {count} characters; at most {most} are read. Shorten it.",
-                count=len(query),
-                most=longest,
-            )
-        )
-    text = words(query)
-    k = max(1, min(k, MOST_RESULTS))
-    chosen, guesses, note = read_query(snapshot, text, language)
-    started = time.perf_counter()
-    vectors = snapshot.encoder.encode_readings(text, [reading.language for reading in chosen])
-    encoded = time.perf_counter()
-    hits = ranked(snapshot, vectors, chosen, max(k, FIRST) if rerank else k, allowed_ids)
-    searched = time.perf_counter()
-    if rerank:
-        hits = reranked(snapshot, text, chosen[0].language, hits)[:k]
-    return SearchAnswer(
-        release=snapshot.release.id,
-        commit=snapshot.commit,
-        query=text,
-        language=" + ".join(reading.language for reading in chosen),
-        detected=guesses,
-        note=note,
-        timing=Timing(encoded - started, searched - encoded, time.perf_counter() - searched),
-        hits=as_found(hits),
-    )
 
 
 def words(query: str) -> str:
@@ -237,12 +181,6 @@ def _together(
             ordered = sorted(zip(union, found.tolist(), strict=True), key=lambda hit: (-hit[1], hit[0]))
             return _hits(ordered[:k])
         depth *= 4
-
-
-def compare(a: Snapshot, b: Snapshot, query: str, *, language: str = AUTO, k: int = 20) -> Compared:
-    """Asks two releases the same text, taken as it is, and says how pictures moved between them."""
-    answers = [search_text(snapshot, query, language=language, k=k) for snapshot in (a, b)]
-    return moved((a, b), answers)
 
 
 def moved(snapshots: Sequence[Snapshot], answers: Sequence[SearchAnswer]) -> Compared:

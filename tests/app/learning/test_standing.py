@@ -14,7 +14,9 @@ from app.home.workspace import Workspace
 from app.learning import going_live, standing, update_cycle
 from app.learning.fitting import require_fit
 from app.learning.yardstick import trusted_chunks
-from app.query.snapshot import Snapshot, compare, search_text
+from app.query.finder import Finder
+from app.query.question import Question
+from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from tests.app.gate_reports import findings
 from tests.app.small_home import copy_of, sample_chunk, small_home
@@ -31,15 +33,18 @@ def more(workspace: Workspace, folder: Path) -> str:
     return update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
 
 
-def found(snapshot: Snapshot) -> set[str]:
-    return {hit.id for hit in search_text(snapshot, "a red boat", k=500).hits}
+BOATS = Question.of("a red boat", 500)
+
+
+def found(workspace: Workspace, snapshot: Snapshot) -> set[str]:
+    return {hit.id for hit in Finder(workspace).find(snapshot, BOATS).hits}
 
 
 def test_withdrawn_pictures_are_found_in_no_release(workspace: Workspace, tmp_path: Path) -> None:
     chunk = more(workspace, tmp_path)
     before = going_live.live_release(workspace)[1].id
     pictures = workspace.catalog.ids_where(chunks=[chunk])
-    assert pictures <= found(Snapshot.load(workspace))
+    assert pictures <= found(workspace, Snapshot.load(workspace))
 
     gone = standing.withdraw(workspace, chunk, why="not ours", by="anna")
     assert (gone.pictures, gone.learned, gone.back_to) == (6, (), None)
@@ -51,10 +56,8 @@ def test_withdrawn_pictures_are_found_in_no_release(workspace: Workspace, tmp_pa
     live, old = Snapshot.load(workspace), Snapshot.load(workspace, before)
     assert not pictures & set(live.generation.ids)
     assert pictures <= set(old.generation.ids), "what was released is not changed"
-    assert not pictures & (found(live) | found(old))
-    asked = search_text(old, "a red boat", k=500, allowed_ids=pictures)
-    assert not asked.hits
-    assert not pictures & {move.id for move in compare(old, live, "a red boat", k=500).moves}
+    assert not pictures & (found(workspace, live) | found(workspace, old))
+    assert not pictures & {move.id for move in Finder(workspace).compare(old, live, BOATS).moves}
 
 
 def test_withdrawing_says_what_learned_from_it_and_how_to_go_back(workspace: Workspace) -> None:

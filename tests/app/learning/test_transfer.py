@@ -14,7 +14,9 @@ from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.learning.gallery import embed_gallery
 from app.learning.transfer import export_release, import_release
-from app.query.snapshot import Snapshot, search_text
+from app.query.finder import Finder
+from app.query.question import Question
+from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from model_updates.versions import write_version
 from tests.app.small_home import copy_of, sample_chunk, small_home
@@ -72,7 +74,9 @@ def test_a_release_goes_to_another_home_and_searches_its_pictures(
         assert workspace.root_of(came.version) == came.version
         assert record.manifest.slices
         assert workspace.open_encoder(came.version).text_fingerprint() == fingerprint
-        answer = search_text(Snapshot.load(workspace, came.release), "a red boat", language="en", k=5)
+        answer = Finder(workspace).find(
+            Snapshot.load(workspace, came.release), Question.of("a red boat", 5, language="en")
+        )
         assert len(answer.hits) == 5
         going_live.promote(workspace, came.release, why="test", by="test")
         assert list(here.home.glob("staging/*")) == []

@@ -18,7 +18,9 @@ from app.learning.judging import Taught, attempts, judge_taught
 from app.learning.pairs import earlier_pairs, known_pairs
 from app.learning.past import past_results, side_of
 from app.learning.yardstick import Yardstick, held_out, trusted_chunks, usable_chunks
-from app.query.snapshot import Snapshot, search_text
+from app.query.finder import Finder
+from app.query.question import Question
+from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split
 from model_updates.encoder import Encoder
@@ -189,8 +191,9 @@ def test_a_caption_is_read_as_search_reads_it(workspace: Workspace) -> None:
     one = replace(slices[0], view=View.MIXED, gallery=tuple(workspace.catalog.gallery_ids()))
     side = side_of(workspace, encoder, record.manifest.languages, [one], snapshot.generation)
     result = measure_views(side, [one], workspace.load_image, workspace.features)[one.measured]
+    finder = Finder(workspace)
     for (image_id, text), rank in zip(one.captions, result.text_ranks, strict=True):
-        found = [hit.id for hit in search_text(snapshot, text, k=500).hits]
+        found = [hit.id for hit in finder.find(snapshot, Question.of(text, 500)).hits]
         assert found.index(image_id) == rank
 
 

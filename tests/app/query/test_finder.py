@@ -22,7 +22,7 @@ from app.query.fusion import fused
 from app.query.grammar import Kind, Term, parse
 from app.query.parts import decoded
 from app.query.question import Question
-from app.query.snapshot import Snapshot, search_text
+from app.query.snapshot import Snapshot
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from tests.app.small_home import copy_of, small_home
@@ -52,13 +52,14 @@ def _ids(answer: SearchAnswer) -> list[str]:
     return [hit.id for hit in answer.hits]
 
 
-def test_one_text_finds_what_it_always_found(workspace: Workspace, snapshot: Snapshot) -> None:
+def test_one_text_finds_the_pictures_of_nearest_cosine(workspace: Workspace, snapshot: Snapshot) -> None:
     found = _find(workspace, snapshot, "two red boats")
-    before = search_text(snapshot, "two red boats", k=10)
 
-    assert _ids(found) == [hit.id for hit in before.hits]
-    assert [hit.score for hit in found.hits] == [hit.score for hit in before.hits]
-    assert (found.query, found.language) == (before.query, before.language)
+    rows = snapshot.generation.vectors(snapshot.generation.ids)
+    cosines = rows @ snapshot.encoder.encode_texts(["two red boats"], "en")[0]
+    assert [hit.score for hit in found.hits] == pytest.approx(np.sort(cosines)[::-1][:10], abs=1e-6)
+    assert found.hits[0].id == snapshot.generation.ids[int(cosines.argmax())]
+    assert (found.query, found.language) == ("two red boats", "en")
 
 
 def test_a_picture_finds_itself_first_and_with_words_what_is_like_both(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,16 @@ import torch
 from PIL import Image
 
 from app.desk.errors import BadQuery
+from app.desk.hits import SearchAnswer
 from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from app.query import reranking
+from app.query.finder import Finder
+from app.query.question import Question
 from app.query.reranking import FIRST, Reranker
-from app.query.snapshot import Snapshot, search_text
+from app.query.snapshot import Snapshot
 from model_updates.encoder import Encoder
 from model_updates.errors import NoFusion
 from model_updates.fusion.encoder import fusion_of, new_fusion, towers_digest
@@ -34,6 +38,10 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield opened
 
 
+def find(workspace: Workspace, snapshot: Snapshot, text: str, k: int = 24, **asked: Any) -> SearchAnswer:
+    return Finder(workspace).find(snapshot, Question.of(text, k, **asked))
+
+
 def test_what_an_update_teaches_goes_live_and_reranks_after_a_cold_start(workspace: Workspace) -> None:
     _, before = going_live.live_release(workspace)
     request = UpdateRequest(
@@ -47,7 +55,7 @@ def test_what_an_update_teaches_goes_live_and_reranks_after_a_cold_start(workspa
     assert outcome.release is not None
     going_live.promote(workspace, outcome.release, why="test", by="test", force=True)
     assert "re-ranked" in " ".join(outcome.training["notes"])
-    answer = search_text(Snapshot.load(workspace), "two red boats", k=5, rerank=True)
+    answer = find(workspace, Snapshot.load(workspace), "two red boats", k=5, rerank=True)
     assert answer.release != before.id
     assert len(answer.hits) == 5
     assert all(hit.match is not None for hit in answer.hits)
@@ -71,14 +79,14 @@ def test_a_release_without_a_fusion_encoder_says_so_and_searches_as_ever(workspa
     snapshot = Snapshot.load(workspace)
     assert snapshot.reranker is None
     with pytest.raises(BadQuery, match="cannot re-rank: it has no fusion encoder; `ctp` with fusion=yes"):
-        search_text(snapshot, "two red boats", rerank=True)
-    assert all(hit.match is None for hit in search_text(snapshot, "two red boats", k=3).hits)
+        find(workspace, snapshot, "two red boats", rerank=True)
+    assert all(hit.match is None for hit in find(workspace, snapshot, "two red boats", k=3).hits)
 
 
 def test_the_first_hits_are_ordered_by_cosine_and_matching_together(workspace: Workspace) -> None:
     snapshot = with_fusion(workspace)
-    plain = search_text(snapshot, "two red boats", language="en", k=60)
-    found = search_text(snapshot, "two red boats", language="en", k=60, rerank=True)
+    plain = find(workspace, snapshot, "two red boats", language="en", k=60)
+    found = find(workspace, snapshot, "two red boats", language="en", k=60, rerank=True)
     assert {hit.id for hit in found.hits} == {hit.id for hit in plain.hits}
     assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
     first = found.hits[:FIRST]
@@ -94,8 +102,8 @@ def test_the_first_hits_are_ordered_by_cosine_and_matching_together(workspace: W
 
 def test_a_short_answer_is_cut_from_the_reranked_fifty(workspace: Workspace) -> None:
     snapshot = with_fusion(workspace)
-    long = search_text(snapshot, "two red boats", language="en", k=40, rerank=True)
-    short = search_text(snapshot, "two red boats", language="en", k=5, rerank=True)
+    long = find(workspace, snapshot, "two red boats", language="en", k=40, rerank=True)
+    short = find(workspace, snapshot, "two red boats", language="en", k=5, rerank=True)
     assert [hit.id for hit in short.hits] == [hit.id for hit in long.hits[:5]]
 
 
@@ -105,7 +113,7 @@ def test_towers_that_have_moved_are_not_asked(workspace: Workspace) -> None:
     assert fusion is not None
     fusion.config["towers"] = "others"
     with pytest.raises(BadQuery, match=r"Release r\S+ cannot re-rank: its towers have moved since"):
-        search_text(snapshot, "two red boats", rerank=True)
+        find(workspace, snapshot, "two red boats", rerank=True)
 
 
 def taught() -> Encoder:

@@ -11,11 +11,15 @@ import torch
 from numpy.typing import NDArray
 
 from app.desk.errors import BadQuery, UnknownRelease
+from app.desk.hits import AUTO, SearchAnswer
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Reading, detect, handicaps, readings
 from app.learning import going_live, update_cycle
-from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, compare, ranked, search_text
+from app.query.finder import Finder
+from app.query.parts import encode
+from app.query.question import Question
+from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, ranked
 from index.generation import load_generation, write_generation
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
@@ -36,13 +40,17 @@ def workspace(settings: Settings) -> object:
         yield opened
 
 
+def find(workspace: Workspace, snapshot: Snapshot, text: str, k: int = 24, **asked: str) -> SearchAnswer:
+    return Finder(workspace).find(snapshot, Question.of(text, k, **asked))
+
+
 def test_an_english_caption_finds_its_picture_near_the_top(workspace: Workspace) -> None:
     snapshot = Snapshot.load(workspace)
     drawn = list(scenes.all_scenes())[::40][:40]
 
     found = 0
     for scene in drawn:
-        answer = search_text(snapshot, scenes.caption(scene, "en"), k=10)
+        answer = find(workspace, snapshot, scenes.caption(scene, "en"), k=10)
         captions = {c.text for hit in answer.hits for c in workspace.catalog.captions_of(hit.id)}
         found += any(scenes.caption(scene, "en", variant=n) in captions for n in range(3))
 
@@ -51,7 +59,7 @@ def test_an_english_caption_finds_its_picture_near_the_top(workspace: Workspace)
 
 
 def test_scores_fall_and_ranks_count_from_one(workspace: Workspace) -> None:
-    answer = search_text(Snapshot.load(workspace), "two red boats", k=7)
+    answer = find(workspace, Snapshot.load(workspace), "two red boats", k=7)
 
     assert [hit.rank for hit in answer.hits] == list(range(1, 8))
     assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
@@ -61,21 +69,23 @@ def test_scores_fall_and_ranks_count_from_one(workspace: Workspace) -> None:
 def test_only_allowed_pictures_come_back(workspace: Workspace) -> None:
     allowed = set(workspace.catalog.gallery_ids()[:3])
 
-    answer = search_text(Snapshot.load(workspace), "two red boats", k=10, allowed_ids=allowed)
+    snapshot = Snapshot.load(workspace)
+    query = encode(snapshot, Question.of("two red boats").terms, {}, AUTO)
+    found = ranked(snapshot, query.vectors, query.readings, 10, allowed)
 
-    assert {hit.id for hit in answer.hits} == allowed
+    assert {hit.id for hit in found} == allowed
 
 
 @pytest.mark.parametrize(
-    ("query", "says"), [("", "nothing to look for"), (" \n", "nothing"), ("a" * 501, "501")]
+    ("query", "says"), [("", "nothing to look for"), (" \n", "nothing"), ("\ud800", "not valid text")]
 )
 def test_a_query_that_cannot_be_searched_is_explained(workspace: Workspace, query: str, says: str) -> None:
     with pytest.raises(BadQuery, match=says):
-        search_text(Snapshot.load(workspace), query)
+        find(workspace, Snapshot.load(workspace), query)
 
 
 def test_a_language_nobody_taught_is_answered_with_a_note(workspace: Workspace) -> None:
-    answer = search_text(Snapshot.load(workspace), "barca rossa", language="it", k=3)
+    answer = find(workspace, Snapshot.load(workspace), "barca rossa", language="it", k=3)
 
     assert len(answer.hits) == 3
     assert "it is not learned yet" in answer.note
@@ -84,7 +94,7 @@ def test_a_language_nobody_taught_is_answered_with_a_note(workspace: Workspace) 
 def test_comparing_a_release_with_itself_moves_nothing(workspace: Workspace) -> None:
     snapshot = Snapshot.load(workspace)
 
-    answer = compare(snapshot, snapshot, "two red boats", k=5)
+    answer = Finder(workspace).compare(snapshot, snapshot, Question.of("two red boats", 5))
 
     assert answer.overlap == 1.0
     assert all(move.rank_a == move.rank_b for move in answer.moves)
@@ -105,7 +115,7 @@ def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(
     update_cycle.add_chunk(
         workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
     )
-    old_answer = search_text(before, "two red boats", k=100)
+    old_answer = find(workspace, before, "two red boats", k=100)
 
     assert live.refresh() is True
     assert live.current.commit == before.commit + 1
@@ -148,7 +158,7 @@ def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspa
 
 
 def test_a_query_in_no_learned_language_is_answered_with_a_note(workspace: Workspace) -> None:
-    answer = search_text(Snapshot.load(workspace), "красная лодка", k=3)
+    answer = find(workspace, Snapshot.load(workspace), "красная лодка", k=3)
 
     assert len(answer.hits) == 3
     assert answer.detected == ((UNDETERMINED, 1.0),)
@@ -158,8 +168,8 @@ def test_a_query_in_no_learned_language_is_answered_with_a_note(workspace: Works
 def test_a_query_that_may_be_in_no_learned_language_is_answered_and_says_so(workspace: Workspace) -> None:
     snapshot = Snapshot.load(workspace)
 
-    polish = search_text(snapshot, "czarny pies biegnie po mokrej trawie nad brzegiem rzeki", k=3)
-    english = search_text(snapshot, "two red boats", k=3)
+    polish = find(workspace, snapshot, "czarny pies biegnie po mokrej trawie nad brzegiem rzeki", k=3)
+    english = find(workspace, snapshot, "two red boats", k=3)
 
     assert len(polish.hits) == 3
     assert polish.note.startswith("This may be in none of the learned languages (en)")
@@ -180,12 +190,14 @@ def test_two_tags_of_one_language_are_each_read_by_their_own_table(workspace: Wo
     taught = replace(snapshot, encoder=encoder, languages=("en", *words))
 
     for tag, texts in words.items():
-        told = search_text(taught, texts[0], language=tag.lower(), k=5)
-        found = search_text(taught, texts[0], k=5)
+        told = find(workspace, taught, texts[0], language=tag.lower(), k=5)
+        found = find(workspace, taught, texts[0], k=5)
         assert told.language == tag
         assert found.detected[0][0] == tag
         assert tag in found.language.split(" + ")
-    scores = {tag: search_text(taught, "celular", language=tag, k=1).hits[0].score for tag in ("pt", "pt-BR")}
+    scores = {
+        tag: find(workspace, taught, "celular", language=tag, k=1).hits[0].score for tag in ("pt", "pt-BR")
+    }
     assert scores["pt"] != scores["pt-BR"]
 
 
@@ -206,7 +218,7 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
     chosen = readings(detect(text, unsure.languages, encoder.profiles), encoder.text_route)
     assert len(chosen) == 2, "choose a word that both languages may write"
 
-    answer = search_text(unsure, text, k=5)
+    answer = find(workspace, unsure, text, k=5)
 
     ids = unsure.generation.ids
     vectors = unsure.generation.vectors(ids)
@@ -225,13 +237,14 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
 def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Workspace) -> None:
     snapshot = Snapshot.load(workspace)
     unsure = replace(snapshot, encoder=with_german_table(snapshot.encoder), languages=("en", "de"))
-    whole = [hit.id for hit in search_text(unsure, "taxi", k=500).hits]
+    whole = [hit.id for hit in find(workspace, unsure, "taxi", k=500).hits]
     assert sorted(whole) == sorted(unsure.generation.ids)
     for k in (1, 3, 10, 11, 24):
-        assert [hit.id for hit in search_text(unsure, "taxi", k=k).hits] == whole[:k]
-    assert search_text(unsure, "taxi", k=5, allowed_ids=[]).hits == ()
+        assert [hit.id for hit in find(workspace, unsure, "taxi", k=k).hits] == whole[:k]
+    query = encode(unsure, Question.of("taxi").terms, {}, AUTO)
+    assert ranked(unsure, query.vectors, query.readings, 5, []) == ()
     few = whole[-3:]
-    assert [hit.id for hit in search_text(unsure, "taxi", k=5, allowed_ids=few).hits] == few
+    assert [hit.id for hit in ranked(unsure, query.vectors, query.readings, 5, few)] == few
 
 
 def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(
