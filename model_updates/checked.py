@@ -9,9 +9,12 @@
         start: Annotated[str, OneOf("base", "warm")] = "base"
 """
 
+import ast
 import dataclasses
 import inspect
 import math
+import sys
+from functools import cache
 from typing import Annotated, ClassVar
 
 from model_updates.errors import BadStrategyOption
@@ -90,3 +93,48 @@ def _rules(kind: type[Checked]) -> list[tuple[str, Rule]]:
         for rule in getattr(hint, "__metadata__", ())
         if isinstance(rule, Rule)
     ]
+
+
+def explained(kind: type) -> dict[str, str]:
+    """Returns what comments say of a class's fields, those of its bases included, by the fields' names.
+
+    A comment explains the field in whose line it ends, or the one below it, as in `Sphinx's autodoc
+    <https://www.sphinx-doc.org/en/master/usage/extensions/autodoc.html>`_.
+    """
+    found: dict[str, str] = {}
+    for part in reversed(kind.__mro__):
+        if "__annotations__" in vars(part):
+            found |= _comments(part.__module__).get(part.__qualname__, {})
+    return found
+
+
+@cache
+def _comments(module: str) -> dict[str, dict[str, str]]:
+    """Returns what a module says of the fields of its classes; nothing of what pydantic brings."""
+    if module.startswith("pydantic"):
+        return {}
+    source = inspect.getsource(sys.modules[module])
+    lines = source.splitlines()
+    return {
+        node.name: {
+            one.target.id: said
+            for one in node.body
+            if isinstance(one, ast.AnnAssign)
+            and isinstance(one.target, ast.Name)
+            and (said := _said(lines, one))
+        }
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def _said(lines: list[str], field: ast.AnnAssign) -> str:
+    """Returns the comment that ends a field's last line, or else the lines of comment above it."""
+    last, end = field.end_lineno or field.lineno, field.end_col_offset or 0
+    beside = lines[last - 1].encode()[end:].decode().strip()
+    if beside:
+        return beside.removeprefix("#").strip()
+    first = field.lineno - 1
+    while lines[first - 1].strip().startswith("#"):
+        first -= 1
+    return " ".join(line.strip().removeprefix("#").strip() for line in lines[first : field.lineno - 1])

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from model_updates.checked import explained
 from model_updates.references import ReferenceLine
 from model_updates.strategy import Family, Replay, Strategy
 
@@ -138,22 +139,8 @@ def _asks(kind: type[Strategy]) -> list[str]:
 
 def options_table(kind: type[Strategy]) -> str:
     """Returns a strategy's options with their defaults and meanings, as a Markdown table."""
-    explained = explained_options(kind.Options)
+    meanings = explained(kind.Options)
     rows = [
-        [f"`{name}`", f"`{value}`", explained.get(name, "")] for name, value in facts(kind)["options"].items()
+        [f"`{name}`", f"`{value}`", meanings.get(name, "")] for name, value in facts(kind)["options"].items()
     ]
     return table(("option", "default", "meaning"), rows)
-
-
-def explained_options(options: type[Any]) -> dict[str, str]:
-    """Returns the lines of the options' docstrings, those of their bases included: ``name: meaning``."""
-    found: dict[str, str] = {}
-    for part in reversed(options.__mro__):
-        last = ""
-        for line in inspect.cleandoc(part.__doc__ or "").partition("Attributes:")[2].splitlines():
-            name, colon, meaning = line.strip().partition(": ")
-            if colon and name.isidentifier():
-                found[name], last = meaning, name
-            elif last and line.strip():
-                found[last] += " " + line.strip()
-    return found

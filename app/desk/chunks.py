@@ -37,35 +37,23 @@ class ShownFinding:
 
 @dataclass(frozen=True)
 class Chunk(ChunkRecord):
-    """A chunk: what it holds, what it counts for and since when by whom, its intake, what its checks found.
-
-    Attributes:
-        learned: releases that learned from it, oldest first.
-        samples: some of its pictures, spread over it, each with a caption while one of it counts.
-    """
+    """A chunk: what it holds, what it counts for and since when by whom, its intake, what its checks found."""
 
     findings: tuple[ShownFinding, ...] = ()
-    learned: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()  # releases that learned from it, oldest first
+    # some of its pictures, spread over it, each with a caption while one of it counts
     samples: tuple[ShownExample, ...] = ()
 
 
 @dataclass(frozen=True)
 class Added:
-    """What taking an upload in did.
+    """What taking an upload in did."""
 
-    Attributes:
-        chunk: as it is now.
-        report: of the intake, as `ingest.report.IntakeReport` writes it.
-        images_embedded: how many pictures are searchable now that were not before.
-        release: that has them; None when nothing new went live.
-        job: that took it in; None when it was done at once.
-    """
-
-    chunk: Chunk
-    report: Mapping[str, Any]
-    images_embedded: int
-    release: str | None = None
-    job: str | None = None
+    chunk: Chunk  # as it is now
+    report: Mapping[str, Any]  # of the intake, as `ingest.report.IntakeReport` writes it
+    images_embedded: int  # how many pictures are searchable now that were not before
+    release: str | None = None  # that has them; None when nothing new went live
+    job: str | None = None  # that took it in; None when it was done at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +104,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PutAside:
-    """What a person may decide, pair by pair, of a chunk, and what was decided.
+    """What a person may decide, pair by pair, of a chunk, and what was decided."""
 
-    Attributes:
-        chunk: its id.
-        counts: as `AsideTable.counts` has them.
-        pairs: of its upload that were held or rejected.
-        questioned: of it that its checks name.
-    """
-
-    chunk: str
-    counts: dict[str, int]
-    pairs: tuple[ShownAside, ...]
-    questioned: tuple[ShownQuestioned, ...] = ()
+    chunk: str  # its id
+    counts: dict[str, int]  # as `AsideTable.counts` has them
+    pairs: tuple[ShownAside, ...]  # of its upload that were held or rejected
+    questioned: tuple[ShownQuestioned, ...] = ()  # of it that its checks name
 
     def of(self, which: str) -> list[ShownAside]:
         """Returns those that are `waiting`, `decided` or `rejected`."""
@@ -139,43 +120,27 @@ class PutAside:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """What became of a chunk that was withdrawn.
+    """What became of a chunk that was withdrawn."""
 
-    Attributes:
-        chunk: as it stands now.
-        pictures: that leave the gallery, because no other chunk has them.
-        learned: releases that learned from it, oldest first.
-        back_to: the newest release that was live and had not learned from it; None when what is live has not.
-        sentence: all of it, and what can be done, for people.
-        job: that takes the pictures out of search; None where none has to go.
-    """
-
-    chunk: ChunkRecord
-    pictures: int
-    learned: tuple[str, ...]
+    chunk: ChunkRecord  # as it stands now
+    pictures: int  # that leave the gallery, because no other chunk has them
+    learned: tuple[str, ...]  # releases that learned from it, oldest first
+    # the newest release that was live and had not learned from it; None when what is live has not
     back_to: str | None
-    sentence: str
-    job: JobRecord | None = None
+    sentence: str  # all of it, and what can be done, for people
+    job: JobRecord | None = None  # that takes the pictures out of search; None where none has to go
 
 
 @dataclass(frozen=True)
 class Decided:
-    """What a decision did.
+    """What a decision did."""
 
-    Attributes:
-        chunk: as it is now.
-        pairs: that were decided, as they stand now.
-        new_pictures: that joined the gallery's chunk and that search does not know yet.
-        has_changed: pairs joined the chunk or left it, so that its checks say something else of it.
-        sentence: all of it, for people.
-        job: that makes new pictures searchable and checks the chunk again; None where nothing follows.
-    """
-
-    chunk: ChunkRecord
-    pairs: tuple[ShownAside, ...]
-    new_pictures: int
-    has_changed: bool
-    sentence: str
+    chunk: ChunkRecord  # as it is now
+    pairs: tuple[ShownAside, ...]  # that were decided, as they stand now
+    new_pictures: int  # that joined the gallery's chunk and that search does not know yet
+    has_changed: bool  # pairs joined the chunk or left it, so that its checks say something else of it
+    sentence: str  # all of it, for people
+    # that makes new pictures searchable and checks the chunk again; None where nothing follows
     job: JobRecord | None = None
 
 

@@ -24,21 +24,13 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What looking at one thing found.
+    """What looking at one thing found."""
 
-    Attributes:
-        check: stable name of what was looked at.
-        level: how bad it is.
-        sentence: what was found.
-        advice: what to do; empty when nothing is.
-        figures: numbers behind it.
-    """
-
-    check: str
-    level: Level
-    sentence: str
-    advice: str = ""
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    check: str  # stable name of what was looked at
+    level: Level  # how bad it is
+    sentence: str  # what was found
+    advice: str = ""  # what to do; empty when nothing is
+    figures: Mapping[str, Any] = field(default_factory=dict)  # numbers behind it
 
 
 @dataclass(frozen=True)
@@ -120,26 +112,14 @@ class Updating:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a home stands.
+    """Where a home stands."""
 
-    Attributes:
-        live: what answers; None when nothing was ever released.
-        problem: why the newest release is not the one that answers; empty when it is.
-        counts: of what there is, by name.
-        updating: who updates at this moment; None when nobody does.
-        interrupted: jobs whose process was found dead just now.
-        jobs: the latest.
-        chunks: all, newest first, without their reports.
-        used_bytes: of the home.
-        free_bytes: of its disk.
-    """
-
-    live: Live | None
-    problem: str
-    counts: Mapping[str, int]
-    updating: Updating | None
-    interrupted: tuple[str, ...]
-    jobs: tuple[JobRecord, ...]
-    chunks: tuple[ChunkRecord, ...]
-    used_bytes: int
-    free_bytes: int
+    live: Live | None  # what answers; None when nothing was ever released
+    problem: str  # why the newest release is not the one that answers; empty when it is
+    counts: Mapping[str, int]  # of what there is, by name
+    updating: Updating | None  # who updates at this moment; None when nobody does
+    interrupted: tuple[str, ...]  # jobs whose process was found dead just now
+    jobs: tuple[JobRecord, ...]  # the latest
+    chunks: tuple[ChunkRecord, ...]  # all, newest first, without their reports
+    used_bytes: int  # of the home
+    free_bytes: int  # of its disk

@@ -177,33 +177,19 @@ class HitCaption:
 
 @dataclass(frozen=True)
 class Found(Addressed):
-    """One picture found.
+    """One picture found."""
 
-    Attributes:
-        id: of the picture.
-        score: cosine of query and picture.
-        rank: from 1.
-        match: log-odds that text and picture belong together, where hits were re-ranked.
-        by: which halves of the search found it: vectors, captions.
-        fused: what it was ranked by where both were asked.
-        copies: near-copies that are folded under it.
-        parts: the cosine of each part of the query, where `explain` asked.
-        relevance: strong, weak or nothing; empty where that is not known.
-        domain: of the picture.
-        captions: the first ones, those in the language of the query before others.
-    """
-
-    id: str
-    score: float
-    rank: int
-    match: float | None = None
-    by: tuple[str, ...] = ()
-    fused: float | None = None
-    copies: tuple[str, ...] = ()
-    parts: tuple[float, ...] = ()
-    relevance: str = ""
-    domain: str | None = None
-    captions: tuple[HitCaption, ...] = ()
+    id: str  # of the picture
+    score: float  # cosine of query and picture
+    rank: int  # from 1
+    match: float | None = None  # log-odds that text and picture belong together, where hits were re-ranked
+    by: tuple[str, ...] = ()  # which halves of the search found it: vectors, captions
+    fused: float | None = None  # what it was ranked by where both were asked
+    copies: tuple[str, ...] = ()  # near-copies that are folded under it
+    parts: tuple[float, ...] = ()  # the cosine of each part of the query, where `explain` asked
+    relevance: str = ""  # strong, weak or nothing; empty where that is not known
+    domain: str | None = None  # of the picture
+    captions: tuple[HitCaption, ...] = ()  # the first ones, those in the language of the query before others
 
 
 @dataclass(frozen=True)
@@ -237,48 +223,28 @@ class FoundCaption:
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """Hits, and the release that found them.
+    """Hits, and the release that found them."""
 
-    Attributes:
-        release: that answered.
-        commit: that made it live; 0 for another release than the live one.
-        query: as it was understood.
-        language: it was read in; several joined by " + ".
-        detected: the languages it may be in, with how sure that is.
-        note: about the language, for people.
-        timing: in seconds.
-        hits: best first.
-        mode: what it was looked up in.
-        parts: of the query.
-        index_size: pictures that the release holds.
-        searched: how many of them could be found.
-        first: hits before these.
-        next: the cursor of the next page; empty when there is none.
-        relevance: what the best hit is worth.
-        captions: the nearest ones, where the request asked for some.
-        eta: how much a translation counts, 0 to 1; None without one.
-        unlearned: the language of the words, where the release has not learned it and no translation was given.
-        recalls: R@10 of its languages in percent, over all their held-out captions, where the release measured it.
-    """
-
-    release: str
-    commit: int
-    query: str
-    language: str
-    detected: tuple[tuple[str, float], ...]
-    note: str
-    timing: Timing
-    hits: tuple[Found, ...]
-    mode: str = "vectors"
-    parts: tuple[ReadPart, ...] = ()
-    index_size: int = 0
-    searched: int = 0
-    first: int = 0
-    next: str = ""
-    relevance: str = ""
-    captions: tuple[FoundCaption, ...] = ()
-    eta: float | None = None
+    release: str  # that answered
+    commit: int  # that made it live; 0 for another release than the live one
+    query: str  # as it was understood
+    language: str  # it was read in; several joined by " + "
+    detected: tuple[tuple[str, float], ...]  # the languages it may be in, with how sure that is
+    note: str  # about the language, for people
+    timing: Timing  # in seconds
+    hits: tuple[Found, ...]  # best first
+    mode: str = "vectors"  # what it was looked up in
+    parts: tuple[ReadPart, ...] = ()  # of the query
+    index_size: int = 0  # pictures that the release holds
+    searched: int = 0  # how many of them could be found
+    first: int = 0  # hits before these
+    next: str = ""  # the cursor of the next page; empty when there is none
+    relevance: str = ""  # what the best hit is worth
+    captions: tuple[FoundCaption, ...] = ()  # the nearest ones, where the request asked for some
+    eta: float | None = None  # how much a translation counts, 0 to 1; None without one
+    # the language of the words, where the release has not learned it and no translation was given
     unlearned: str = ""
+    # R@10 of its languages in percent, over all their held-out captions, where the release measured it
     recalls: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -301,25 +267,15 @@ class NamedChunk:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the fields of a search may be filled with.
+    """What the fields of a search may be filled with."""
 
-    Attributes:
-        release: that answers.
-        pictures: that it holds.
-        can_rerank: whether it has a fusion encoder.
-        learned: languages that words are read in.
-        languages: that pictures are captioned in.
-        domains: that pictures are of.
-        chunks: that brought pictures, newest first.
-    """
-
-    release: str
-    pictures: int
-    can_rerank: bool
-    learned: tuple[LearnedLanguage, ...]
-    languages: tuple[str, ...]
-    domains: tuple[str, ...]
-    chunks: tuple[NamedChunk, ...]
+    release: str  # that answers
+    pictures: int  # that it holds
+    can_rerank: bool  # whether it has a fusion encoder
+    learned: tuple[LearnedLanguage, ...]  # languages that words are read in
+    languages: tuple[str, ...]  # that pictures are captioned in
+    domains: tuple[str, ...]  # that pictures are of
+    chunks: tuple[NamedChunk, ...]  # that brought pictures, newest first
 
 
 @dataclass(frozen=True)
@@ -354,27 +310,16 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class AnswerChange:
-    """How far the answer to one query differs between two releases.
+    """How far the answer to one query differs between two releases."""
 
-    Attributes:
-        query: that was asked, in the query grammar.
-        read_a: the language that release A read it in.
-        read_b: the language that release B read it in.
-        overlap: share of the hits that both have, 0 to 1.
-        same_first: whether both show the same picture first.
-        moved: mean of how many places a picture that both found stands apart.
-        seconds_a: that release A took.
-        seconds_b: that release B took.
-    """
-
-    query: str
-    read_a: str
-    read_b: str
-    overlap: float
-    same_first: bool
-    moved: float
-    seconds_a: float
-    seconds_b: float
+    query: str  # that was asked, in the query grammar
+    read_a: str  # the language that release A read it in
+    read_b: str  # the language that release B read it in
+    overlap: float  # share of the hits that both have, 0 to 1
+    same_first: bool  # whether both show the same picture first
+    moved: float  # mean of how many places a picture that both found stands apart
+    seconds_a: float  # that release A took
+    seconds_b: float  # that release B took
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,20 +335,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class ManyCompared:
-    """Two releases asked the same queries.
+    """Two releases asked the same queries."""
 
-    Attributes:
-        a: id of a release.
-        b: id of another.
-        queries: how many were asked.
-        overlap: mean share of hits in common, of the queries that were answered; None when none was.
-        results: what became of them; where those that changed most were wanted, these, most changed first.
-    """
-
-    a: str
-    b: str
-    queries: int
+    a: str  # id of a release
+    b: str  # id of another
+    queries: int  # how many were asked
+    # mean share of hits in common, of the queries that were answered; None when none was
     overlap: float | None
+    # what became of them; where those that changed most were wanted, these, most changed first
     results: tuple[Asked, ...]
 
 

@@ -30,25 +30,16 @@ class StartUpdate(Strict):
 
 @dataclass(frozen=True)
 class UpdateRequest:
-    """What to learn, and how.
+    """What to learn, and how."""
 
-    Attributes:
-        chunk: id or unique beginning of an ingested chunk.
-        strategy: a registered name; None lets `choose_strategy` decide.
-        options: the strategy's options by name.
-        seed: of every random choice.
-        promote: make the candidate live when it passes; otherwise it waits as a release.
-        why: a sentence for the commit.
-        by: who asks.
-    """
-
-    chunk: str
-    strategy: str | None = None
+    chunk: str  # id or unique beginning of an ingested chunk
+    strategy: str | None = None  # a registered name; None lets `choose_strategy` decide
+    # the strategy's options by name
     options: Mapping[str, str | float | int | bool] = field(default_factory=dict)
-    seed: int = 0
-    promote: bool = True
-    why: str = ""
-    by: str = ""
+    seed: int = 0  # of every random choice
+    promote: bool = True  # make the candidate live when it passes; otherwise it waits as a release
+    why: str = ""  # a sentence for the commit
+    by: str = ""  # who asks
 
     def to_json(self) -> dict[str, Any]:
         """Returns the request as plain values."""
@@ -63,18 +54,12 @@ class UpdateRequest:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where an update is.
+    """Where an update is."""
 
-    Attributes:
-        name: features, train, measure, gate, embed, index, release or commit.
-        message: a sentence.
-        fraction: done of this stage, 0 to 1, when known.
-        details: figures of the stage, such as losses, rate and seconds left.
-    """
-
-    name: str
-    message: str
-    fraction: float | None = None
+    name: str  # features, train, measure, gate, embed, index, release or commit
+    message: str  # a sentence
+    fraction: float | None = None  # done of this stage, 0 to 1, when known
+    # figures of the stage, such as losses, rate and seconds left
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -89,31 +74,18 @@ class Stage:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What an update will take.
+    """What an update will take."""
 
-    Attributes:
-        strategy: that would train.
-        pairs: to learn from.
-        epochs: over them.
-        seconds: by stage.
-        peak_bytes: of memory.
-        disk_bytes: written and kept.
-        based_on: what the rates come from, as a sentence.
-        recommended: the strategy that suits the chunk, where that was asked.
-        why: it does, as a sentence.
-        misfit: why `strategy` does not fit the chunk; None when it does.
-    """
-
-    strategy: str
-    pairs: int
-    epochs: int
-    seconds: Mapping[str, float]
-    peak_bytes: int
-    disk_bytes: int
-    based_on: str
-    recommended: str = ""
-    why: str = ""
-    misfit: str | None = None
+    strategy: str  # that would train
+    pairs: int  # to learn from
+    epochs: int  # over them
+    seconds: Mapping[str, float]  # by stage
+    peak_bytes: int  # of memory
+    disk_bytes: int  # written and kept
+    based_on: str  # what the rates come from, as a sentence
+    recommended: str = ""  # the strategy that suits the chunk, where that was asked
+    why: str = ""  # it does, as a sentence
+    misfit: str | None = None  # why `strategy` does not fit the chunk; None when it does
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -22,50 +22,29 @@ _ASKED = "__asked__"
 
 @dataclass(frozen=True)
 class Parameter:
-    """What an operation is given.
+    """What an operation is given."""
 
-    Attributes:
-        name: of the parameter.
-        kind: its type, with the limits that REST checks.
-        default: `inspect.Parameter.empty` where it must be given.
-    """
-
-    name: str
-    kind: Any
-    default: Any
+    name: str  # of the parameter
+    kind: Any  # its type, with the limits that REST checks
+    default: Any  # `inspect.Parameter.empty` where it must be given
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation and its route.
+    """One operation and its route."""
 
-    Attributes:
-        name: of the method.
-        says: its docstring.
-        verb: GET where it only reads, else POST.
-        path: of the route, with the parameters that stand in it.
-        role: who may ask.
-        status: of a good answer.
-        wraps: the field that holds the answer; empty where the answer is the document.
-        media: the type of an answer that is a file.
-        file: what to call it, with parameters of the path; empty for a picture, which is shown.
-        in_path: parameters of the path, by name.
-        others: all the others, which are the query or the body.
-        returns: the type of the answer.
-    """
-
-    name: str
-    says: str
-    verb: Literal["GET", "POST"]
-    path: str
-    role: Role
-    status: int
-    wraps: str
-    media: str
-    file: str
-    in_path: Mapping[str, Parameter]
-    others: Mapping[str, Parameter]
-    returns: Any
+    name: str  # of the method
+    says: str  # its docstring
+    verb: Literal["GET", "POST"]  # GET where it only reads, else POST
+    path: str  # of the route, with the parameters that stand in it
+    role: Role  # who may ask
+    status: int  # of a good answer
+    wraps: str  # the field that holds the answer; empty where the answer is the document
+    media: str  # the type of an answer that is a file
+    file: str  # what to call it, with parameters of the path; empty for a picture, which is shown
+    in_path: Mapping[str, Parameter]  # parameters of the path, by name
+    others: Mapping[str, Parameter]  # all the others, which are the query or the body
+    returns: Any  # the type of the answer
 
     @property
     def body(self) -> Parameter | None:

@@ -18,162 +18,94 @@ FEWEST = 30
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What people preferred between two releases.
+    """What people preferred between two releases."""
 
-    Attributes:
-        a: a release's id.
-        b: another's.
-        for_a: votes.
-        for_b: votes.
-        ties: votes.
-        both_bad: votes.
-        share_b: of the votes that preferred one, those for B, in percent; None without any.
-        low: of its 95 % interval.
-        high: of its 95 % interval.
-    """
-
-    a: str
-    b: str
-    for_a: int
-    for_b: int
-    ties: int
-    both_bad: int
-    share_b: float | None
-    low: float | None
-    high: float | None
+    a: str  # a release's id
+    b: str  # another's
+    for_a: int  # votes
+    for_b: int  # votes
+    ties: int  # votes
+    both_bad: int  # votes
+    share_b: float | None  # of the votes that preferred one, those for B, in percent; None without any
+    low: float | None  # of its 95 % interval
+    high: float | None  # of its 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedPair:
-    """A query beside the picture that is right for it.
+    """A query beside the picture that is right for it."""
 
-    Attributes:
-        id: of the pair; the same picture, language and text have the same one.
-        image_id: of the picture.
-        text: the query.
-        language: of it.
-        domain: of the picture.
-        split: that the picture is in for good; a test pair measures and is never trained on.
-        up: how many people found the picture right, or 0 for a canary of a person's choosing.
-        down: how many did not.
-    """
-
-    id: str
-    image_id: str
-    text: str
-    language: str
-    domain: str
-    split: str
-    up: int
-    down: int
+    id: str  # of the pair; the same picture, language and text have the same one
+    image_id: str  # of the picture
+    text: str  # the query
+    language: str  # of it
+    domain: str  # of the picture
+    split: str  # that the picture is in for good; a test pair measures and is never trained on
+    up: int  # how many people found the picture right, or 0 for a canary of a person's choosing
+    down: int  # how many did not
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What could be taught of what people said.
+    """What could be taught of what people said."""
 
-    Attributes:
-        pairs: to look through, those with the most thumbs up first.
-        known: how many more the catalog has already.
-        disputed: how many more have as many thumbs down as up, or more.
-        unusable: how many more are no single text, in no language that can be told, or of a withdrawn picture.
-    """
-
-    pairs: tuple[ProposedPair, ...]
-    known: int
-    disputed: int
+    pairs: tuple[ProposedPair, ...]  # to look through, those with the most thumbs up first
+    known: int  # how many more the catalog has already
+    disputed: int  # how many more have as many thumbs down as up, or more
+    # how many more are no single text, in no language that can be told, or of a withdrawn picture
     unusable: int
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowLine:
-    """How far a release's answers lie from the live ones, over queries in one language or all; 0 where there were none.
+    """How far a release answers from the live one, over queries in one language or all; 0 where there were none."""
 
-    Attributes:
-        language: of the queries; `und` where nobody can tell, empty of those without words, "all" of the sum.
-        queries: that both answered.
-        refused: that the release could not answer.
-        overlap: percent of the first ten hits in common, the mean.
-        low: of its 95 % interval.
-        high: of its 95 % interval.
-        same_first: percent of queries of which both show the same picture first.
-        same_first_low: of its 95 % interval.
-        same_first_high: of its 95 % interval.
-        moved: places that a picture both found stands apart, the mean.
-        stronger: queries of which its best hit is worth more than the live one.
-        weaker: queries of which it is worth less.
-        seconds: that it took, the mean.
-        seconds_live: that the live release took, the mean.
-    """
-
+    # of the queries; `und` where nobody can tell, empty of those without words, "all" of the sum
     language: str
-    queries: int
-    refused: int
-    overlap: float = 0.0
-    low: float = 0.0
-    high: float = 0.0
-    same_first: float = 0.0
-    same_first_low: float = 0.0
-    same_first_high: float = 0.0
-    moved: float = 0.0
-    stronger: int = 0
-    weaker: int = 0
-    seconds: float = 0.0
-    seconds_live: float = 0.0
+    queries: int  # that both answered
+    refused: int  # that the release could not answer
+    overlap: float = 0.0  # percent of the first ten hits in common, the mean
+    low: float = 0.0  # of its 95 % interval
+    high: float = 0.0  # of its 95 % interval
+    same_first: float = 0.0  # percent of queries of which both show the same picture first
+    same_first_low: float = 0.0  # of its 95 % interval
+    same_first_high: float = 0.0  # of its 95 % interval
+    moved: float = 0.0  # places that a picture both found stands apart, the mean
+    stronger: int = 0  # queries of which its best hit is worth more than the live one
+    weaker: int = 0  # queries of which it is worth less
+    seconds: float = 0.0  # that it took, the mean
+    seconds_live: float = 0.0  # that the live release took, the mean
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowReport:
-    """What the shadow of a release has shown.
+    """What the shadow of a release has shown."""
 
-    Attributes:
-        release: its id.
-        against: id of the newest release with the version that it was compared with; empty before the first query.
-        is_active: whether it is asked now.
-        share: of the live queries that it is, or was last, asked; 0 when it never was.
-        started: when it was last put there, ISO 8601 in UTC; empty when it never was.
-        by: who put it there.
-        stopped: when that ended; empty while it goes on.
-        stopped_by: who ended it.
-        why: it ended.
-        dropped: queries of the share that it was not asked, because the server had no time for them.
-        is_enough: whether there were enough queries to say anything.
-        total: over all languages; None before the first query.
-        languages: a line each, the most asked first.
-    """
-
-    release: str
+    release: str  # its id
+    # id of the newest release with the version that it was compared with; empty before the first query
     against: str
-    is_active: bool
-    share: float
-    started: str
-    by: str
-    stopped: str
-    stopped_by: str
-    why: str
-    dropped: int
-    is_enough: bool
-    total: ShadowLine | None
-    languages: tuple[ShadowLine, ...]
+    is_active: bool  # whether it is asked now
+    share: float  # of the live queries that it is, or was last, asked; 0 when it never was
+    started: str  # when it was last put there, ISO 8601 in UTC; empty when it never was
+    by: str  # who put it there
+    stopped: str  # when that ended; empty while it goes on
+    stopped_by: str  # who ended it
+    why: str  # it ended
+    dropped: int  # queries of the share that it was not asked, because the server had no time for them
+    is_enough: bool  # whether there were enough queries to say anything
+    total: ShadowLine | None  # over all languages; None before the first query
+    languages: tuple[ShadowLine, ...]  # a line each, the most asked first
 
 
 @dataclass(frozen=True, slots=True)
 class AskedLanguage:
-    """How often one language was asked for lately.
+    """How often one language was asked for lately."""
 
-    Attributes:
-        language: a tag, or `und` where nobody can tell.
-        queries: that were answered.
-        unanswered: of these, where probably nothing of the gallery fitted.
-        share: of all queries, 0 to 1.
-        is_learned: whether the live release knows it.
-    """
-
-    language: str
-    queries: int
-    unanswered: int
-    share: float
-    is_learned: bool
+    language: str  # a tag, or `und` where nobody can tell
+    queries: int  # that were answered
+    unanswered: int  # of these, where probably nothing of the gallery fitted
+    share: float  # of all queries, 0 to 1
+    is_learned: bool  # whether the live release knows it
 
 
 _Release = Annotated[str, Field(min_length=1, max_length=80)]

@@ -16,60 +16,35 @@ SUFFIX = ".perennial"
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A time in which a release was live.
+    """A time in which a release was live."""
 
-    Attributes:
-        commit: number of the commit that began it.
-        reason: `init`, `promote`, `rollback` or `ingest`.
-        by: who.
-        why: in that person's words.
-        since: ISO 8601, UTC.
-        until: the same; None while it lasts.
-    """
-
-    commit: int
-    reason: str
-    by: str
-    why: str
-    since: str
-    until: str | None
+    commit: int  # number of the commit that began it
+    reason: str  # `init`, `promote`, `rollback` or `ingest`
+    by: str  # who
+    why: str  # in that person's words
+    since: str  # ISO 8601, UTC
+    until: str | None  # the same; None while it lasts
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A release and its place in the drawing.
+    """A release and its place in the drawing."""
 
-    Attributes:
-        release: its id.
-        parent: id of the release it was made from; None for the first, and for one that was imported.
-        version: of its encoder.
-        strategy: that trained the version; None for a base encoder.
-        verdict: of the gate; None where nothing was judged.
-        languages: learned.
-        created: ISO 8601, UTC.
-        is_new_version: whether it brought an encoder, and not only pictures.
-        is_live: whether it is live now.
-        periods: in which it was live, oldest first.
-        lane: its column; the live line's is 0.
-        joins: lanes whose lines come down from newer releases and end here.
-        passes: lanes whose lines pass by.
-        goes_on: whether its parent is among the releases.
-    """
-
-    release: str
+    release: str  # its id
+    # id of the release it was made from; None for the first, and for one that was imported
     parent: str | None
-    version: str
-    strategy: str | None
-    verdict: str | None
-    languages: tuple[str, ...]
-    created: str
-    is_new_version: bool
-    is_live: bool
-    periods: tuple[Period, ...]
-    lane: int
-    joins: tuple[int, ...]
-    passes: tuple[int, ...]
-    goes_on: bool
+    version: str  # of its encoder
+    strategy: str | None  # that trained the version; None for a base encoder
+    verdict: str | None  # of the gate; None where nothing was judged
+    languages: tuple[str, ...]  # learned
+    created: str  # ISO 8601, UTC
+    is_new_version: bool  # whether it brought an encoder, and not only pictures
+    is_live: bool  # whether it is live now
+    periods: tuple[Period, ...]  # in which it was live, oldest first
+    lane: int  # its column; the live line's is 0
+    joins: tuple[int, ...]  # lanes whose lines come down from newer releases and end here
+    passes: tuple[int, ...]  # lanes whose lines pass by
+    goes_on: bool  # whether its parent is among the releases
 
 
 @dataclass(frozen=True)
@@ -97,54 +72,33 @@ class SliceChange:
 
 @dataclass(frozen=True)
 class Difference:
-    """What two releases differ in.
+    """What two releases differ in."""
 
-    Attributes:
-        a: id of the first.
-        b: id of the second.
-        same_version: whether they share the encoder.
-        languages: learned.
-        chunks: taught.
-        texts_changed: languages of both that are read differently; what is not here is read the same to the bit.
-        texts_same: languages of both that are read the same.
-        pictures_changed: domains that are seen differently; "" stands for all that have no adapter of their own.
-        pictures: counts: in a, in b, in both.
-        strategies: that trained them last.
-        slices: recall on every slice that either measured.
-    """
-
-    a: str
-    b: str
-    same_version: bool
-    languages: Change
-    chunks: Change
+    a: str  # id of the first
+    b: str  # id of the second
+    same_version: bool  # whether they share the encoder
+    languages: Change  # learned
+    chunks: Change  # taught
+    # languages of both that are read differently; what is not here is read the same to the bit
     texts_changed: tuple[str, ...]
-    texts_same: tuple[str, ...]
+    texts_same: tuple[str, ...]  # languages of both that are read the same
+    # domains that are seen differently; "" stands for all that have no adapter of their own
     pictures_changed: tuple[str, ...]
-    pictures: tuple[int, int, int]
-    strategies: tuple[str, str]
-    slices: tuple[SliceChange, ...]
+    pictures: tuple[int, int, int]  # counts: in a, in b, in both
+    strategies: tuple[str, str]  # that trained them last
+    slices: tuple[SliceChange, ...]  # recall on every slice that either measured
 
 
 @dataclass(frozen=True, slots=True)
 class SliceSummary:
-    """What was measured on one slice when the release was made.
+    """What was measured on one slice when the release was made."""
 
-    Attributes:
-        language: of its captions.
-        domain: of its pictures.
-        images: different things that have a caption.
-        captions: how many looked for their picture.
-        recalls: percent by `t2i_r1` and the like.
-        view: in which gallery, and how, the captions looked (`model_updates.evaluation.View`).
-    """
-
-    language: str
-    domain: str
-    images: int
-    captions: int
-    recalls: Mapping[str, float]
-    view: str = "own"
+    language: str  # of its captions
+    domain: str  # of its pictures
+    images: int  # different things that have a caption
+    captions: int  # how many looked for their picture
+    recalls: Mapping[str, float]  # percent by `t2i_r1` and the like
+    view: str = "own"  # in which gallery, and how, the captions looked (`model_updates.evaluation.View`)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SliceSummary:
@@ -181,21 +135,13 @@ class Exported:
 
 @dataclass(frozen=True)
 class Imported:
-    """A release that was taken in.
+    """A release that was taken in."""
 
-    Attributes:
-        release: its id here.
-        version: of its encoder here.
-        origin: its id in the home that it comes from.
-        languages: that it knows.
-        images_embedded: pictures of this home that its encoder embedded.
-    """
-
-    release: str
-    version: str
-    origin: str
-    languages: tuple[str, ...]
-    images_embedded: int
+    release: str  # its id here
+    version: str  # of its encoder here
+    origin: str  # its id in the home that it comes from
+    languages: tuple[str, ...]  # that it knows
+    images_embedded: int  # pictures of this home that its encoder embedded
 
 
 @dataclass(frozen=True)
@@ -217,25 +163,16 @@ class ListedRelease:
 
 @dataclass(frozen=True)
 class WentLive:
-    """A change by hand of what is live.
+    """A change by hand of what is live."""
 
-    Attributes:
-        release: that is live now.
-        commit: that made it so.
-        reason: `promote` or `rollback`.
-        by: who did it.
-        why: in that person's words.
-        left_out: how many pictures of the gallery the release does not hold, because they came after it.
-        job: that adds them; None when there are none.
-    """
-
-    release: str
-    commit: int
-    reason: str
-    by: str = ""
-    why: str = ""
+    release: str  # that is live now
+    commit: int  # that made it so
+    reason: str  # `promote` or `rollback`
+    by: str = ""  # who did it
+    why: str = ""  # in that person's words
+    # how many pictures of the gallery the release does not hold, because they came after it
     left_out: int = 0
-    job: JobRecord | None = None
+    job: JobRecord | None = None  # that adds them; None when there are none
 
 
 @dataclass(frozen=True)

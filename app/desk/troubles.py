@@ -113,19 +113,12 @@ _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What callers are told about an error.
+    """What callers are told about an error."""
 
-    Attributes:
-        sentence: what was asked, what was found, what to do.
-        code: stable name of the reason.
-        status: of HTTP.
-        exit_code: of a command.
-    """
-
-    sentence: str
-    code: str
-    status: int
-    exit_code: int
+    sentence: str  # what was asked, what was found, what to do
+    code: str  # stable name of the reason
+    status: int  # of HTTP
+    exit_code: int  # of a command
 
     def answered(self) -> dict[str, Any]:
         """Returns it as the fields of an answer that says of each of several things what became of it."""

@@ -75,69 +75,42 @@ class Gate(GateReport):
 
 @dataclass(frozen=True)
 class Judged:
-    """What the gate said, and of what.
+    """What the gate said, and of what."""
 
-    Attributes:
-        asked: the job or release that was asked for, by its whole id.
-        sentence: whose report it is, or why there is none.
-        release: whose version was judged; None when there is no such release (a rejected update).
-        job: the update's, when a job was asked for.
-        chunk: that was taught, where known.
-        gate: its report; None when nothing was judged.
-        expected: what the update was forecast to take; None where nothing was.
-        took: what it took; None before it was judged.
-    """
-
-    asked: str
-    sentence: str
+    asked: str  # the job or release that was asked for, by its whole id
+    sentence: str  # whose report it is, or why there is none
+    # whose version was judged; None when there is no such release (a rejected update)
     release: str | None = None
-    job: str | None = None
-    chunk: str | None = None
-    gate: Gate | None = None
-    expected: Forecast | None = None
-    took: Taken | None = None
+    job: str | None = None  # the update's, when a job was asked for
+    chunk: str | None = None  # that was taught, where known
+    gate: Gate | None = None  # its report; None when nothing was judged
+    expected: Forecast | None = None  # what the update was forecast to take; None where nothing was
+    took: Taken | None = None  # what it took; None before it was judged
 
 
 @dataclass(frozen=True, slots=True)
 class VersionColumn:
-    """A version, as its newest release that was measured says.
+    """A version, as its newest release that was measured says."""
 
-    Attributes:
-        version: its id.
-        release: id of that release.
-        created: when its first release was made.
-        strategy: that trained it; "" for the base encoder.
-        languages: learned.
-        was_live: whether it ever answered.
-        is_live: whether it answers now.
-    """
-
-    version: str
-    release: str
-    created: str
-    strategy: str
-    languages: tuple[str, ...]
-    was_live: bool
-    is_live: bool
+    version: str  # its id
+    release: str  # id of that release
+    created: str  # when its first release was made
+    strategy: str  # that trained it; "" for the base encoder
+    languages: tuple[str, ...]  # learned
+    was_live: bool  # whether it ever answered
+    is_live: bool  # whether it answers now
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One slice under one version.
+    """One slice under one version."""
 
-    Attributes:
-        recall: percent, by the table's metric.
-        images: different things that were looked for.
-        captions: that looked.
-        change: points against the best version before that was ever live; None when there was none.
-        best: the release whose version was that best; "" when there was none.
-    """
-
-    recall: float
-    images: int
-    captions: int
+    recall: float  # percent, by the table's metric
+    images: int  # different things that were looked for
+    captions: int  # that looked
+    # points against the best version before that was ever live; None when there was none
     change: float | None = None
-    best: str = ""
+    best: str = ""  # the release whose version was that best; "" when there was none
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,94 +124,56 @@ class SliceLine:
 
 @dataclass(frozen=True, slots=True)
 class QualityTable:
-    """Slices by versions.
+    """Slices by versions."""
 
-    Attributes:
-        metric: one of `QUERY_METRICS`.
-        view: in which the slices were measured.
-        columns: versions, oldest first.
-        lines: slices, sorted.
-        forgetting: mean of what the live version lies below the best before it, points; None without such slices.
-        transfer: mean of what the live version gained (or lost, below 0) on each slice since it was first measured.
-    """
-
-    metric: str
-    view: str
-    columns: tuple[VersionColumn, ...]
-    lines: tuple[SliceLine, ...]
+    metric: str  # one of `QUERY_METRICS`
+    view: str  # in which the slices were measured
+    columns: tuple[VersionColumn, ...]  # versions, oldest first
+    lines: tuple[SliceLine, ...]  # slices, sorted
+    # mean of what the live version lies below the best before it, points; None without such slices
     forgetting: float | None
+    # mean of what the live version gained (or lost, below 0) on each slice since it was first measured
     transfer: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What there is of one slice.
+    """What there is of one slice."""
 
-    Attributes:
-        language: of the captions.
-        domain: of the pictures.
-        train: pairs to learn from.
-        validation: pairs to choose by.
-        held_out: pairs to measure by.
-        images: different things that the live release was measured on; None when it was not.
-        is_learned: whether the live release knows the language.
-        is_enough: whether the gate may decide without a person.
-    """
-
-    language: str
-    domain: str
-    train: int
-    validation: int
-    held_out: int
-    images: int | None
-    is_learned: bool
-    is_enough: bool
+    language: str  # of the captions
+    domain: str  # of the pictures
+    train: int  # pairs to learn from
+    validation: int  # pairs to choose by
+    held_out: int  # pairs to measure by
+    images: int | None  # different things that the live release was measured on; None when it was not
+    is_learned: bool  # whether the live release knows the language
+    is_enough: bool  # whether the gate may decide without a person
 
 
 @dataclass(frozen=True)
 class SliceMoves:
-    """How the captions of a slice fare under two versions.
+    """How the captions of a slice fare under two versions."""
 
-    Attributes:
-        slice: language and domain, `de/photo`.
-        view: in which they looked.
-        before: id of the earlier release.
-        after: id of the later one.
-        captions: that looked.
-        found_before: of these, found among the first ten by the earlier one.
-        found_after: the same, by the later one.
-        lost: those that fell furthest.
-        won: those that rose furthest.
-    """
-
-    slice: str
-    view: str
-    before: str
-    after: str
-    captions: int
-    found_before: int
-    found_after: int
-    lost: tuple[MovedCaption, ...]
-    won: tuple[MovedCaption, ...]
+    slice: str  # language and domain, `de/photo`
+    view: str  # in which they looked
+    before: str  # id of the earlier release
+    after: str  # id of the later one
+    captions: int  # that looked
+    found_before: int  # of these, found among the first ten by the earlier one
+    found_after: int  # the same, by the later one
+    lost: tuple[MovedCaption, ...]  # those that fell furthest
+    won: tuple[MovedCaption, ...]  # those that rose furthest
 
 
 @dataclass(frozen=True)
 class ReleaseDrift:
-    """What has moved from one release to another.
+    """What has moved from one release to another."""
 
-    Attributes:
-        before: id of the earlier release.
-        after: id of the later one.
-        languages: of the texts: those that both have learned.
-        pairs: held-out pairs that were compared.
-        drift: the angles.
-    """
-
-    before: str
-    after: str
-    languages: tuple[str, ...]
-    pairs: int
-    drift: Drift
+    before: str  # id of the earlier release
+    after: str  # id of the later one
+    languages: tuple[str, ...]  # of the texts: those that both have learned
+    pairs: int  # held-out pairs that were compared
+    drift: Drift  # the angles
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ underscores reach inside: PERENNIAL_GATE__SLICE_DROP), then what the caller give
 from __future__ import annotations
 
 import difflib
-import inspect
 import os
 import tomllib
 from collections.abc import Iterable
@@ -28,6 +27,7 @@ from pydantic_settings import (
 from app.desk.errors import UsageProblem
 from index.kinds import FACTORIES, is_offered
 from ingest.sentence import phrase
+from model_updates.checked import explained
 from model_updates.gate.report import Policy
 
 if TYPE_CHECKING:
@@ -42,61 +42,47 @@ _LIKENESS = 0.8
 
 
 class Settings(BaseSettings):
-    """The settings of one installation; `load_settings` makes them with errors that people can read.
-
-    Attributes:
-        home: The folder that holds everything.
-        host: Where `serve` listens; beyond loopback only with a password file or `allow_open`.
-        port: As above; 7860 is where Gradio's users look.
-        device: `auto` takes a GPU when there is one.
-        threads: Threads of torch and FAISS; None leaves it to them.
-        index: The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly.
-        default_k: Results per search: four rows of six thumbnails.
-        max_query_characters: Longer queries are refused; the encoder reads far fewer.
-        max_upload_bytes: The largest file the server takes; the command line has no such bound.
-        password_file: `user:role:scrypt$salt$hash` lines; `python -m app.server.security USER ROLE` makes one.
-        proxy_user_header: A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
-        proxy_groups_header: In which it names their groups.
-        proxy_addresses: Of the proxy; from elsewhere the headers are not believed.
-        proxy_admins: Names or groups of admins.
-        proxy_contributors: Names or groups of contributors; everybody else may search.
-        allow_open: Serve beyond loopback without a password.
-        origins: Web origins that may call the server, beside its own.
-        jobs: Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `python -m app work`.
-        niceness: How far jobs stand back for other work of the machine, 0 to 19; 0 where nobody searches meanwhile.
-        shadow_share: The share of live queries that a candidate in the shadow is asked too, where nobody says another.
-        poll_seconds: How often servers and `follow` look for something new.
-        gate: The gate's policy.
-        log_level: Of the log.
-    """
+    """The settings of one installation; `load_settings` makes them with errors that people can read."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter=_INSIDE, extra="forbid", frozen=True, validate_default=False
     )
 
-    home: Path = Path("perennial-home")
+    home: Path = Path("perennial-home")  # The folder that holds everything.
+    # Where `serve` listens; beyond loopback only with a password file or `allow_open`.
     host: str = "127.0.0.1"
-    port: int = Field(default=7860, ge=0, le=65535)
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    threads: int | None = Field(default=None, ge=1)
+    port: int = Field(default=7860, ge=0, le=65535)  # As above; 7860 is where Gradio's users look.
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # `auto` takes a GPU when there is one.
+    threads: int | None = Field(default=None, ge=1)  # Threads of torch and FAISS; None leaves it to them.
+    # The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly.
     index: str = "Flat"
-    default_k: int = Field(default=24, ge=1, le=1000)
+    default_k: int = Field(default=24, ge=1, le=1000)  # Results per search: four rows of six thumbnails.
+    # Longer queries are refused; the encoder reads far fewer.
     max_query_characters: int = Field(default=500, ge=1)
+    # The largest file the server takes; the command line has no such bound.
     max_upload_bytes: int = Field(default=512 * 1024**2, ge=1)
+    # `user:role:scrypt$salt$hash` lines; `python -m app.server.security USER ROLE` makes one.
     password_file: Path | None = None
+    # A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
     proxy_user_header: str | None = Field(default=None, min_length=1)
-    proxy_groups_header: str = "X-Forwarded-Groups"
+    proxy_groups_header: str = "X-Forwarded-Groups"  # In which it names their groups.
+    # Of the proxy; from elsewhere the headers are not believed.
     proxy_addresses: Annotated[list[str], NoDecode] = ["127.0.0.1", "::1"]
-    proxy_admins: Annotated[list[str], NoDecode] = []
+    proxy_admins: Annotated[list[str], NoDecode] = []  # Names or groups of admins.
+    # Names or groups of contributors; everybody else may search.
     proxy_contributors: Annotated[list[str], NoDecode] = []
-    allow_open: bool = False
-    origins: Annotated[list[str], NoDecode] = []
+    allow_open: bool = False  # Serve beyond loopback without a password.
+    origins: Annotated[list[str], NoDecode] = []  # Web origins that may call the server, beside its own.
+    # Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `python -m app
+    # work`.
     jobs: Literal["here", "elsewhere"] = "here"
+    # How far jobs stand back for other work of the machine, 0 to 19; 0 where nobody searches meanwhile.
     niceness: int = Field(default=10, ge=0, le=19)
+    # The share of live queries that a candidate in the shadow is asked too, where nobody says another.
     shadow_share: float = Field(default=0.2, gt=0, le=1)
-    poll_seconds: float = Field(default=1.0, gt=0)
-    gate: Policy = Policy()
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    poll_seconds: float = Field(default=1.0, gt=0)  # How often servers and `follow` look for something new.
+    gate: Policy = Policy()  # The gate's policy.
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"  # Of the log.
 
     @field_validator("home", "password_file")
     @classmethod
@@ -158,7 +144,7 @@ def described(settings: Settings) -> list[Described]:
     """Returns every setting in the order of their declaration; none of them is a secret."""
     from app.desk.health import Described
 
-    says = _meanings()
+    says = explained(Settings)
     own = [
         (name, field.default, getattr(settings, name))
         for name, field in Settings.model_fields.items()
@@ -174,13 +160,6 @@ def described(settings: Settings) -> list[Described]:
         )
         for name, default, value in [*own, *gate]
     ]
-
-
-def _meanings() -> dict[str, str]:
-    """What the class says of its attributes, a line each."""
-    _, _, listed = (inspect.getdoc(Settings) or "").partition("Attributes:")
-    named = (line.strip().partition(": ") for line in listed.splitlines())
-    return {name: says for name, _, says in named}
 
 
 def _shown(value: object) -> str:

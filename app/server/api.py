@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import metadata
+from inspect import isclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +28,7 @@ from app.server.observing import Observer
 from app.server.routes import desk_router
 from app.server.security import Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
+from model_updates.checked import explained
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +36,7 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
     "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},
 }
+_OF_RECORDS = ("app.desk.", "ingest.", "model_updates.")
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -120,12 +124,24 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
     @app.get("/v1/openapi.json", include_in_schema=False)
     async def openapi() -> JSONResponse:
         """Describes REST."""
-        return JSONResponse(app.openapi())
+        return JSONResponse(_described(app.openapi()))
 
     @app.get("/version")
     async def version() -> dict[str, str]:
         """Says which Perennial this is."""
         return {"name": "perennial", "version": _own_version()}
+
+
+def _described(document: dict[str, Any]) -> dict[str, Any]:
+    """Returns OpenAPI's document with what is said of a record's field beside it."""
+    modules = [module for name, module in sys.modules.items() if name.startswith(_OF_RECORDS)]
+    kinds = {kind.__name__: kind for module in modules for kind in vars(module).values() if isclass(kind)}
+    for schema in document["components"]["schemas"].values():
+        kind = kinds.get(schema.get("title", ""))
+        for name, says in explained(kind).items() if kind else ():
+            if name in schema.get("properties", {}):
+                schema["properties"][name].setdefault("description", says)
+    return document
 
 
 def _own_version() -> str:

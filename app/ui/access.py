@@ -31,17 +31,11 @@ Shown = Mapping[Any, Any]
 
 @dataclass(frozen=True)
 class Visit:
-    """One call of a function of a page.
+    """One call of a function of a page."""
 
-    Attributes:
-        desk: of who called.
-        say: the words of their browser.
-        base: address that it reached us by.
-    """
-
-    desk: Served
-    say: Words
-    base: str
+    desk: Served  # of who called
+    say: Words  # the words of their browser
+    base: str  # address that it reached us by
 
 
 Act = Callable[..., Any]

@@ -19,17 +19,11 @@ BETWEEN = "\u2003"
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of a grid.
+    """One picture of a grid."""
 
-    Attributes:
-        thumbnail: address of the small picture.
-        words: what it shows, for who cannot see it and while it loads; a caption of it.
-        note: what stands on it: score, rank or move.
-    """
-
-    thumbnail: str
-    words: str
-    note: str
+    thumbnail: str  # address of the small picture
+    words: str  # what it shows, for who cannot see it and while it loads; a caption of it
+    note: str  # what stands on it: score, rank or move
 
 
 def picture_grid(elem_id: str, *, visible: bool = True) -> gr.Gallery:

@@ -17,23 +17,15 @@ CAPTIONS = 8
 
 @dataclass(frozen=True)
 class Screen:
-    """What was asked, and what of the answer is shown.
+    """What was asked, and what of the answer is shown."""
 
-    Attributes:
-        asked: with the offset of the first picture that is shown.
-        files: pictures that were dropped into the box, where Gradio put them.
-        hits: the pictures, best first.
-        next: the cursor of the page after the last; "" when there is none.
-        release: that answered; further pages come from it.
-        query: as it was understood, for what people say of the answer.
-    """
-
+    # with the offset of the first picture that is shown
     asked: SearchRequest = field(default_factory=SearchRequest)
-    files: tuple[str, ...] = ()
-    hits: tuple[Found, ...] = ()
-    next: str = ""
-    release: str = ""
-    query: str = ""
+    files: tuple[str, ...] = ()  # pictures that were dropped into the box, where Gradio put them
+    hits: tuple[Found, ...] = ()  # the pictures, best first
+    next: str = ""  # the cursor of the page after the last; "" when there is none
+    release: str = ""  # that answered; further pages come from it
+    query: str = ""  # as it was understood, for what people say of the answer
 
     def moved(self, offset: int) -> Screen:
         """Returns the page of the same search that begins after so many hits, from the release that answered it."""

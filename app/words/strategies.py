@@ -9,9 +9,10 @@ from rich.text import Text
 
 from app.words.messages import grid, plain, table
 from ingest.sentence import joined, phrase
+from model_updates.checked import explained
 from model_updates.references import ReferenceLine
 from model_updates.strategy import Family, Strategy
-from model_updates.strategy_pages import by_family, explained_options, facts, query_needs
+from model_updates.strategy_pages import by_family, facts, query_needs
 
 
 def said(kind: type[Strategy]) -> list[tuple[str, str]]:
@@ -41,8 +42,8 @@ def everything(
 
 def one(kind: type[Strategy]) -> list[Any]:
     """Returns what a terminal shows of one strategy: its facts, its source and its options."""
-    explained = explained_options(kind.Options)
-    options = [(name, str(value), explained.get(name, "")) for name, value in facts(kind)["options"].items()]
+    meanings = explained(kind.Options)
+    options = [(name, str(value), meanings.get(name, "")) for name, value in facts(kind)["options"].items()]
     about = [*said(kind), *([("Source", kind.paper)] if kind.paper else [])]
     return [
         Text(kind.name, style="bold"),

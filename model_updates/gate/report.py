@@ -30,45 +30,40 @@ def strictest_first(said: Iterable[tuple[Verdict, str]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Policy(Checked):
-    """What an update must show before it goes live. Points are percentage points of `metric`.
-
-    Attributes:
-        metric: what is compared. The mean of R@1, 5 and 10 by text is what a searcher sees on the first page,
-            and varies less per query than R@1, so that fewer held-out pairs decide.
-        confidence: one-sided, for every bound. 95 % is the habit of the field: one false promise in twenty.
-        learned_margin: points that a taught slice must gain for certain. 0: any certain gain is worth having,
-            since `kept` already bounds its price.
-        pooled_drop: points that the old slices may lose on average. 2: losing more is felt, and asking for
-            less would need thousands of held-out images to decide.
-        slice_drop: points that any one old slice may lose. 5: a slice is smaller than the pool, hence
-            noisier, and one language must not pay for the others.
-        first_pooled_drop: points of R@1 that the old slices may lose on average. The mean of three recalls can stand
-            still while first places are lost, and the first place is what many people look at. 5: R@1 varies more
-            than twice as much, and a bound that nobody can show would stop everything.
-        first_slice_drop: points of R@1 that any one old slice may lose; 10 for the same reason.
-        minimum_images: different held-out things below which a taught slice cannot decide. At 100, with one answer in
-            five changed by half a point of score, the bound lies 4 points from the estimate.
-        samples: bootstrap resamples. 2,000 leave 100 beyond a 95 % bound; more are drawn for many slices.
-        seed: of the resampling; the same ranks give the same report.
-        canary_share: share of pinned queries that may lose their answer. 0.05: one in twenty may have been
-            luck.
-    """
+    """What an update must show before it goes live. Points are percentage points of `metric`."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {
         "extra": "forbid"
     }  # as a setting, a misspelt field is refused
     refusal = ValueError
 
+    # what is compared. The mean of R@1, 5 and 10 by text is what a searcher sees on the first page, and
+    # varies less per query than R@1, so that fewer held-out pairs decide.
     metric: Annotated[str, OneOf(*QUERY_METRICS)] = MEAN
+    # one-sided, for every bound. 95 % is the habit of the field: one false promise in twenty.
     confidence: Annotated[float, Within("(0.5, 1)")] = 0.95
+    # points that a taught slice must gain for certain. 0: any certain gain is worth having, since `kept`
+    # already bounds its price.
     learned_margin: NotNegative = 0.0
+    # points that the old slices may lose on average. 2: losing more is felt, and asking for less would need
+    # thousands of held-out images to decide.
     pooled_drop: NotNegative = 2.0
+    # points that any one old slice may lose. 5: a slice is smaller than the pool, hence noisier, and one
+    # language must not pay for the others.
     slice_drop: NotNegative = 5.0
+    # points of R@1 that the old slices may lose on average. The mean of three recalls can stand still while
+    # first places are lost, and the first place is what many people look at. 5: R@1 varies more than twice as
+    # much, and a bound that nobody can show would stop everything.
     first_pooled_drop: NotNegative = 5.0
+    # points of R@1 that any one old slice may lose; 10 for the same reason.
     first_slice_drop: NotNegative = 10.0
+    # different held-out things below which a taught slice cannot decide. At 100, with one answer in five
+    # changed by half a point of score, the bound lies 4 points from the estimate.
     minimum_images: Annotated[int, Within("[2, inf)")] = 100
+    # bootstrap resamples. 2,000 leave 100 beyond a 95 % bound; more are drawn for many slices.
     samples: Annotated[int, Within("[100, inf)")] = 2000
-    seed: int = 0
+    seed: int = 0  # of the resampling; the same ranks give the same report.
+    # share of pinned queries that may lose their answer. 0.05: one in twenty may have been luck.
     canary_share: Share = 0.05
 
 

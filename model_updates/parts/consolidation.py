@@ -32,12 +32,9 @@ DAMPING = 0.1  # xi of SI and RWalk
 
 @dataclass(frozen=True)
 class ConsolidationOptions(TwoTowerOptions):
-    """Adds the penalty to the options of two towers.
+    """Adds the penalty to the options of two towers."""
 
-    Attributes:
-        strength: lambda, the weight of the penalty; depends on the scale of the loss (5000 in CTP's library).
-    """
-
+    # lambda, the weight of the penalty; depends on the scale of the loss (5000 in CTP's library).
     strength: NotNegative = 5000.0
 
 

@@ -45,17 +45,13 @@ class Sides:
 
 @dataclass(frozen=True)
 class RowOptions(TwoTowerOptions):
-    """Adds the term over rows of similarities to the options of two towers.
+    """Adds the term over rows of similarities to the options of two towers."""
 
-    Attributes:
-        alpha: weight of the term (paper: 20, on a sum over batches of 280).
-        kl_temperature: divides the cosines before the softmax; 1 is the paper's, and any other needs another alpha.
-        reduction: "scaled" (the sum times 280 / b, so that alpha means the same for any batch of b pairs), "sum" (the
-            paper's) or "mean" over rows.
-    """
-
-    alpha: NotNegative = 20.0
+    alpha: NotNegative = 20.0  # weight of the term (paper: 20, on a sum over batches of 280).
+    # divides the cosines before the softmax; 1 is the paper's, and any other needs another alpha.
     kl_temperature: Positive = 1.0
+    # "scaled" (the sum times 280 / b, so that alpha means the same for any batch of b pairs), "sum" (the
+    # paper's) or "mean" over rows.
     reduction: Annotated[str, OneOf("scaled", "sum", "mean")] = "scaled"
 
 

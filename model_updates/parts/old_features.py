@@ -17,15 +17,10 @@ from model_updates.strategy import Part, UpdateContext
 
 @dataclass(frozen=True)
 class OldFeatureOptions(MemoryOptions, TwoTowerOptions):
-    """Adds memory and teacher to the options of two towers.
+    """Adds memory and teacher to the options of two towers."""
 
-    Attributes:
-        weight: of the term that holds to the old features.
-        from_scratch: the encoder of the first update knows nothing worth holding to yet.
-    """
-
-    weight: NotNegative = 1.0
-    from_scratch: bool = False
+    weight: NotNegative = 1.0  # of the term that holds to the old features.
+    from_scratch: bool = False  # the encoder of the first update knows nothing worth holding to yet.
 
 
 class OldFeatures(Part):

@@ -98,16 +98,11 @@ class PairMemory(Part):
 
 @dataclass(frozen=True)
 class ReplayOptions(SharedTableOptions):
-    """Adds the memory to the teaching options.
+    """Adds the memory to the teaching options."""
 
-    Attributes:
-        memory_size: pairs kept (8,000 in CLL-CLIP's experiments).
-        alpha: weight of what holds the memory's features (1 in CLL-CLIP's experiments).
-        replay_in_contrastive: let the memory's pairs join the contrastive term, as they did in the paper's tables.
-    """
-
-    memory_size: Count = 8_000
-    alpha: NotNegative = 1.0
+    memory_size: Count = 8_000  # pairs kept (8,000 in CLL-CLIP's experiments).
+    alpha: NotNegative = 1.0  # weight of what holds the memory's features (1 in CLL-CLIP's experiments).
+    # let the memory's pairs join the contrastive term, as they did in the paper's tables.
     replay_in_contrastive: bool = True
 
 

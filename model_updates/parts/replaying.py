@@ -77,17 +77,13 @@ MEMORY = "memory"  # the key of what is kept here among a strategy's facts
 
 @dataclass(frozen=True)
 class MemoryOptions(Checked):
-    """Adds the memory to a strategy's options.
+    """Adds the memory to a strategy's options."""
 
-    Attributes:
-        memory_size: pairs kept for replay; 0 means `memory_share` of those seen.
-        memory_share: of the pairs seen, how many are kept when there is no `memory_size` (10 % in IncCLIP).
-        replay: "joined": the memory is part of the epoch (CTP, IncCLIP); "beside": every batch is followed by as many
-            pairs drawn from it.
-    """
-
-    memory_size: CountOrZero = 0
+    memory_size: CountOrZero = 0  # pairs kept for replay; 0 means `memory_share` of those seen.
+    # of the pairs seen, how many are kept when there is no `memory_size` (10 % in IncCLIP).
     memory_share: Annotated[float, Within("(0, 1]")] = 0.1
+    # "joined": the memory is part of the epoch (CTP, IncCLIP); "beside": every batch is followed by as many
+    # pairs drawn from it.
     replay: Annotated[str, OneOf("joined", "beside")] = Replay.JOINED.value
 
 

@@ -19,16 +19,12 @@ SEGMENTED = 500  # known captions of a language that are looked at
 
 @dataclass(frozen=True)
 class SharedTableOptions(TeachingOptions):
-    """Adds the oracle vocabulary to the teaching options.
+    """Adds the oracle vocabulary to the teaching options."""
 
-    Attributes:
-        oracle: a chunk with captions of all languages to come, in the gallery or not; the table then grows by a BPE of
-            its training captions at the first update, and by nothing later. Empty: it grows with each language.
-        oracle_vocabulary: BPE entries learned on that chunk (paper: 200,000).
-    """
-
+    # a chunk with captions of all languages to come, in the gallery or not; the table then grows by a BPE of
+    # its training captions at the first update, and by nothing later. Empty: it grows with each language.
     oracle: str = ""
-    oracle_vocabulary: VocabularySize = 200_000
+    oracle_vocabulary: VocabularySize = 200_000  # BPE entries learned on that chunk (paper: 200,000).
 
 
 class SharedRows(Rows):

@@ -105,27 +105,19 @@ VocabularySize = Annotated[int, Within("(512, inf)", why=", as it counts the 512
 
 @dataclass(frozen=True)
 class TeachingOptions(Checked):
-    """Options of every strategy that trains the token table.
+    """Options of every strategy that trains the token table."""
 
-    Attributes:
-        epochs: passes over the chunk; 0 means the default for the encoder. The paper takes 3 on 616,767 captions;
-            small chunks need more, 15; where the body is foreign and rows start from translations, 3 will do, and 10
-            where they start from nothing.
-        batch_size: pairs per step (paper: 128).
-        learning_rate: 0 means the default for the encoder's size (5e-5 in the paper for ViT-B/16).
-        weight_decay: on rows that may move (paper: 0.05).
-        cross_modal: weight of the picture-text term (paper: 0.01).
-        cross_lingual: weight of the term towards the English caption (paper: 1).
-        vocabulary: BPE entries learned on a language's captions (paper: 10,000).
-    """
-
+    # passes over the chunk; 0 means the default for the encoder. The paper takes 3 on 616,767 captions; small
+    # chunks need more, 15; where the body is foreign and rows start from translations, 3 will do, and 10
+    # where they start from nothing.
     epochs: CountOrZero = 0
-    batch_size: BatchSize = 128
+    batch_size: BatchSize = 128  # pairs per step (paper: 128).
+    # 0 means the default for the encoder's size (5e-5 in the paper for ViT-B/16).
     learning_rate: NotNegative = 0.0
-    weight_decay: NotNegative = 0.05
-    cross_modal: NotNegative = PAPER_CROSS_MODAL
-    cross_lingual: NotNegative = 1.0
-    vocabulary: VocabularySize = 10_000
+    weight_decay: NotNegative = 0.05  # on rows that may move (paper: 0.05).
+    cross_modal: NotNegative = PAPER_CROSS_MODAL  # weight of the picture-text term (paper: 0.01).
+    cross_lingual: NotNegative = 1.0  # weight of the term towards the English caption (paper: 1).
+    vocabulary: VocabularySize = 10_000  # BPE entries learned on a language's captions (paper: 10,000).
 
     def __post_init__(self) -> None:
         super().__post_init__()

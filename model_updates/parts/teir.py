@@ -31,18 +31,12 @@ PAPER = "CLL-CLIP with TEIR, AAAI 2024, eq. 5 and 6"
 
 @dataclass(frozen=True)
 class TeirOptions(SharedTableOptions):
-    """Adds TEIR's parts to the teaching options; each can be switched off (Table 3 of the paper).
+    """Adds TEIR's parts to the teaching options; each can be switched off (Table 3 of the paper)."""
 
-    Attributes:
-        initialise: start new rows from the trained table's mean and deviation.
-        scale_gradient: lambda on the gradient (or the step).
-        scale_decay: lambda on the weight decay.
-        apply_to: "grad" as in the paper, or "update" to scale Adam's step.
-    """
-
-    initialise: bool = True
-    scale_gradient: bool = True
-    scale_decay: bool = True
+    initialise: bool = True  # start new rows from the trained table's mean and deviation.
+    scale_gradient: bool = True  # lambda on the gradient (or the step).
+    scale_decay: bool = True  # lambda on the weight decay.
+    # "grad" as in the paper, or "update" to scale Adam's step.
     apply_to: Annotated[str, OneOf("grad", "update")] = "grad"
 
 

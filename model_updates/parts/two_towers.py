@@ -63,17 +63,11 @@ def even_cross_entropy(logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class RunOptions(Checked):
-    """Options of strategies whose rate falls in a cosine.
+    """Options of strategies whose rate falls in a cosine."""
 
-    Attributes:
-        epochs: passes over the chunk.
-        batch_size: pairs per step.
-        learning_rate: of the peak; 0 means the default for the encoder's size.
-    """
-
-    epochs: Count = 10
-    batch_size: BatchSize = 128
-    learning_rate: NotNegative = 0.0
+    epochs: Count = 10  # passes over the chunk.
+    batch_size: BatchSize = 128  # pairs per step.
+    learning_rate: NotNegative = 0.0  # of the peak; 0 means the default for the encoder's size.
 
     def cosine(self, encoder: Encoder, *, small: float, large: float, **more: Any) -> Schedule:
         """Returns a cosine schedule; small encoders take a larger rate by default."""
@@ -83,13 +77,9 @@ class RunOptions(Checked):
 
 @dataclass(frozen=True)
 class TwoTowerOptions(RunOptions):
-    """Options of every strategy that trains both towers.
+    """Options of every strategy that trains both towers."""
 
-    Attributes:
-        weight_decay: on matrices; vectors and the temperature have none.
-    """
-
-    weight_decay: NotNegative = 0.05
+    weight_decay: NotNegative = 0.05  # on matrices; vectors and the temperature have none.
 
 
 class TwoTowers(Strategy):

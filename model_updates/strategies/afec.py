@@ -34,13 +34,9 @@ FREE, STEEP, MOMENT = "free.", "steep.", "moment."
 
 @dataclass(frozen=True)
 class AfecOptions(ConsolidationOptions):
-    """Adds the pull towards the free model.
+    """Adds the pull towards the free model."""
 
-    Attributes:
-        pull: lambda_e, the weight of the distance to the free model (1 in CTP's library).
-    """
-
-    pull: NotNegative = 1.0
+    pull: NotNegative = 1.0  # lambda_e, the weight of the distance to the free model (1 in CTP's library).
 
 
 class Afec(TwoTowers):

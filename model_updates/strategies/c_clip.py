@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from ingest.pair import BASE_LANGUAGE
-from model_updates.checked import Count, NotNegative, OneOf, Share, Within
+from model_updates.checked import BatchSize, Count, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pairs import Batch
@@ -79,37 +79,25 @@ SMALL_WHOLE = Defaults(learning_rate=3e-4, merge=1.0)
 
 @dataclass(frozen=True)
 class CClipOptions(RunOptions):
-    """Options of `c-clip`.
+    """Options of `c-clip`."""
 
-    Attributes:
-        towers: "both", "image", or "auto": image once languages beyond the base's are learned, else both.
-        adapters: train adapters; no trains every weight of the towers, for CKC alone.
-        rank: of the adapters (paper: 16); alpha is twice the rank.
-        dropout: on the adapters' input (paper: 0.1).
-        targets: "qkvo+mlp" or "mlp".
-        train_outer: also train embeddings, norms and projections outside the blocks, as the paper's counts
-            imply.
-        merge: how far to move towards the merged weights; 0 means the default for the encoder's size (0.5 in the
-            paper), the whole way without adapters.
-        consolidation: weight of the CKC term (paper: 1); 0 goes without it.
-        text_rate: learning-rate factor of the text tower (paper: 10).
-        epochs: passes over the chunk (paper: 40).
-        batch_size: pairs per step (paper: 1024).
-        learning_rate: 0 means the default for the encoder's size (3e-5 in the paper).
-        weight_decay: of adapters and projector (paper: 0.2).
-    """
-
+    # "both", "image", or "auto": image once languages beyond the base's are learned, else both.
     towers: Annotated[str, OneOf("auto", "both", "image")] = "auto"
-    adapters: bool = True
-    rank: Count = 16
-    dropout: Annotated[float, Within("[0, 1)")] = 0.1
-    targets: Annotated[str, OneOf(*lora.TARGETS)] = "qkvo+mlp"
+    adapters: bool = True  # train adapters; no trains every weight of the towers, for CKC alone.
+    rank: Count = 16  # of the adapters (paper: 16); alpha is twice the rank.
+    dropout: Annotated[float, Within("[0, 1)")] = 0.1  # on the adapters' input (paper: 0.1).
+    targets: Annotated[str, OneOf(*lora.TARGETS)] = "qkvo+mlp"  # "qkvo+mlp" or "mlp".
+    # also train embeddings, norms and projections outside the blocks, as the paper's counts imply.
     train_outer: bool = False
+    # how far to move towards the merged weights; 0 means the default for the encoder's size (0.5 in the
+    # paper), the whole way without adapters.
     merge: Share = 0.0
-    consolidation: NotNegative = 1.0
-    text_rate: NotNegative = 1.0
-    epochs: Count = 20
-    weight_decay: NotNegative = 0.2
+    consolidation: NotNegative = 1.0  # weight of the CKC term (paper: 1); 0 goes without it.
+    text_rate: NotNegative = 1.0  # learning-rate factor of the text tower (paper: 10).
+    epochs: Count = 20  # passes over the chunk (paper: 40).
+    batch_size: BatchSize = 128  # pairs per step (paper: 1024).
+    learning_rate: NotNegative = 0.0  # 0 means the default for the encoder's size (3e-5 in the paper).
+    weight_decay: NotNegative = 0.2  # of adapters and projector (paper: 0.2).
 
 
 class CClip(Strategy):

@@ -24,13 +24,10 @@ OTHER_THAN_TEXT = ("visual.", "logit_scale", "logit_bias")
 
 @dataclass(frozen=True)
 class CllClipOptions(SharedTableOptions):
-    """Adds the paper's control to the options of the shared table.
+    """Adds the paper's control to the options of the shared table."""
 
-    Attributes:
-        body_rate: learning rate of everything else in the text tower. 0: frozen, which is the method; above it, all
-            that reads a text trains, which the paper shows to collapse.
-    """
-
+    # learning rate of everything else in the text tower. 0: frozen, which is the method; above it, all that
+    # reads a text trains, which the paper shows to collapse.
     body_rate: NotNegative = 0.0
 
 

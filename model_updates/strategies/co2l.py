@@ -36,15 +36,10 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class Co2lOptions(OldFeatureOptions):
-    """Adds the temperatures to the options of memory and teacher.
+    """Adds the temperatures to the options of memory and teacher."""
 
-    Attributes:
-        old_temperature: of the distribution under the old towers (paper: 0.01).
-        new_temperature: of that in training (paper: 0.2).
-    """
-
-    old_temperature: Positive = 0.01
-    new_temperature: Positive = 0.2
+    old_temperature: Positive = 0.01  # of the distribution under the old towers (paper: 0.01).
+    new_temperature: Positive = 0.2  # of that in training (paper: 0.2).
 
 
 class Co2l(TwoTowers):

@@ -36,15 +36,10 @@ from model_updates.strategy import Family, UpdateContext
 
 @dataclass(frozen=True)
 class CodaPromptOptions(SharedTableOptions):
-    """Adds the components to the teaching options.
+    """Adds the components to the teaching options."""
 
-    Attributes:
-        components: that an update adds (5).
-        length: keys and values of a prefix together, an even number (2).
-    """
-
-    components: Count = 5
-    length: BatchSize = 2
+    components: Count = 5  # that an update adds (5).
+    length: BatchSize = 2  # keys and values of a prefix together, an even number (2).
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -36,18 +36,14 @@ from model_updates.strategy import Epochs, Family, ParameterGroup, Schedule, Sta
 
 @dataclass(frozen=True)
 class CpeClipOptions(RunOptions):
-    """Options of `cpe-clip`.
+    """Options of `cpe-clip`."""
 
-    Attributes:
-        length: prompt tokens of a layer (2).
-        depth: layers with prompts of their own (3), at most those of the tower with fewer; 0 means all of these.
-        learning_rate: of the peak; 0 means the default for the encoder's size (0.00325 in the paper).
-        weight_decay: on prompts and map (1e-5).
-    """
-
-    length: Count = 2
+    length: Count = 2  # prompt tokens of a layer (2).
+    # layers with prompts of their own (3), at most those of the tower with fewer; 0 means all of these.
     depth: CountOrZero = 3
-    weight_decay: NotNegative = 1e-5
+    # of the peak; 0 means the default for the encoder's size (0.00325 in the paper).
+    learning_rate: NotNegative = 0.0
+    weight_decay: NotNegative = 1e-5  # on prompts and map (1e-5).
 
 
 class CpeClip(FrozenTowers):

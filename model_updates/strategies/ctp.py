@@ -57,38 +57,26 @@ SHARES_OF_OLD = {"both": 0.5, "previous": 1.0, "current": 0.0}
 
 @dataclass(frozen=True)
 class CtpOptions(TwoTowerOptions):
-    """Adds the terms and the slow model to the options of two towers.
+    """Adds the terms and the slow model to the options of two towers."""
 
-    Attributes:
-        temperature: of every term, fixed (paper: 0.07).
-        momentum: how much of the slow model stays in a step (paper: 0.9).
-        follows: what the slow model moves towards: "both", "previous" or "current".
-        queue: features of the slow model kept as negatives (paper: 1024); 0 keeps none.
-        momentum_contrast: weight of the contrast with the slow model; 0 goes without it.
-        cross_topology: weight of the similarities of pictures to texts; 0 goes without.
-        same_topology: weight of the similarities among pictures and among texts; 0 goes without.
-        suppress_diagonal: leave a row's similarity to itself out of the latter.
-        from_scratch: the encoder of the first update knows nothing yet: no topology there, and a slow model that
-            follows the current one at `first_momentum`.
-        first_momentum: of that update (paper's code: 0.995), and of a fusion encoder's first.
-        fusion: also teach a fusion encoder, which search can re-rank with; about three times the work.
-        fusion_layers: of a new one; 0 means 6 as in the paper, 2 for small encoders.
-        fusion_rate: learning-rate factor of the fusion encoder, which starts from nothing.
-    """
-
-    temperature: Annotated[float, Within("[0.01, 1]")] = 0.07
-    momentum: Share = 0.9
+    temperature: Annotated[float, Within("[0.01, 1]")] = 0.07  # of every term, fixed (paper: 0.07).
+    momentum: Share = 0.9  # how much of the slow model stays in a step (paper: 0.9).
+    # what the slow model moves towards: "both", "previous" or "current".
     follows: Annotated[str, OneOf(*SHARES_OF_OLD)] = "both"
-    queue: CountOrZero = 1024
-    momentum_contrast: NotNegative = 1.0
-    cross_topology: NotNegative = 1.0
+    queue: CountOrZero = 1024  # features of the slow model kept as negatives (paper: 1024); 0 keeps none.
+    momentum_contrast: NotNegative = 1.0  # weight of the contrast with the slow model; 0 goes without it.
+    cross_topology: NotNegative = 1.0  # weight of the similarities of pictures to texts; 0 goes without.
+    # weight of the similarities among pictures and among texts; 0 goes without.
     same_topology: NotNegative = 1.0
-    suppress_diagonal: bool = True
+    suppress_diagonal: bool = True  # leave a row's similarity to itself out of the latter.
+    # the encoder of the first update knows nothing yet: no topology there, and a slow model that follows the
+    # current one at `first_momentum`.
     from_scratch: bool = False
-    first_momentum: Share = 0.995
+    first_momentum: Share = 0.995  # of that update (paper's code: 0.995), and of a fusion encoder's first.
+    # also teach a fusion encoder, which search can re-rank with; about three times the work.
     fusion: bool = False
-    fusion_layers: CountOrZero = 0
-    fusion_rate: NotNegative = 5.0
+    fusion_layers: CountOrZero = 0  # of a new one; 0 means 6 as in the paper, 2 for small encoders.
+    fusion_rate: NotNegative = 5.0  # learning-rate factor of the fusion encoder, which starts from nothing.
 
 
 class Ctp(TwoTowers):

@@ -34,13 +34,10 @@ from model_updates.strategy import Epochs, Family, Replay, State, UpdateContext
 
 @dataclass(frozen=True)
 class DerOptions(ReplayOptions):
-    """Adds which features are stored.
+    """Adds which features are stored."""
 
-    Attributes:
-        features: "end": those that a pair has when the update that took it in has ended; "insertion": those of the
-            step that took it in, as in the paper.
-    """
-
+    # "end": those that a pair has when the update that took it in has ended; "insertion": those of the step
+    # that took it in, as in the paper.
     features: Annotated[str, OneOf("end", "insertion")] = "end"
 
 

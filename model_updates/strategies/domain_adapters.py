@@ -99,27 +99,20 @@ MANY_PAIRS = 512  # a batch that has enough texts to tell apart by itself
 
 @dataclass(frozen=True)
 class DomainAdaptersOptions(Checked):
-    """Options of `domain-adapters`.
+    """Options of `domain-adapters`."""
 
-    Attributes:
-        rank: of low-rank deltas; alpha is twice the rank.
-        visibility: weight of being found beside the old pictures.
-        displacement: weight of leaving old captions their own picture; -1 means the default of the adapter's kind.
-        known_pairs: at most so many pairs of other domains stand beside the chunk, the same number of each slice.
-        earlier_pairs: at most so many earlier pairs of the same domain are trained on again.
-        epochs: 0 means the default of the adapter's kind.
-        batch_size: 0 means the default of the adapter's kind.
-        learning_rate: 0 means the default of the adapter's kind.
-    """
-
-    rank: Count = 16
-    visibility: NotNegative = 1.0
+    rank: Count = 16  # of low-rank deltas; alpha is twice the rank.
+    visibility: NotNegative = 1.0  # weight of being found beside the old pictures.
+    # weight of leaving old captions their own picture; -1 means the default of the adapter's kind.
     displacement: Annotated[float, Within("[0, inf)", default=KIND_DEFAULT)] = KIND_DEFAULT
+    # at most so many pairs of other domains stand beside the chunk, the same number of each slice.
     known_pairs: CountOrZero = 6000
+    # at most so many earlier pairs of the same domain are trained on again.
     earlier_pairs: CountOrZero = 1000
-    epochs: CountOrZero = 0
+    epochs: CountOrZero = 0  # 0 means the default of the adapter's kind.
+    # 0 means the default of the adapter's kind.
     batch_size: Annotated[int, Within("[2, inf)", default=0)] = 0
-    learning_rate: NotNegative = 0.0
+    learning_rate: NotNegative = 0.0  # 0 means the default of the adapter's kind.
 
 
 class DomainAdapters(Strategy):

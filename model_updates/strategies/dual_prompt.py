@@ -41,17 +41,11 @@ KEY_RATE = 10.0
 
 @dataclass(frozen=True)
 class DualPromptOptions(SharedTableOptions):
-    """Adds the prompts to the teaching options.
+    """Adds the prompts to the teaching options."""
 
-    Attributes:
-        general: keys, and values, that all texts share in a block (1).
-        expert: keys, and values, of an expert in a block (8).
-        pull: weight of the distance between texts and the key of their expert (1).
-    """
-
-    general: Count = 1
-    expert: Count = 8
-    pull: NotNegative = 1.0
+    general: Count = 1  # keys, and values, that all texts share in a block (1).
+    expert: Count = 8  # keys, and values, of an expert in a block (8).
+    pull: NotNegative = 1.0  # weight of the distance between texts and the key of their expert (1).
 
 
 class DualPrompt(LanguageTeaching):

@@ -32,15 +32,11 @@ from model_updates.strategy import Epochs, Family, State, UpdateContext
 
 @dataclass(frozen=True)
 class EmaMergeOptions(TwoTowerOptions):
-    """Adds the mean to the options of two towers.
+    """Adds the mean to the options of two towers."""
 
-    Attributes:
-        weight: w, of this update in the mean; 0 means 1/t, the uniform mean of all updates.
-        start: "merged": train on from the live mean; "trained": from what the last update trained; "base": from the
-            encoder that the line of versions started from.
-    """
-
-    weight: Share = 0.0
+    weight: Share = 0.0  # w, of this update in the mean; 0 means 1/t, the uniform mean of all updates.
+    # "merged": train on from the live mean; "trained": from what the last update trained; "base": from the
+    # encoder that the line of versions started from.
     start: Annotated[str, OneOf("merged", "trained", "base")] = "merged"
 
 

@@ -50,22 +50,14 @@ AnyOptions = TypeVar("AnyOptions")
 
 @dataclass(frozen=True)
 class EvergreenOptions(Checked):
-    """Options of `evergreen`; all else is as in the strategies it is made of.
+    """Options of `evergreen`; all else is as in the strategies it is made of."""
 
-    Attributes:
-        epochs: 0 means each part's default, the longest of them where there are several.
-        batch_size: 0 means the first part's default.
-        learning_rate: 0 means each part's default.
-        rank: of a domain's adapter.
-        vocabulary: BPE entries learned on a new language's captions.
-        earlier_pairs: at most so many earlier pairs of a domain that is taught again are trained on again.
-    """
-
-    epochs: CountOrZero = 0
-    batch_size: Annotated[int, Within("[2, inf)", default=0)] = 0
-    learning_rate: NotNegative = 0.0
-    rank: int = 16
-    vocabulary: int = 10_000
+    epochs: CountOrZero = 0  # 0 means each part's default, the longest of them where there are several.
+    batch_size: Annotated[int, Within("[2, inf)", default=0)] = 0  # 0 means the first part's default.
+    learning_rate: NotNegative = 0.0  # 0 means each part's default.
+    rank: int = 16  # of a domain's adapter.
+    vocabulary: int = 10_000  # BPE entries learned on a new language's captions.
+    # at most so many earlier pairs of a domain that is taught again are trained on again.
     earlier_pairs: int = 1000
 
     def __post_init__(self) -> None:

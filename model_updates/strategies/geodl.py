@@ -31,12 +31,9 @@ from model_updates.strategy import Family, Replay
 
 @dataclass(frozen=True)
 class GeodlOptions(OldFeatureOptions):
-    """Sets the weight to UCIR's.
+    """Sets the weight to UCIR's."""
 
-    Attributes:
-        weight: of the term where as much is old as new; otherwise times the root of old pairs over new ones.
-    """
-
+    # of the term where as much is old as new; otherwise times the root of old pairs over new ones.
     weight: NotNegative = 5.0
 
 

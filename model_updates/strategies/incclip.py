@@ -53,35 +53,25 @@ FEWEST_OLD = 2  # pairs that a pseudo text can be mixed of
 
 @dataclass(frozen=True)
 class IncclipOptions(MemoryOptions, TwoTowerOptions):
-    """Adds negatives, distillation and bound to the options of memory and two towers.
+    """Adds negatives, distillation and bound to the options of memory and two towers."""
 
-    Attributes:
-        epochs: passes over chunk and memory (paper: 15).
-        weight_decay: on matrices (paper: 0.003).
-        negatives: make pseudo texts and stand them beside the batch's.
-        pseudo_texts: how many in each batch (paper: 256); 0 means half as many as `batch_size`.
-        generation_steps: of gradient descent for each (the paper does not say).
-        generation_turn: mean change of a pseudo text's cosines in a step (the paper does not say).
-        distillation: weight of the distilled similarities (paper: 5); 0 leaves them out.
-        kd_direction: "reverse": KL(new || old) as printed; "forward": KL(old || new).
-        old_temperature: of the old similarities (paper: 0.01); 0 means the old model's own.
-        bound_norms: shorten weights that grow.
-        norm_bound: gamma, how many times its length at the start a weight may have (the paper does not say).
-        from_scratch: the encoder that the line started from was never trained: the paper's rate, and nothing to hold
-            to in the first update.
-    """
-
-    epochs: Count = 15
-    weight_decay: NotNegative = 3e-3
-    negatives: bool = True
+    epochs: Count = 15  # passes over chunk and memory (paper: 15).
+    weight_decay: NotNegative = 3e-3  # on matrices (paper: 0.003).
+    negatives: bool = True  # make pseudo texts and stand them beside the batch's.
+    # how many in each batch (paper: 256); 0 means half as many as `batch_size`.
     pseudo_texts: CountOrZero = 0
-    generation_steps: CountOrZero = 5
+    generation_steps: CountOrZero = 5  # of gradient descent for each (the paper does not say).
+    # mean change of a pseudo text's cosines in a step (the paper does not say).
     generation_turn: Positive = 0.02
-    distillation: NotNegative = 5.0
+    distillation: NotNegative = 5.0  # weight of the distilled similarities (paper: 5); 0 leaves them out.
+    # "reverse": KL(new || old) as printed; "forward": KL(old || new).
     kd_direction: Annotated[str, OneOf("reverse", "forward")] = "reverse"
-    old_temperature: NotNegative = 0.0
-    bound_norms: bool = True
+    old_temperature: NotNegative = 0.0  # of the old similarities (paper: 0.01); 0 means the old model's own.
+    bound_norms: bool = True  # shorten weights that grow.
+    # gamma, how many times its length at the start a weight may have (the paper does not say).
     norm_bound: Positive = 2.0
+    # the encoder that the line started from was never trained: the paper's rate, and nothing to hold to in
+    # the first update.
     from_scratch: bool = False
 
 

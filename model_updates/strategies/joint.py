@@ -26,12 +26,9 @@ from model_updates.strategy import Family, Replay, UpdateContext
 
 @dataclass(frozen=True)
 class JointOptions(TwoTowerOptions):
-    """Adds the start to the options of two towers.
+    """Adds the start to the options of two towers."""
 
-    Attributes:
-        start: "base": from the encoder that the line of versions started from; "warm": from the live one.
-    """
-
+    # "base": from the encoder that the line of versions started from; "warm": from the live one.
     start: Annotated[str, OneOf("base", "warm")] = "base"
 
 

@@ -31,19 +31,12 @@ from model_updates.strategy import Epochs, Family, ParameterGroup, Schedule, Upd
 
 @dataclass(frozen=True)
 class L2pOptions(RunOptions):
-    """Options of `l2p`.
+    """Options of `l2p`."""
 
-    Attributes:
-        pool: prompts in each tower's pool (40).
-        length: tokens of a prompt (5).
-        top: prompts that an input takes (5).
-        pull: weight of the cosine between queries and chosen keys (0.1).
-    """
-
-    pool: Count = 40
-    length: Count = 5
-    top: Count = 5
-    pull: NotNegative = 0.1
+    pool: Count = 40  # prompts in each tower's pool (40).
+    length: Count = 5  # tokens of a prompt (5).
+    top: Count = 5  # prompts that an input takes (5).
+    pull: NotNegative = 0.1  # weight of the cosine between queries and chosen keys (0.1).
 
     def __post_init__(self) -> None:
         super().__post_init__()

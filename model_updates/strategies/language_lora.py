@@ -26,15 +26,10 @@ from model_updates.strategy import Family
 
 @dataclass(frozen=True)
 class LanguageLoraOptions(SharedTableOptions):
-    """Adds the deltas to the teaching options.
+    """Adds the deltas to the teaching options."""
 
-    Attributes:
-        rank: r, of each delta (8).
-        alpha: numerator of the factor alpha / r (8).
-    """
-
-    rank: Count = 8
-    alpha: Positive = 8.0
+    rank: Count = 8  # r, of each delta (8).
+    alpha: Positive = 8.0  # numerator of the factor alpha / r (8).
 
 
 class LanguageLora(LanguageTeaching):

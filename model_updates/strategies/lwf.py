@@ -29,17 +29,12 @@ from model_updates.strategy import Family, UpdateContext
 
 @dataclass(frozen=True)
 class LwfOptions(TwoTowerOptions):
-    """Adds the distillation to the options of two towers.
+    """Adds the distillation to the options of two towers."""
 
-    Attributes:
-        lwf_mode: "contrastive" (similarities) or "feature_logits" (coordinates, as in CTP's library).
-        weight: of the distillation.
-        temperature: T of the contrastive form.
-    """
-
+    # "contrastive" (similarities) or "feature_logits" (coordinates, as in CTP's library).
     lwf_mode: Annotated[str, OneOf("contrastive", "feature_logits")] = "contrastive"
-    weight: NotNegative = 1.0
-    temperature: Positive = 2.0
+    weight: NotNegative = 1.0  # of the distillation.
+    temperature: Positive = 2.0  # T of the contrastive form.
 
 
 class Lwf(TwoTowers):

@@ -25,13 +25,9 @@ from model_updates.strategy import Epochs, Family, UpdateContext
 
 @dataclass(frozen=True)
 class MasOptions(ConsolidationOptions):
-    """Sets the penalty of MAS.
+    """Sets the penalty of MAS."""
 
-    Attributes:
-        strength: lambda, the weight of the penalty (1 in CTP's library).
-    """
-
-    strength: NotNegative = 1.0
+    strength: NotNegative = 1.0  # lambda, the weight of the penalty (1 in CTP's library).
 
 
 class Mas(TwoTowers):

@@ -25,13 +25,9 @@ from model_updates.strategy import Family
 
 @dataclass(frozen=True)
 class MlaOptions(SharedTableOptions):
-    """Adds the bottleneck to the teaching options.
+    """Adds the bottleneck to the teaching options."""
 
-    Attributes:
-        reduction: how many times narrower than the tower the bottleneck is (2).
-    """
-
-    reduction: Count = 2
+    reduction: Count = 2  # how many times narrower than the tower the bottleneck is (2).
 
 
 class Mla(LanguageTeaching):

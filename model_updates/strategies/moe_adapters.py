@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from model_updates.batches import pad, sampled, tokenise
-from model_updates.checked import Count, OneOf, Within
+from model_updates.checked import Count, NotNegative, OneOf, Within
 from model_updates.encoder import IMAGE_BATCH, TEXT_BATCH, Encoder
 from model_updates.features import LoadImage
 from model_updates.inserts import ENCODER
@@ -50,28 +50,24 @@ KNOWN_BY = 2_000
 
 @dataclass(frozen=True)
 class MoeAdaptersOptions(RunOptions):
-    """Options of `moe-adapters`.
+    """Options of `moe-adapters`."""
 
-    Attributes:
-        towers: "both" (the paper's), "image", "text", or "auto": those whose inputs are new, by the chunk's languages
-            and domains.
-        experts: in each block (22); two are frozen after every update.
-        bottleneck: inner width of an expert (64).
-        dropout: in an expert (0.1).
-        selector: hidden width of an autoencoder (100, for features of 9,216 numbers), at most a quarter of a
-            feature's length.
-        inside: share of an update's own inputs that its autoencoder should know; the others run plain.
-        label_smoothing: of the contrastive loss (0.2 of a loss over classes; see above why none here).
-        learning_rate: of the peak; 0 means the default for the encoder's size (0.001 in the paper).
-    """
-
+    # "both" (the paper's), "image", "text", or "auto": those whose inputs are new, by the chunk's languages
+    # and domains.
     towers: Annotated[str, OneOf("auto", "both", "image", "text")] = "both"
+    # in each block (22); two are frozen after every update.
     experts: Annotated[int, Within(f"[{CHOSEN}, inf)")] = 22
-    bottleneck: Count = 64
-    dropout: Annotated[float, Within("[0, 1)")] = 0.1
+    bottleneck: Count = 64  # inner width of an expert (64).
+    dropout: Annotated[float, Within("[0, 1)")] = 0.1  # in an expert (0.1).
+    # hidden width of an autoencoder (100, for features of 9,216 numbers), at most a quarter of a feature's
+    # length.
     selector: Count = 100
+    # share of an update's own inputs that its autoencoder should know; the others run plain.
     inside: Annotated[float, Within("(0, 1]")] = 0.99
+    # of the contrastive loss (0.2 of a loss over classes; see above why none here).
     label_smoothing: Annotated[float, Within("[0, 1)")] = 0.0
+    # of the peak; 0 means the default for the encoder's size (0.001 in the paper).
+    learning_rate: NotNegative = 0.0
 
 
 class MoeAdapters(FrozenTowers):

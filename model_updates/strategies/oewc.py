@@ -36,16 +36,12 @@ TABLE = "table"
 
 @dataclass(frozen=True)
 class OewcOptions(SharedTableOptions):
-    """Adds the penalty to the teaching options.
+    """Adds the penalty to the teaching options."""
 
-    Attributes:
-        strength: lambda, the weight of the penalty, without a half (1000 in CLL-CLIP's library).
-        gamma: how much of the importance of before stays in each update (1 in CLL-CLIP's library).
-        fisher_mode: "batch" squares the gradient of each batch, as the reference does, "sample" that of each text.
-    """
-
+    # lambda, the weight of the penalty, without a half (1000 in CLL-CLIP's library).
     strength: NotNegative = 1000.0
-    gamma: Share = 1.0
+    gamma: Share = 1.0  # how much of the importance of before stays in each update (1 in CLL-CLIP's library).
+    # "batch" squares the gradient of each batch, as the reference does, "sample" that of each text.
     fisher_mode: Annotated[str, OneOf("batch", "sample")] = "batch"
 
 

@@ -28,15 +28,10 @@ from model_updates.strategy import Epochs, Family, UpdateContext
 
 @dataclass(frozen=True)
 class PTuningOptions(SharedTableOptions):
-    """Adds the prefixes to the teaching options.
+    """Adds the prefixes to the teaching options."""
 
-    Attributes:
-        length: keys, and values, before the tokens of a block (30).
-        hidden: width of the network that they come out of at first (512).
-    """
-
-    length: Count = 30
-    hidden: Count = 512
+    length: Count = 30  # keys, and values, before the tokens of a block (30).
+    hidden: Count = 512  # width of the network that they come out of at first (512).
 
 
 class PTuning(LanguageTeaching):

@@ -29,13 +29,9 @@ SCORE = "score."
 
 @dataclass(frozen=True)
 class RwalkOptions(ConsolidationOptions):
-    """Sets the penalty of RWalk.
+    """Sets the penalty of RWalk."""
 
-    Attributes:
-        strength: lambda, the weight of the penalty (1000 in CTP's library).
-    """
-
-    strength: NotNegative = 1000.0
+    strength: NotNegative = 1000.0  # lambda, the weight of the penalty (1000 in CTP's library).
 
 
 class Rwalk(TwoTowers):

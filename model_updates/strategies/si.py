@@ -28,13 +28,9 @@ from model_updates.strategy import Epochs, Family, UpdateContext
 
 @dataclass(frozen=True)
 class SiOptions(ConsolidationOptions):
-    """Sets the penalty of SI.
+    """Sets the penalty of SI."""
 
-    Attributes:
-        strength: lambda, the weight of the penalty (1 in CTP's library).
-    """
-
-    strength: NotNegative = 1.0
+    strength: NotNegative = 1.0  # lambda, the weight of the penalty (1 in CTP's library).
 
 
 class Si(TwoTowers):

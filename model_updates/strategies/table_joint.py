@@ -26,6 +26,7 @@ from model_updates.pairs import TrainingPair
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.replaying import unlike
 from model_updates.parts.shared_table import SharedRows, SharedTableOptions
+from model_updates.parts.table_rows import VocabularySize
 from model_updates.strategy import Family, Replay, UpdateContext
 from model_updates.towers import replace_token_table, token_table
 from model_updates.vocabulary import SHARED
@@ -33,12 +34,12 @@ from model_updates.vocabulary import SHARED
 
 @dataclass(frozen=True)
 class TableJointOptions(SharedTableOptions):
-    """The shared table's options, of which ``vocabulary`` has no part here.
+    """The shared table's options, of which ``vocabulary`` has no part here."""
 
-    Attributes:
-        vocabulary: no part here: one BPE of `oracle_vocabulary` entries is learned on all languages together.
-        oracle_vocabulary: entries of that BPE (paper: 200,000).
-    """
+    # no part here: one BPE of `oracle_vocabulary` entries is learned on all languages together.
+    vocabulary: VocabularySize = SharedTableOptions.vocabulary
+    # entries of that BPE (paper: 200,000).
+    oracle_vocabulary: VocabularySize = SharedTableOptions.oracle_vocabulary
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,12 +29,9 @@ from model_updates.strategy import Family, State
 
 @dataclass(frozen=True)
 class TaskArithmeticOptions(TwoTowerOptions):
-    """Adds the sum to the options of two towers.
+    """Adds the sum to the options of two towers."""
 
-    Attributes:
-        scale: of the summed task vectors (0.3 to 0.4 for about eight tasks); 0 means 1/T, the mean of all models.
-    """
-
+    # of the summed task vectors (0.3 to 0.4 for about eight tasks); 0 means 1/T, the mean of all models.
     scale: Annotated[float, Within("[0, 2]")] = 0.4
 
 

@@ -34,17 +34,13 @@ from model_updates.strategy import Family, Replay, Schedule, UpdateContext
 
 @dataclass(frozen=True)
 class TicOptions(MemoryOptions, TwoTowerOptions):
-    """Adds the buffer to the options of two towers.
+    """Adds the buffer to the options of two towers."""
 
-    Attributes:
-        weight_decay: on matrices (released parameters: 0.2).
-        buffer: "all" pairs of earlier chunks, "equal" parts of each, or "exp": half for the newest, and so on.
-        fixed_compute: make fewer epochs when the buffer makes them longer, so that each update costs what its chunk
-            alone would; at least one.
-    """
-
-    weight_decay: NotNegative = 0.2
+    weight_decay: NotNegative = 0.2  # on matrices (released parameters: 0.2).
+    # "all" pairs of earlier chunks, "equal" parts of each, or "exp": half for the newest, and so on.
     buffer: Annotated[str, OneOf("all", "equal", "exp")] = "equal"
+    # make fewer epochs when the buffer makes them longer, so that each update costs what its chunk alone
+    # would; at least one.
     fixed_compute: bool = True
 
 

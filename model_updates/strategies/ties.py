@@ -33,15 +33,11 @@ PARTS = tuple(field.name for field in fields(SignSums))
 
 @dataclass(frozen=True)
 class TiesOptions(TwoTowerOptions):
-    """Adds the merge to the options of two towers.
+    """Adds the merge to the options of two towers."""
 
-    Attributes:
-        keep: share of a task vector's entries that is kept (paper: 0.2).
-        scale: of the merged vector (paper: 1).
-    """
-
+    # share of a task vector's entries that is kept (paper: 0.2).
     keep: Annotated[float, Within("(0, 1]")] = 0.2
-    scale: Annotated[float, Within("(0, 2]")] = 1.0
+    scale: Annotated[float, Within("(0, 2]")] = 1.0  # of the merged vector (paper: 1).
 
 
 class Ties(TwoTowers):

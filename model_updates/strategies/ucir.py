@@ -36,17 +36,13 @@ HARDEST = 2  # wrong ones that the margin is kept to
 
 @dataclass(frozen=True)
 class UcirOptions(OldFeatureOptions):
-    """Sets the weight to the paper's and adds the margin.
+    """Sets the weight to the paper's and adds the margin."""
 
-    Attributes:
-        weight: of the term where as much is old as new (paper: 5); otherwise times the root of old pairs over new ones.
-        margin_weight: of the margin for replayed pairs (paper, between classes: 1); 0 leaves it out.
-        margin: between the right and a wrong cosine (paper: 0.5).
-    """
-
+    # of the term where as much is old as new (paper: 5); otherwise times the root of old pairs over new ones.
     weight: NotNegative = 5.0
+    # of the margin for replayed pairs (paper, between classes: 1); 0 leaves it out.
     margin_weight: NotNegative = 0.0
-    margin: Annotated[float, Within("(0, 2]")] = 0.5
+    margin: Annotated[float, Within("(0, 2]")] = 0.5  # between the right and a wrong cosine (paper: 0.5).
 
 
 class Ucir(TwoTowers):

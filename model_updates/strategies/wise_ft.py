@@ -27,14 +27,10 @@ from model_updates.strategy import Family, UpdateContext
 
 @dataclass(frozen=True)
 class WiseFtOptions(TwoTowerOptions):
-    """Adds the merge to the options of two towers.
+    """Adds the merge to the options of two towers."""
 
-    Attributes:
-        alpha: how far to go from the reference to the trained weights (paper: 0.5); 1 is finetune.
-        reference: "previous": the encoder before this update; "base": the one that the line of versions started from.
-    """
-
-    alpha: Share = 0.5
+    alpha: Share = 0.5  # how far to go from the reference to the trained weights (paper: 0.5); 1 is finetune.
+    # "previous": the encoder before this update; "base": the one that the line of versions started from.
     reference: Annotated[str, OneOf("previous", "base")] = "previous"
 
 

@@ -54,29 +54,20 @@ TERMS_AN_UPDATE = 10
 
 @dataclass(frozen=True)
 class ZsclOptions(TwoTowerOptions):
-    """Adds reference data, the distance to the old weights and the average to the options of two towers.
+    """Adds reference data, the distance to the old weights and the average to the options of two towers."""
 
-    Attributes:
-        reference: id of the chunk with reference pictures and texts; empty for what is known already.
-        reference_size: most pictures of the reference.
-        reference_batch: of them, how many a step looks at (64).
-        distillation: weight of D in both directions (1); 0 looks at no reference.
-        temperature: T (2).
-        stay: weight of the squared distance to the weights before, summed over all weights (1).
-        label_smoothing: of the contrastive loss (0.2 of a loss over classes; see above why none here).
-        average_every: steps between two terms of the average (100 of 1000); 0 takes a tenth of the update.
-        weight_decay: on matrices (0).
-    """
-
-    reference: str = ""
-    reference_size: BatchSize = 1000
-    reference_batch: BatchSize = 64
-    distillation: NotNegative = 1.0
-    temperature: Positive = 2.0
+    reference: str = ""  # id of the chunk with reference pictures and texts; empty for what is known already.
+    reference_size: BatchSize = 1000  # most pictures of the reference.
+    reference_batch: BatchSize = 64  # of them, how many a step looks at (64).
+    distillation: NotNegative = 1.0  # weight of D in both directions (1); 0 looks at no reference.
+    temperature: Positive = 2.0  # T (2).
+    # weight of the squared distance to the weights before, summed over all weights (1).
     stay: NotNegative = 1.0
+    # of the contrastive loss (0.2 of a loss over classes; see above why none here).
     label_smoothing: Annotated[float, Within("[0, 1)")] = 0.0
+    # steps between two terms of the average (100 of 1000); 0 takes a tenth of the update.
     average_every: CountOrZero = 0
-    weight_decay: NotNegative = 0.0
+    weight_decay: NotNegative = 0.0  # on matrices (0).
 
 
 class Zscl(TwoTowers):

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from model_updates.batches import Batches
+from model_updates.checked import explained
 from model_updates.encoder import Encoder
 from model_updates.options import options_of
 from model_updates.pairs import Batch, TrainingPair
@@ -32,7 +33,6 @@ from model_updates.parts.two_towers import TwoTowers
 from model_updates.prospect import Prospect
 from model_updates.strategies import STRATEGIES
 from model_updates.strategy import State, Strategy, UpdateContext
-from model_updates.strategy_pages import explained_options
 from model_updates.trainer import TrainingReport, run_update
 from tests.model_updates.tiny import (
     DOMAIN,
@@ -315,13 +315,13 @@ def moved(parameters: Sequence[nn.Parameter], share: float = 0.05) -> Iterator[N
 def speaks_of_a_weight(name: str) -> list[str]:
     """The options of a strategy that have the word in their name or their meaning, and are a number."""
     kind = STRATEGIES[name]
-    values, explained = dataclasses.asdict(kind.Options()), explained_options(kind.Options)
+    values, meanings = dataclasses.asdict(kind.Options()), explained(kind.Options)
     return [
         option
         for option, value in values.items()
         if isinstance(value, int | float)
         and not isinstance(value, bool)
-        and "weight" in re.split(r"[\W_]+", f"{option} {explained.get(option, '')}")
+        and "weight" in re.split(r"[\W_]+", f"{option} {meanings.get(option, '')}")
     ]
 
 

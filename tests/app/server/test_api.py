@@ -38,6 +38,11 @@ def test_a_search_names_its_release_and_describes_each_hit(client: httpx.Client)
     assert found["timing"]["encode"] > 0
 
 
+def test_openapi_says_of_a_field_what_its_record_says(client: httpx.Client) -> None:
+    fields = client.get("/v1/openapi.json").json()["components"]["schemas"]["Judged"]["properties"]
+    assert fields["sentence"]["description"] == "whose report it is, or why there is none"
+
+
 def test_another_release_can_be_asked_by_its_number(client: httpx.Client) -> None:
     assert search(client, release="r2", language="de")["release"].startswith("r2-")
     assert search(client)["release"].startswith("r1-")
