@@ -123,6 +123,10 @@ def test_no_module_of_app_is_in_a_circle() -> None:
     assert circles_of(dict(modules)) == []
 
 
+def test_one_name_means_one_class() -> None:
+    assert doubled_names() == {}
+
+
 def test_a_circle_and_a_floor_are_found() -> None:
     assert circles_of({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
     assert floors_of({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == {"a": 3, "b": 2, "c": 1}

@@ -20,7 +20,7 @@ from app.ui import wording
 from app.ui.access import Access, Shown, Visit
 from app.ui.compare_many import ManyQueries
 from app.ui.drawn import drawing, drawn, tag
-from app.ui.drift import Drift
+from app.ui.drift import DriftPanel
 from app.ui.events import AT_ONCE
 from app.ui.grid import Picture, picture_grid, shown
 from app.ui.search_words import language_choices
@@ -61,7 +61,7 @@ class _CompareTab:
         self.tally = drawing("compare-votes")
         self._draw_answers()
         self.many = ManyQueries(access)
-        self.drift = Drift(access, "compare-drift")
+        self.drift = DriftPanel(access, "compare-drift")
         with gr.Accordion("How far the vectors of two releases have turned", open=False, elem_id="turned"):
             self.drift.draw_button()
             self.drift.draw_found()

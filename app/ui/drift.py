@@ -14,7 +14,7 @@ from ingest.sentence import phrase
 CHOOSE_TWO = phrase("Choose two releases.")
 
 
-class Drift:
+class DriftPanel:
     """A button, and the angles that it has measured."""
 
     def __init__(self, access: Access, name: str) -> None:

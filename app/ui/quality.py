@@ -12,7 +12,7 @@ from app.ui import quality_plots as plots
 from app.ui import quality_words as words
 from app.ui.access import Access, Shown, Visit
 from app.ui.drawn import drawing, drawn
-from app.ui.drift import Drift
+from app.ui.drift import DriftPanel
 from app.ui.events import AT_ONCE, one_at_a_time
 from app.ui.parts import text
 from app.ui.wording import release_choices
@@ -51,7 +51,7 @@ class _QualityTab:
             self.asked = drawing("quality-asked", "tables")
         with gr.Accordion("What there is to learn from and to measure by", open=False):
             self.coverage = drawing("quality-coverage", "tables")
-        self.drift = Drift(access, "drift")
+        self.drift = DriftPanel(access, "drift")
         self._draw_drift()
 
     def _draw_drift(self) -> None:

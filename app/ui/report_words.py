@@ -9,7 +9,7 @@ from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
 from app.words import chunk as chunk_words
 from app.words import gate as gate_words
-from app.words.gate import SliceLine
+from app.words.gate import JudgedSlice
 from ingest.findings import Example, Finding, Outcome
 from ingest.records import ChunkRecord
 from ingest.release_words import ReleaseWord
@@ -176,7 +176,7 @@ def _rules(report: GateReport, say: Words) -> str:
     return "\n".join(lines)
 
 
-def _line(line: SliceLine, say: Words) -> str:
+def _line(line: JudgedSlice, say: Words) -> str:
     best = gate_words.below_best(line)
     debts = [row.debt for row in line.views.values() if row.debt]
     if debts:

@@ -44,7 +44,7 @@ _SEVERITY = list(Verdict)
 
 
 @dataclass(frozen=True)
-class SliceLine:
+class JudgedSlice:
     """One slice with its views side by side."""
 
     slice: str  # language and domain, `de/photo`
@@ -80,7 +80,7 @@ class SliceLine:
         return f"{MARKS[self.verdict]} {', '.join(notes) or say(self.verdict)}"
 
 
-def slice_lines(report: GateReport, role: str) -> list[SliceLine]:
+def slice_lines(report: GateReport, role: str) -> list[JudgedSlice]:
     """Returns a line per slice of one role, what decides first."""
     by_slice: dict[str, list[GateRow]] = {}
     for row in report.rows:
@@ -90,7 +90,7 @@ def slice_lines(report: GateReport, role: str) -> list[SliceLine]:
     return sorted(lines, key=lambda line: (-_SEVERITY.index(line.verdict), line.is_unchanged, line.slice))
 
 
-def _line(name: str, role: str, rows: Iterable[GateRow]) -> SliceLine:
+def _line(name: str, role: str, rows: Iterable[GateRow]) -> JudgedSlice:
     views = {row.view: row for row in sorted(rows, key=lambda row: _place(row.view))}
     verdict = worst(row.verdict for row in views.values())
     notes: dict[str, list[str]] = {}
@@ -103,7 +103,7 @@ def _line(name: str, role: str, rows: Iterable[GateRow]) -> SliceLine:
         for note, seen in notes.items()
         if verdict is not Verdict.PROMOTE or note != _UNCHANGED or len(notes) == 1
     ]
-    return SliceLine(name, role, next(iter(views.values())).images, views, verdict, tuple(said))
+    return JudgedSlice(name, role, next(iter(views.values())).images, views, verdict, tuple(said))
 
 
 def _place(view: str) -> int:
@@ -146,7 +146,7 @@ def change(row: GateRow | None) -> str:
     return _UNCHANGED if is_unchanged(row) else f"{points(row.difference)} ≥{points(row.low)}"
 
 
-def below_best(line: SliceLine) -> str:
+def below_best(line: JudgedSlice) -> str:
     """Returns the change against the high water and the version that set it: `−2.0 v3`; else a dash."""
     row = line.lowest
     if row is None or row.water_difference is None:
@@ -218,7 +218,7 @@ def _rules(report: GateReport) -> Table:
     return grid(rows)
 
 
-def _slices(title: str, lines: Sequence[SliceLine], *, is_roomy: bool) -> Iterable[RenderableType]:
+def _slices(title: str, lines: Sequence[JudgedSlice], *, is_roomy: bool) -> Iterable[RenderableType]:
     shown = [line for line in lines if not line.is_unchanged]
     unchanged = [line.slice for line in lines if line.is_unchanged]
     if lines:
@@ -231,7 +231,7 @@ def _slices(title: str, lines: Sequence[SliceLine], *, is_roomy: bool) -> Iterab
         yield plain(f"{title}, unchanged to the last rank: {len(unchanged)} ({named}).")
 
 
-def _cells(line: SliceLine, between: str) -> list[str]:
+def _cells(line: JudgedSlice, between: str) -> list[str]:
     views = [change(line.views.get(view)).replace(" ", between) for view in VIEWS]
     first = "–" if line.first is None else points(line.first)
     best = below_best(line).replace(" ", between)

@@ -117,7 +117,7 @@ def at_worst(drop: float, bound: float, confidence: float) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MetricLimit:
     """By what old slices are judged."""
 
     metric: str
@@ -138,16 +138,16 @@ def judge_each(old: Sequence[OldSlice], policy: Policy, tries: int) -> list[Slic
     return judged
 
 
-def metrics_of(policy: Policy, tries: int) -> list[Asked]:
+def metrics_of(policy: Policy, tries: int) -> list[MetricLimit]:
     """Returns what is judged: the policy's metric, and R@1 where that is another one."""
-    first = Asked(FIRST, policy.first_slice_drop, FIRST_SCALE, policy, tries)
+    first = MetricLimit(FIRST, policy.first_slice_drop, FIRST_SCALE, policy, tries)
     if policy.metric == FIRST:
         return [replace(first, limit=policy.slice_drop)]
-    return [Asked(policy.metric, policy.slice_drop, 1.0, policy, tries), first]
+    return [MetricLimit(policy.metric, policy.slice_drop, 1.0, policy, tries), first]
 
 
 def _judge_water(
-    changed: Sequence[OldSlice], against_live: Sequence[Drop], asked: Asked
+    changed: Sequence[OldSlice], against_live: Sequence[Drop], asked: MetricLimit
 ) -> list[SliceStatement]:
     slices, names, drops, gaps = [], [], [], []
     for one, drop in zip(changed, against_live, strict=True):
@@ -172,7 +172,7 @@ def _judge_family(
     slices: Sequence[OldSlice],
     against: Sequence[str],
     drops: Sequence[Drop],
-    asked: Asked,
+    asked: MetricLimit,
     doubt: float,
     suspected: FloatArray | None = None,
 ) -> list[SliceStatement]:

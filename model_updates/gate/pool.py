@@ -14,7 +14,7 @@ from ingest.sentence import phrase, template
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Drop, measured_drop, weight_of
 from model_updates.gate.high_water import high_water
-from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, Asked, OldSlice, at_worst, metrics_of
+from model_updates.gate.kept import OWN_FIGURES, WATER_DOUBT, MetricLimit, OldSlice, at_worst, metrics_of
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 from model_updates.gate.shrinkage import COMMON_SPREAD, normal_tail, one_sided, posterior
 from model_updates.recalls import LABELS
@@ -105,7 +105,7 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
     return RuleResult(phrase("kept"), worst(verdict for verdict, _ in found), strictest_first(found))
 
 
-def _beliefs(told: Sequence[_Told], asked: Asked) -> list[Belief]:
+def _beliefs(told: Sequence[_Told], asked: MetricLimit) -> list[Belief]:
     metric, slices = asked.metric, [one for one, _ in told]
     clusters = [cluster for one in slices for cluster in one.candidate.clusters]
     weights = np.concatenate([weight_of(one.candidate) for one in slices])
