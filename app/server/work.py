@@ -26,6 +26,7 @@ class Work:
     """The jobs of one server process.
 
     Attributes:
+        followed: ids of the jobs that are waited for.
         turn: held by the upload or gallery at work; the others wait for it.
         intake: held while an upload is taken in.
     """
@@ -43,7 +44,7 @@ class Work:
         self.turn = threading.Lock()
         self.intake = threading.Lock()
         self._stopping = threading.Event()
-        self._followed: set[str] = set()
+        self.followed: set[str] = set()
 
     def stop(self) -> None:
         """Stops waiting for what runs elsewhere, and looking for new jobs; what runs here goes on."""
@@ -54,7 +55,7 @@ class Work:
         self.take_up()
         while not self._stopping.wait(self._settings.poll_seconds):
             for job in self._workspace.catalog.jobs(state="queued")[::-1]:
-                if job.id not in self._followed:
+                if job.id not in self.followed:
                     self.follow(job)
 
     def take_up(self) -> None:
@@ -72,9 +73,9 @@ class Work:
 
     def follow(self, job: JobRecord) -> None:
         """Has a thread of ours start a job's process, and start it again when it dies; or wait for it."""
-        if job.id in self._followed:
+        if job.id in self.followed:
             return
-        self._followed.add(job.id)
+        self.followed.add(job.id)
         threading.Thread(target=self._run, args=(job,), name=f"follow-{job.id}", daemon=True).start()
 
     def _run(self, job: JobRecord) -> None:
@@ -88,7 +89,7 @@ class Work:
                     ended = worker.follow(self._settings, job.id)
                 else:
                     ended = worker.wait(self._settings, job.id, self._stopping)
-            self._followed.discard(job.id)
+            self.followed.discard(job.id)
             self._on_ended()
             if ended.result.get("update"):
                 self.follow(self._workspace.catalog.job(ended.result["update"]))

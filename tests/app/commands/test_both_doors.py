@@ -158,7 +158,7 @@ def test_a_release_travels_from_one_server_to_another(tmp_path: Path) -> None:
         again = elsewhere(sender, "export", "r2", "--to", tmp_path)
         assert (again.exit_code, "is there already" in again.stderr) == (2, True)
     assert [path.suffix for path in tmp_path.iterdir() if path.is_file()] == [".perennial"]
-    settings = Settings(home=tmp_path / "receiver", poll_seconds=0.1)
+    settings = Settings(home=tmp_path / "receiver", poll_seconds=0.1, jobs="elsewhere")
     update_cycle.initialise(settings)
     with served(settings) as receiver:
         wrong = elsewhere(receiver, "import", sent["path"], "--sha256", "0" * 64)

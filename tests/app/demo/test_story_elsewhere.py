@@ -61,7 +61,7 @@ class Doors:
 @pytest.fixture
 def doors(tmp_path: Path) -> Iterator[Doors]:
     gate = {"samples": 200, "minimum_images": 5}
-    settings = load_settings(home=tmp_path / "home", gate=gate, poll_seconds=0.1)
+    settings = load_settings(home=tmp_path / "home", gate=gate, poll_seconds=0.1, jobs="elsewhere")
     update_cycle.initialise(settings)
     os.environ["HF_HUB_OFFLINE"] = "1"
     with served(settings) as server:

@@ -95,7 +95,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     settings = [here, here.model_copy(update={"home": folders[1] / "home"})]
     shutil.copytree(here.home, settings[1].home)
     with (
-        served(settings[1]) as running,
+        served(settings[1], with_jobs=False) as running,
         connect(running.url) as remote,
         AtHome(settings[0], by="local") as at_home,
     ):
@@ -103,7 +103,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 
 
 def _home(folder: Path) -> Settings:
-    settings = make_home(folder).model_copy(update={"jobs": "elsewhere"})
+    settings = make_home(folder)
     with AtHome(settings, by="local") as desk:
         add_held_out(desk.workspace, folder)
         desk.add_chunk(held_upload(folder / "held.zip", seed=7), IntakeOptions(), lambda _: None)

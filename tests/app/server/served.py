@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,11 +24,14 @@ from app.home.manifest import ReleaseManifest
 from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
+from app.jobs import worker
+from app.jobs.job_runner import run_job
 from app.learning import gallery
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.web import create_app, prepare_gradio, server_options
 from ingest.intake import IntakeOptions, ingest_source
+from ingest.records import JobRecord
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from model_updates.encoder import Encoder
@@ -86,10 +89,10 @@ def _template() -> Path:
     return root / "home"
 
 
-def make_home(folder: Path) -> Settings:
-    """A copy of the template home."""
+def make_home(folder: Path, **differs: Any) -> Settings:
+    """A copy of the template home, whose jobs run in a thread of ours (see `served`) unless it says otherwise."""
     shutil.copytree(_template(), folder / "home")
-    return Settings(home=folder / "home", poll_seconds=0.1)
+    return Settings(home=folder / "home", poll_seconds=0.1, jobs="elsewhere").model_copy(update=differs)
 
 
 def add_held_out(workspace: Workspace, folder: Path, *, count: int = 30) -> str:
@@ -115,6 +118,10 @@ class Served:
     def client(self, **options: Any) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=60, **options)
 
+    def ended(self, job_id: str) -> JobRecord:
+        """Waits for a job, and returns it."""
+        return worker.wait(self.settings, job_id, threading.Event())
+
 
 @cache
 def _uploads() -> Path:
@@ -123,8 +130,35 @@ def _uploads() -> Path:
 
 
 @contextmanager
-def served(settings: Settings, passwords: Passwords | None = None) -> Iterator[Served]:
-    """Runs the real server in a thread of this process."""
+def _jobs_done(serving: Serving) -> Iterator[None]:
+    """Runs what a server queues as it comes, in a thread of this process and one by one.
+
+    A process for each job would load torch and open_clip for seconds. None of these can be cancelled: the signal would
+    end the tests.
+    """
+    settings, catalog = serving.workspace.settings, serving.workspace.catalog
+    stopping = threading.Event()
+
+    def run() -> None:
+        while not stopping.wait(0.05):
+            for job in catalog.jobs(state="queued")[::-1]:
+                if job.id in serving.work.followed:
+                    (settings.home / "staging" / job.id).mkdir(exist_ok=True)
+                    run_job(settings, job.id)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    yield
+    stopping.set()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+
+
+@contextmanager
+def served(
+    settings: Settings, passwords: Passwords | None = None, *, with_jobs: bool = True
+) -> Iterator[Served]:
+    """Runs the real server in a thread of this process, and beside it the jobs that it leaves to others."""
     prepare_gradio(_uploads())
     with Workspace.open(settings) as workspace, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -139,8 +173,10 @@ def served(settings: Settings, passwords: Passwords | None = None) -> Iterator[S
             assert thread.is_alive(), "the server did not start"
             assert time.monotonic() < deadline, "the server took too long to start"
             time.sleep(0.02)
+        is_beside = with_jobs and settings.jobs == "elsewhere"
         try:
-            yield Served(url, settings, serving)
+            with _jobs_done(serving) if is_beside else nullcontext():
+                yield Served(url, settings, serving)
         finally:
             server.should_exit = True
             thread.join(timeout=20)

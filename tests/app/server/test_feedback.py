@@ -11,7 +11,6 @@ from app.client import connect
 from app.desk.hits import SearchRequest
 from app.desk.opinions import Opinion
 from app.feedback.votes import votes, wilson
-from app.jobs import worker
 from ingest.feedback import FeedbackRecord
 from tests.app.server.served import Served
 
@@ -101,7 +100,7 @@ def test_what_people_found_right_is_taken_in_as_a_chunk_that_is_held(
     assert client.post("/v1/feedback/proposal", json={"pairs": ["no such pair"]}).status_code == 400
     taken = client.post("/v1/feedback/proposal", json={"pairs": wanted})
     assert taken.status_code == 202
-    job = worker.follow(server.settings, taken.json()["job"]["id"])
+    job = server.ended(taken.json()["job"]["id"])
     assert job.state == "succeeded", job.error
     chunk = server.serving.workspace.catalog.chunks()[-1]
     assert (chunk.standing, chunk.new_pairs, chunk.new_images) == ("held", 1, 0)

@@ -43,9 +43,7 @@ def _described() -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One that only queues jobs: a process for each would load torch and say no more about REST."""
-    with served(
-        make_home(tmp_path_factory.mktemp("home")).model_copy(update={"jobs": "elsewhere"})
-    ) as running:
+    with served(make_home(tmp_path_factory.mktemp("home")), with_jobs=False) as running:
         yield running
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from app.home.settings import Settings, load_settings
-from app.jobs import worker
 from app.learning import update_cycle
 from tests.app.server.served import Served, make_home, served
 
@@ -16,7 +15,9 @@ from tests.app.server.served import Served, make_home, served
 @pytest.fixture
 def other(tmp_path: Path) -> Settings:
     """Another home, with an encoder of its own and no picture."""
-    settings = load_settings(home=tmp_path / "other", gate={"samples": 200}, poll_seconds=0.1)
+    settings = load_settings(
+        home=tmp_path / "other", gate={"samples": 200}, poll_seconds=0.1, jobs="elsewhere"
+    )
     update_cycle.initialise(settings)
     return settings
 
@@ -36,7 +37,7 @@ def test_a_release_travels_from_one_server_to_another(tmp_path: Path, other: Set
     with served(other) as there, there.client() as client:
         files = {"file": ("r2.perennial", io.BytesIO(package))}
         job = client.post("/v1/packages", files=files, data={"sha256": sha256.upper()}).json()["job"]
-        done = worker.follow(other, job["id"])
+        done = there.ended(job["id"])
         assert done.state == "succeeded", done.error
         assert (done.result["origin"][:3], done.result["verified"]) == ("r2-", True)
         listed = client.get("/v1/releases").json()["releases"]

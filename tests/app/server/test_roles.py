@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from app.home.settings import Settings, load_settings
-from app.jobs import worker
 from app.server.security import ROLES, Account, Passwords, ProxySignIn, password_line
 from app.web import require_protection
 from tests.app.server.served import Served, make_home, sample_upload, served
@@ -73,7 +72,6 @@ def test_a_contributor_uploads_but_neither_trains_nor_accepts(
     job = behind_passwords.serving.workspace.catalog.job(taken.json()["job"]["id"])
     assert job.arguments["held"] is True
     assert job.arguments["by"] == "cora"
-    worker.cancel(behind_passwords.settings, job.id)
 
 
 @pytest.mark.parametrize(

@@ -51,17 +51,18 @@ def test_the_doctor_looks_at_a_server_as_at_a_home(server: Served, tmp_path: Pat
     (server.settings.home / "stray").unlink()
 
 
-def test_one_examination_at_a_time(server: Served) -> None:
-    with server.client() as client:
-        first, again = (
-            client.post("/v1/doctor", json={"every_byte": every}).json() for every in (False, True)
-        )
-    assert again["id"] == first["id"]
-    with connect(server.url) as desk:
-        done = desk.follow(first["id"], lambda _: None)
-        assert (done.state, done.result["sentence"]) == ("succeeded", "Nothing is wrong.")
-        assert len(desk.job_log(done.id, 3)) == 3
-        assert done.id in " ".join(desk.job_log(done.id))
+def test_one_examination_at_a_time(tmp_path: Path) -> None:
+    with served(make_home(tmp_path, jobs="here")) as server:
+        with server.client() as client:
+            first, again = (
+                client.post("/v1/doctor", json={"every_byte": every}).json() for every in (False, True)
+            )
+        assert again["id"] == first["id"]
+        with connect(server.url) as desk:
+            done = desk.follow(first["id"], lambda _: None)
+            assert (done.state, done.result["sentence"]) == ("succeeded", "Nothing is wrong.")
+            assert len(desk.job_log(done.id, 3)) == 3
+            assert done.id in " ".join(desk.job_log(done.id))
 
 
 def test_settings_and_the_end_of_the_log_are_told(server: Served) -> None:

@@ -47,7 +47,7 @@ def hits_after_a_moment(client: httpx.Client, wanted: int) -> int:
 
 def test_an_upload_becomes_a_job_that_reports_and_makes_its_pictures_searchable(tmp_path: Path) -> None:
     upload = sample_upload(tmp_path / "more.zip", first=100, count=3).read_bytes()
-    with served(make_home(tmp_path)) as running, running.client() as client:
+    with served(make_home(tmp_path, jobs="here")) as running, running.client() as client:
         answer = client.post("/v1/chunks", files={"file": ("more.zip", upload)})
         assert answer.status_code == 202, answer.text
         job = ended(client, answer.json()["job"])
@@ -91,7 +91,7 @@ def test_a_server_takes_up_the_uploads_that_one_before_it_left(tmp_path: Path) -
 
 
 def test_an_upload_that_waits_can_be_stopped(tmp_path: Path) -> None:
-    settings = make_home(tmp_path)
+    settings = make_home(tmp_path, jobs="here")
     with served(settings) as running, running.client() as client:
         with running.serving.work.turn:  # somebody else's upload is being taken in
             upload = sample_upload(tmp_path / "more.zip", first=100, count=2).read_bytes()
@@ -106,7 +106,7 @@ def test_an_upload_that_waits_can_be_stopped(tmp_path: Path) -> None:
 
 
 def test_an_update_that_was_asked_for_with_an_upload_is_queued_when_it_is_there(tmp_path: Path) -> None:
-    settings = make_home(tmp_path)
+    settings = make_home(tmp_path, jobs="here")
     upload = sample_upload(tmp_path / "more.zip", first=100, count=2).read_bytes()
     with served(settings) as running, running.client() as client:
         fields = {"update": "true", "strategy": "language-tables"}
@@ -168,9 +168,9 @@ def test_a_withdrawn_chunk_leaves_search_and_an_accepted_one_says_so(tmp_path: P
 
 def test_a_server_may_leave_its_jobs_to_a_process_beside_it(tmp_path: Path) -> None:
     """As in compose.yaml: the server queues, `work` runs, and the server answers from what came of it."""
-    settings = make_home(tmp_path).model_copy(update={"jobs": "elsewhere"})
+    settings = make_home(tmp_path)
     upload = sample_upload(tmp_path / "more.zip", first=100, count=3).read_bytes()
-    with served(settings) as server, server.client() as client:
+    with served(settings, with_jobs=False) as server, server.client() as client:
         job = client.post("/v1/chunks", files={"file": ("more.zip", upload)}).json()["job"]
         time.sleep(1)
         assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "queued"
@@ -188,8 +188,8 @@ def test_a_server_may_leave_its_jobs_to_a_process_beside_it(tmp_path: Path) -> N
 
 
 def test_a_server_that_stops_does_not_wait_for_jobs_elsewhere(tmp_path: Path) -> None:
-    settings = make_home(tmp_path).model_copy(update={"jobs": "elsewhere"})
-    with served(settings) as server:
+    settings = make_home(tmp_path)
+    with served(settings, with_jobs=False) as server:
         job = server.serving.workspace.catalog.add_job("gallery")
         server.serving.work.follow(job)
         following = [thread for thread in threading.enumerate() if thread.name == f"follow-{job.id}"]

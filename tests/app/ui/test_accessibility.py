@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.jobs import worker
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, open_page, overflows, settle
@@ -157,7 +156,7 @@ def test_system(judged: Served, walked: Page, looks: Looks) -> None:
     if all(job.kind != "doctor" for job in judged.serving.workspace.catalog.jobs()):
         with judged.client() as client:
             job = client.post("/v1/doctor", json={}).json()["id"]
-        assert worker.follow(judged.settings, job).state == "succeeded"
+        assert judged.ended(job).state == "succeeded"
     walked.get_by_role("tab", name="System").click()
     expect(walked.locator("#doctor-said")).not_to_contain_text("Nobody has looked")
     walked.locator("#jobs [role=gridcell]").filter(has_text="j1").first.click()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
-from app.jobs import worker
 from tests.app.gate_reports import HOSTILE
-from tests.app.server.served import Served, sample_upload
+from tests.app.server.served import Served, make_home, sample_upload, served
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
     JOB_MS,
@@ -23,6 +23,13 @@ from tests.app.ui.browsing import (
 )
 
 pytestmark = IN_A_BROWSER
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One whose jobs are processes, which can be stopped."""
+    with served(make_home(tmp_path_factory.mktemp("home"), jobs="here")) as running:
+        yield running
 
 
 def test_a_person_searches_chooses_a_picture_and_reads_its_captions(server: Served, page: Page) -> None:
@@ -259,7 +266,7 @@ def test_a_person_accepts_a_held_chunk_with_a_reason_and_then_withdraws_it(
     expect(page.locator("#go-on")).to_be_disabled()
     assert page.title() == "Perennial · teaching"
     (job,) = [one for one in judged.serving.workspace.catalog.jobs() if one.kind == "gallery"]
-    assert worker.follow(judged.settings, job.id).state == "succeeded"
+    assert judged.ended(job.id).state == "succeeded"
 
 
 def test_the_guide_shows_what_a_step_found_with_its_pictures(guided: Served, page: Page) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.jobs import worker
 from tests.app.server.served import Served
 from tests.app.ui.browsing import IN_A_BROWSER, does_not_overflow, is_drawn, open_page, settle
 
@@ -65,7 +64,7 @@ def test_a_person_leaves_a_pair_out_and_takes_the_others_in_as_a_held_chunk(
     page.click("#proposal-take")
     expect(page.locator("#proposal-said")).to_contain_text("in as a chunk")
     workspace = measured.serving.workspace
-    job = worker.follow(measured.settings, workspace.catalog.jobs()[0].id)
+    job = measured.ended(workspace.catalog.jobs()[0].id)
     assert job.state == "succeeded", job.error
     chunk = workspace.catalog.chunks()[-1]
     assert chunk.standing == "held"
