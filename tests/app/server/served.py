@@ -141,8 +141,9 @@ def _jobs_done(serving: Serving) -> Iterator[None]:
 
     def run() -> None:
         while not stopping.wait(0.05):
-            for job in catalog.jobs(state="queued")[::-1]:
-                if job.id in serving.work.followed:
+            followed = serving.work.followed
+            for job in catalog.jobs(state="queued")[::-1] if followed else ():
+                if job.id in followed:
                     (settings.home / "staging" / job.id).mkdir(exist_ok=True)
                     run_job(settings, job.id)
 

@@ -15,7 +15,7 @@ from tests.app.gate_reports import findings, gate_report
 from tests.app.server.served import Served, add_held_out, make_home, served
 from tests.app.ui.browsing import CHROMIUM, UNANSWERED, WAIT_MS, is_event
 
-SERVERS = frozenset({"server", "guided", "judged", "measured"})
+SERVERS = frozenset({"server", "guided", "judged", "measured", "fresh", "held", "strict", "toured"})
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +84,18 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Any) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def context(browser: Any) -> Iterator[Any]:
+    """What the pages of a file share: a cache, so that Gradio's scripts are compiled once."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(WAIT_MS)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: Any) -> Iterator[Page]:
+    """A page of a person who was never here."""
     page = context.new_page()
     outside: list[str] = []
     page.on("request", lambda request: outside.append(request.url))
@@ -95,7 +103,10 @@ def page(browser: Any) -> Iterator[Page]:
     for ended in ("requestfinished", "requestfailed"):
         page.on(ended, lambda request: UNANSWERED.remove(request.url) if is_event(request.url) else None)
     yield page
-    context.close()
+    if page.url.startswith("http"):
+        page.evaluate("localStorage.clear()")
+    context.clear_cookies()
+    page.close()
     UNANSWERED.clear()
     strangers = [url for url in outside if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))]
     assert strangers == [], "the pages must not need the internet"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served, make_home, served
-from tests.app.ui.browsing import CHROMIUM, IN_A_BROWSER, ask, does_not_overflow, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, ask, does_not_overflow, open_page, settle
 
 pytestmark = IN_A_BROWSER
 HITS = "#results .thumbnail-item"
@@ -24,17 +24,6 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     settings = make_home(tmp_path_factory.mktemp("strict"))
     with served(settings.model_copy(update={"default_k": 4, "max_upload_bytes": 1_000_000})) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser(strict: Served) -> Iterator[Any]:
-    """Starts after the one server that this module needs."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 def _drop(page: Page, file: Path) -> None:
@@ -110,7 +99,8 @@ def test_two_admins_who_promote_at_once(strict: Served, page: Page) -> None:
     assert strict.serving.workspace.releases.history() == before
 
 
-def test_a_thumbnail_that_vanished_leaves_its_words(strict: Served, page: Page) -> None:
+def test_a_thumbnail_that_vanished_leaves_its_words(strict: Served, browser: Any) -> None:
+    page = browser.new_page()  # one that has seen no thumbnail yet
     with strict.client() as client:
         image_id = client.post("/v1/search", json={"text": "a red boat", "k": 1}).json()["hits"][0]["id"]
     strict.serving.workspace.blobs.delete([image_id])

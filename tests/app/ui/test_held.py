@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from app.home.workspace import Workspace
 from app.ui import held_words
@@ -17,7 +17,6 @@ from tests.app.held_upload import put_in
 from tests.app.server.served import Served, make_home, served
 from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import (
-    CHROMIUM,
     IN_A_BROWSER,
     choose,
     does_not_overflow,
@@ -37,25 +36,9 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("held")
     settings = make_home(folder)
     with Workspace.open(settings) as workspace:
-        chunk, _ = put_in(workspace, folder, seed=400, silent=SILENT)
-        boat = next(pair for pair in workspace.catalog.pairs(chunk=chunk) if pair.text == "a red boat")
-        example = Example(boat.image_id, "en", boat.text, HOSTILE)
-        workspace.catalog.set_findings(
-            chunk, [Finding("exchanged", Outcome.HOLD, "Words were exchanged.", {}, (example,))]
-        )
+        put_in(workspace, folder, seed=400, silent=SILENT)
     with served(settings) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser(held: Served) -> Iterator[Any]:
-    """Starts after the server: it leaves an event loop running, in which none can be started."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
@@ -142,6 +125,11 @@ def test_a_person_accepts_and_leaves_out_single_pairs(held: Served, page: Page) 
 def test_a_person_takes_out_what_the_checks_name(held: Served, page: Page) -> None:
     catalog = held.serving.workspace.catalog
     chunk = catalog.chunks()[-1].id
+    boat = next(pair for pair in catalog.pairs(chunk=chunk) if pair.text == "a red boat")
+    example = Example(boat.image_id, "en", boat.text, HOSTILE)
+    for job in catalog.jobs():
+        held.ended(job.id)  # those that check the chunk again would say what they found
+    catalog.set_findings(chunk, [Finding("exchanged", Outcome.HOLD, "Words were exchanged.", {}, (example,))])
     open_page(page, f"{held.url}/admin/")
     choose(page, "#known", ".zip")
     page.click("#use-known")

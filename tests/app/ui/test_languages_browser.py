@@ -21,18 +21,27 @@ HITS = "#results .thumbnail-item"
 
 # Each way of writing and each width once; from right to left on a wide screen under -m slow.
 @pytest.fixture(
+    scope="module",
     params=[
         pytest.param(("de-AT", 1440), id="de-AT-1440"),
         pytest.param(("ar", 390), id="ar-390"),
         pytest.param(("ar", 1440), id="ar-1440", marks=pytest.mark.slow),
-    ]
+    ],
 )
-def abroad(browser: Any, request: pytest.FixtureRequest) -> Iterator[tuple[str, Page]]:
+def elsewhere(browser: Any, request: pytest.FixtureRequest) -> Iterator[tuple[str, Any]]:
     locale, width = request.param
     context = browser.new_context(locale=locale, viewport={"width": width, "height": 900})
     context.set_default_timeout(WAIT_MS)
-    yield locale.split("-")[0], context.new_page()
+    yield locale.split("-")[0], context
     context.close()
+
+
+@pytest.fixture
+def abroad(elsewhere: tuple[str, Any]) -> Iterator[tuple[str, Page]]:
+    language, context = elsewhere
+    page = context.new_page()
+    yield language, page
+    page.close()
 
 
 def test_a_person_searches_in_their_own_language(server: Served, abroad: tuple[str, Page]) -> None:

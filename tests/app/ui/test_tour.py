@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, expect
 
 from app.home.settings import Settings
 from tests.app.server.served import Served, make_home, served
 from tests.app.ui.browsing import (
-    CHROMIUM,
     IN_A_BROWSER,
     ask,
     does_not_overflow,
@@ -42,17 +40,6 @@ def toured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     settings = Settings(home=Path(HOME)) if HOME else make_home(tmp_path_factory.mktemp("tour"))
     with served(settings) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser(toured: Served) -> Iterator[Any]:
-    """Starts after the server: it leaves an event loop running, in which none can be started."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=WIDTHS)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 from typer.testing import CliRunner
 
 from app.commands import cli
@@ -22,7 +21,6 @@ from tests.app.gate_reports import HOSTILE, gate_report
 from tests.app.server.served import Served, make_home, served
 from tests.app.small_home import sample_chunk
 from tests.app.ui.browsing import (
-    CHROMIUM,
     IN_A_BROWSER,
     JOB_MS,
     choose,
@@ -41,21 +39,12 @@ UPDATE_MS = 10 * JOB_MS
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A home that was just made: English is known, the gallery is empty."""
-    settings = load_settings(home=tmp_path_factory.mktemp("fresh") / "home", gate=GATE, poll_seconds=0.1)
+    settings = load_settings(
+        home=tmp_path_factory.mktemp("fresh") / "home", gate=GATE, poll_seconds=0.1, jobs="elsewhere"
+    )
     update_cycle.initialise(settings)
     with served(settings) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser(fresh: Served) -> Iterator[Any]:
-    """Starts after the server: it leaves an event loop running, in which none can be started."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 def test_a_chunk_passes_and_goes_live_and_another_is_rejected(
