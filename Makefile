@@ -18,8 +18,9 @@ demo: .venv/demo-installed
 	@$(BIN)/python -m app demo
 
 # One thread a process: two processes with two threads each wait for one another on two cores. Jobs stand back for nobody:
-# a test that waits for one would wait for every other test, too.
-RUN_TESTS := OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
+# a test that waits for one would wait for every other test, too. What is compiled is kept, whatever the shell says: each
+# worker and each process of a job would compile all again.
+RUN_TESTS := OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	--dist loadfile --no-loadscope-reorder
 
 test: .venv/test-installed

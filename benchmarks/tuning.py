@@ -29,8 +29,7 @@ from protocol_data import TUNING, home_of
 from protocols import CELLS, HERE, SEQUENCES, say
 
 from app.bench.grid import CellTask, missing, run_grid
-from app.bench.matrix import SEARCHED
-from app.bench.results import Cell, read_cells
+from app.bench.results import SEARCHED, Cell, read_cells
 from app.bench.sequence import BenchSequence, StrategyRun, read_sequence
 from app.home.settings import Settings
 from model_updates.encoder import Encoder

@@ -13,8 +13,8 @@ import torch
 
 from app.bench.caches import Overlay
 from app.bench.material import HELD_OUT, Material, material_of
-from app.bench.matrix import VIEWS, Looked, look_up
-from app.bench.results import Cell, SliceRun
+from app.bench.matrix import Looked, look_up
+from app.bench.results import VIEWS, Cell, SliceRun
 from app.bench.segmentation import Segmentation
 from app.bench.sequence import BenchSequence, StrategyRun
 from app.bench.teaching import Line, clock, start, teach

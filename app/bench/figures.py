@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.bench.material import KINDS
-from app.bench.matrix import TOLD, VIEWS
-from app.bench.results import Cell, SliceRun
+from app.bench.results import TOLD, VIEWS, Cell, SliceRun
 from model_updates.evaluation import pd
 
 FIRST, TENTH, MEAN_OF_SIX = "t2i_r1", "t2i_r10", "mean_recall"

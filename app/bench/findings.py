@@ -7,8 +7,7 @@ from typing import Any
 
 from app.bench.comparison import LEVEL, Criterion, NotComparable, PairedDifference, difference
 from app.bench.figures import MAIN, Spread, by_strategy, over_seeds
-from app.bench.matrix import VIEWS
-from app.bench.results import Cell
+from app.bench.results import VIEWS, Cell
 from app.bench.sequence import LIVE, OWN, BenchSequence
 from model_updates.references import REFERENCES
 

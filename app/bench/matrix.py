@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.bench.material import Material, Slice
+from app.bench.results import SEARCHED, TOLD
 from app.bench.sequence import BenchSequence
 from app.language.reading import Reader
 from app.learning.yardstick import Alike
@@ -23,9 +24,6 @@ from model_updates.inserts import BASE
 from model_updates.measurement import HeldOut, Measured, ReadAs, Side, measure_views
 from model_updates.references import TRANSLATE_TEST
 
-TOLD = "told"
-SEARCHED = "searched"
-VIEWS = (TOLD, SEARCHED)
 DEPTHS = (1, 5, 10)
 
 

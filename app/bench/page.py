@@ -11,7 +11,7 @@ from app.bench.comparison import ZERO
 from app.bench.figures import MAIN, curves_of, first_order, matrix_of
 from app.bench.findings import SequenceFindings
 from app.bench.material import HELD_OUT, KINDS, TRAINED
-from app.bench.matrix import TOLD
+from app.bench.results import TOLD
 from app.bench.tables import Table, explained, notes_of, tables_of
 
 KIND_WORDS = {TRAINED: "Trained captions: memory", HELD_OUT: "Held-out captions: generalisation"}

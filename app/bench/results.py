@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.bench.matrix import VIEWS
 from app.desk.errors import UsageProblem
 from app.home.durable import replace_file
 
 FORMAT = 2
+TOLD, SEARCHED = "told", "searched"
+VIEWS = (TOLD, SEARCHED)
+"""Whether a query's language was told, or found out as search does."""
 Bits = NDArray[np.bool_]
 PACKED = ("learned", "last", "last_ten")
 """Fields of `SliceRun` that are bits of queries."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.bench.comparison import FEWEST_SEEDS, ZERO, PairedDifference
 from app.bench.figures import RESEGMENTED, Spread
 from app.bench.findings import SequenceFindings
-from app.bench.matrix import TOLD, VIEWS
+from app.bench.results import TOLD, VIEWS
 from model_updates.gate.report import points
 from model_updates.recalls import LABELS
 

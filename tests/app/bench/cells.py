@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.bench.matrix import VIEWS
-from app.bench.results import Cell, SliceRun
+from app.bench.results import VIEWS, Cell, SliceRun
 from app.bench.sequence import BenchSequence, StrategyRun
 
 MADE = {"date": "2026-11-21", "machine": "x86_64", "cores": 2, "threads": 1, "python": "3.11", "torch": "2"}

@@ -64,7 +64,7 @@ def doors(tmp_path: Path) -> Iterator[Doors]:
     settings = load_settings(home=tmp_path / "home", gate=gate, poll_seconds=0.1, jobs="elsewhere")
     update_cycle.initialise(settings)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    with served(settings) as server:
+    with served(settings, with_pages=True) as server:
         program = Client(server.url, verbose=False, analytics_enabled=False)
         yield Doors(server, program)
         program.close()

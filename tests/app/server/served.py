@@ -27,6 +27,7 @@ from app.home.workspace import Workspace
 from app.jobs import worker
 from app.jobs.job_runner import run_job
 from app.learning import gallery
+from app.server.api import create_api
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.web import create_app, prepare_gradio, server_options
@@ -157,14 +158,22 @@ def _jobs_done(serving: Serving) -> Iterator[None]:
 
 @contextmanager
 def served(
-    settings: Settings, passwords: Passwords | None = None, *, with_jobs: bool = True
+    settings: Settings,
+    passwords: Passwords | None = None,
+    *,
+    with_pages: bool = False,
+    with_jobs: bool = True,
 ) -> Iterator[Served]:
-    """Runs the real server in a thread of this process, and beside it the jobs that it leaves to others."""
+    """Runs the real server in a thread of this process, and beside it the jobs that it leaves to others.
+
+    Building the pages takes longer than all else that starts.
+    """
     prepare_gradio(_uploads())
     with Workspace.open(settings) as workspace, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         serving = Serving(workspace)
-        app = create_app(serving, passwords)
+        build = create_app if with_pages else create_api
+        app = build(serving, passwords)
         server = uvicorn.Server(server_options(app, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()

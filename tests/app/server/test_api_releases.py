@@ -88,7 +88,7 @@ def test_a_home_without_a_release_is_alive_but_not_ready(tmp_path: Path) -> None
     settings = make_home(tmp_path)
     for commit in (settings.home / "commits").iterdir():
         commit.unlink()
-    with served(settings) as running, running.client() as client:
+    with served(settings, with_pages=True) as running, running.client() as client:
         assert client.get("/healthz").json() == {"status": "alive"}
         away = client.get("/readyz")
         assert refusal(away) == (503, "no_release")

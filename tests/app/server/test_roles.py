@@ -26,13 +26,15 @@ def behind_passwords(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
     path = tmp_path_factory.mktemp("passwords") / "passwords"
     path.write_text(password_line(CONTRIBUTOR[0], "contributor", CONTRIBUTOR[1]) + "\n", encoding="utf-8")
     path.chmod(0o600)
-    with served(make_home(tmp_path_factory.mktemp("home")), Passwords.load(path)) as running:
+    with served(make_home(tmp_path_factory.mktemp("home")), Passwords.load(path), with_pages=True) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_home(tmp_path_factory.mktemp("home")).model_copy(update=PROXY)) as running:
+    with served(
+        make_home(tmp_path_factory.mktemp("home")).model_copy(update=PROXY), with_pages=True
+    ) as running:
         yield running
 
 

@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, password_file: Path) -> Ite
             "max_upload_bytes": 2_000_000,
         }
     )
-    with served(settings, Passwords.load(password_file)) as running:
+    with served(settings, Passwords.load(password_file), with_pages=True) as running:
         yield running
 
 
@@ -305,7 +305,7 @@ def test_the_screens_neither_show_their_api_nor_call_home(server: Served) -> Non
 
 def test_loopback_without_passwords_answers_to_its_own_names_only(tmp_path: Path) -> None:
     """Else a web page whose name is pointed at this machine could drive the server from a browser."""
-    with served(make_home(tmp_path)) as running, running.client() as client:
+    with served(make_home(tmp_path), with_pages=True) as running, running.client() as client:
         port = running.url.rsplit(":", 1)[1]
         assert client.get("/v1/releases").status_code == 200
         assert client.get("/v1/releases", headers={"Host": f"localhost:{port}"}).status_code == 200

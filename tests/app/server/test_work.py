@@ -106,7 +106,7 @@ def test_an_upload_that_waits_can_be_stopped(tmp_path: Path) -> None:
 
 
 def test_an_update_that_was_asked_for_with_an_upload_is_queued_when_it_is_there(tmp_path: Path) -> None:
-    settings = make_home(tmp_path, jobs="here")
+    settings = make_home(tmp_path)
     upload = sample_upload(tmp_path / "more.zip", first=100, count=2).read_bytes()
     with served(settings) as running, running.client() as client:
         fields = {"update": "true", "strategy": "language-tables"}

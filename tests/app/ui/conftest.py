@@ -19,6 +19,13 @@ SERVERS = frozenset({"server", "guided", "judged", "measured", "fresh", "held", 
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with a home of its own, for the tests of one file."""
+    with served(make_home(tmp_path_factory.mktemp("home")), with_pages=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A demo's home whose first step has been played."""
     settings = make_home(tmp_path_factory.mktemp("guided"))
@@ -26,7 +33,7 @@ def guided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ids = tuple(workspace.catalog.gallery_ids()[:2])
     findings = Findings(("12 pictures",), (Check("it works", True),), (Exhibit("two red boats", ids),))
     homes.mark(settings.home, homes.GUIDED, {"english": findings})
-    with served(settings) as running:
+    with served(settings, with_pages=True) as running:
         yield running
 
 
@@ -50,7 +57,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "seconds": 9.0,
         }
         catalog.update_job(job.id, state="rejected", result=result)
-    with served(settings) as running:
+    with served(settings, with_pages=True) as running:
         yield running
 
 
@@ -64,7 +71,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         first, second = (workspace.releases.release(name) for name in ("r1", "r2"))
         both = first.manifest.successor(first.id, languages=("en", "de"), slices=second.manifest.slices)
         workspace.releases.publish_release(both)
-    with served(settings) as running:
+    with served(settings, with_pages=True) as running:
         yield running
 
 

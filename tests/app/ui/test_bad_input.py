@@ -22,7 +22,9 @@ HITS = "#results .thumbnail-item"
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with short pages and small uploads."""
     settings = make_home(tmp_path_factory.mktemp("strict"))
-    with served(settings.model_copy(update={"default_k": 4, "max_upload_bytes": 1_000_000})) as running:
+    with served(
+        settings.model_copy(update={"default_k": 4, "max_upload_bytes": 1_000_000}), with_pages=True
+    ) as running:
         yield running
 
 

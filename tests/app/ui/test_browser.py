@@ -28,7 +28,7 @@ pytestmark = IN_A_BROWSER
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One whose jobs are processes, which can be stopped."""
-    with served(make_home(tmp_path_factory.mktemp("home"), jobs="here")) as running:
+    with served(make_home(tmp_path_factory.mktemp("home"), jobs="here"), with_pages=True) as running:
         yield running
 
 

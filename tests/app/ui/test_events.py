@@ -14,7 +14,7 @@ FOR_PROGRAMS = {"search", "compare"}
 
 @pytest.mark.parametrize("page", ["/", "/admin/"])
 def test_only_what_is_slow_or_for_programs_waits_in_a_queue(tmp_path: Path, page: str) -> None:
-    with served(make_home(tmp_path)) as running, running.client() as client:
+    with served(make_home(tmp_path), with_pages=True) as running, running.client() as client:
         events = client.get(f"{page}config").json()["dependencies"]
     queued = {event["api_name"] for event in events if event["queue"]}
     assert queued <= SLOW | FOR_PROGRAMS

@@ -37,7 +37,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     settings = make_home(folder)
     with Workspace.open(settings) as workspace:
         put_in(workspace, folder, seed=400, silent=SILENT)
-    with served(settings) as running:
+    with served(settings, with_pages=True) as running:
         yield running
 
 

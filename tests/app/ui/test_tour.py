@@ -38,7 +38,7 @@ BROKEN = (
 @pytest.fixture(scope="module")
 def toured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     settings = Settings(home=Path(HOME)) if HOME else make_home(tmp_path_factory.mktemp("tour"))
-    with served(settings) as running:
+    with served(settings, with_pages=True) as running:
         yield running
 
 

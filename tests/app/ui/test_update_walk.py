@@ -43,7 +43,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         home=tmp_path_factory.mktemp("fresh") / "home", gate=GATE, poll_seconds=0.1, jobs="elsewhere"
     )
     update_cycle.initialise(settings)
-    with served(settings) as running:
+    with served(settings, with_pages=True) as running:
         yield running
 
 
