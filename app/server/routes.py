@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -23,6 +24,7 @@ _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 _AN_HOUR = {"Cache-Control": "private, max-age=3600"}
 
 
+@cache
 def desk_router() -> APIRouter:
     """Returns the routes of all operations; fixed parts of a path come before parameters in its place."""
     router = APIRouter()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from app.demo import homes
 from app.demo.findings import Check, Exhibit, Findings
+from app.home.settings import Settings
 from app.home.workspace import Workspace
 from tests.app.gate_reports import findings, gate_report
 from tests.app.server.served import Served, add_held_out, make_home, served
@@ -64,15 +69,22 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A home with held-out pairs that measure, whose first version was measured in German, too."""
-    folder = tmp_path_factory.mktemp("measured")
+    settings = Settings(home=tmp_path_factory.mktemp("measured") / "home", poll_seconds=0.1, jobs="elsewhere")
+    shutil.copytree(_measured(), settings.home)
+    with served(settings, with_pages=True) as running:
+        yield running
+
+
+@cache
+def _measured() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="measured-"))
     settings = make_home(folder)
     with Workspace.open(settings) as workspace:
         add_held_out(workspace, folder, count=120)
         first, second = (workspace.releases.release(name) for name in ("r1", "r2"))
         both = first.manifest.successor(first.id, languages=("en", "de"), slices=second.manifest.slices)
         workspace.releases.publish_release(both)
-    with served(settings, with_pages=True) as running:
-        yield running
+    return settings.home
 
 
 @pytest.fixture(scope="module")
