@@ -8,17 +8,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import open_clip
 import torch
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from torch import Tensor
 
 from model_updates.batches import gather
 from model_updates.byte_pairs import learn_merges
 from model_updates.encoder import Encoder
-from model_updates.features import FeatureCache, Rows
+from model_updates.features import FeatureCache, NoCache
 from model_updates.opening import foreign_tokenizer
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair, UpdateData
@@ -187,27 +185,6 @@ def context_for(
     )
 
 
-class KeptFeatures:
-    """Features in memory, by the encoder's fingerprint: what tests with the same encoder share."""
-
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, str], Rows] = {}
-
-    def get(
-        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
-    ) -> tuple[Rows, NDArray[np.bool_]]:
-        found = [self._rows.get((fingerprint, kind, one)) for one in content_ids]
-        rows = [one for one in found if one is not None]
-        known = np.asarray([one is not None for one in found], dtype=np.bool_)
-        return np.stack(rows) if rows else np.empty((0, dim), dtype=np.float32), known
-
-    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows) -> None:
-        self._rows |= {(fingerprint, kind, one): row for one, row in zip(content_ids, rows, strict=True)}
-
-
-KEPT = KeptFeatures()
-
-
 def data_for(
     strategy: Strategy,
     context: UpdateContext,
@@ -221,7 +198,7 @@ def data_for(
         strategy=strategy,
         context=context,
         load_image=draw,
-        cache=cache or KEPT,
+        cache=cache or NoCache(),
     )
 
 
