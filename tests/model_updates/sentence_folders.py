@@ -6,28 +6,18 @@ import functools
 import json
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense, Normalize, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import (
-    BertConfig,
-    BertModel,
-    CLIPConfig,
-    CLIPImageProcessor,
-    CLIPModel,
-    CLIPProcessor,
-    CLIPTokenizer,
-    DistilBertConfig,
-    DistilBertModel,
-    PreTrainedTokenizerFast,
-)
 
 from model_updates.encoder import Encoder
 from model_updates.sentence.folders import open_folders
 from tests.model_updates.tiny import toy_pairs
+
+# transformers and sentence-transformers are loaded where they are used: every worker collects every test.
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -35,6 +25,9 @@ SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "nu
 
 def clip_folder(folder: Path, *, dim: int = 24) -> Path:
     """A CLIP of 32 pixels whose texts are spelled letter by letter; one folder that does both."""
+    from sentence_transformers import SentenceTransformer
+    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPProcessor, CLIPTokenizer
+
     letters = "abcdefghijklmnopqrstuvwxyz"
     pieces = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
     raw = folder.with_name(f"{folder.name}-raw")
@@ -54,6 +47,11 @@ def clip_folder(folder: Path, *, dim: int = 24) -> Path:
 
 def text_folder(folder: Path, *, kind: str = "distilbert", dim: int = 24) -> Path:
     """A multilingual text model of whole words: a transformer, its tokens' mean, a dense layer."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
+
     words = sorted({word.lower() for tag in ("de", "en") for p in toy_pairs(tag) for word in p.text.split()})
     raw = folder.with_name(f"{folder.name}-raw")
     _words(SPECIAL + words).save_pretrained(raw)
@@ -74,6 +72,8 @@ def text_folder(folder: Path, *, kind: str = "distilbert", dim: int = 24) -> Pat
 
 
 def _words(pieces: list[str]) -> PreTrainedTokenizerFast:
+    from transformers import PreTrainedTokenizerFast
+
     rules = Tokenizer(models.WordPiece({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]"))
     rules.normalizer = normalizers.BertNormalizer()
     rules.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

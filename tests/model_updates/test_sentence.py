@@ -7,12 +7,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from sentence_transformers import SentenceTransformer
 
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError, UnknownModel, UnsafeWeights, WeightsMismatch
@@ -26,6 +26,9 @@ from tests.model_updates.contract import MAKES_TEXTS, context_of, made, prospect
 from tests.model_updates.sentence_folders import both_folders, clip_folder, sentence_encoder, text_folder
 from tests.model_updates.tiny import DOMAIN, assert_same_state, make_strategy, toy_pairs
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
 TEXTS = ["a red circle on paper", "Ein roter Kreis auf Papier", "dot", "", "words that nobody knows " * 9]
 
 
@@ -36,6 +39,8 @@ def pictures() -> list[Image.Image]:
 
 
 def library(folder: Path) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+
     return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
 
 
