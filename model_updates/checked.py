@@ -104,16 +104,17 @@ def explained(kind: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in reversed(kind.__mro__):
         if "__annotations__" in vars(part):
-            found |= _comments(part.__module__).get(part.__qualname__, {})
+            found |= _comments(part.__module__).get(part.__name__, {})
     return found
 
 
 @cache
 def _comments(module: str) -> dict[str, dict[str, str]]:
-    """Returns what a module says of the fields of its classes; nothing of what pydantic brings."""
-    if module.startswith("pydantic"):
-        return {}
-    source = inspect.getsource(sys.modules[module])
+    """Returns what a module says of the fields of its classes; nothing where it came without its source."""
+    try:
+        source = "" if module.startswith("pydantic") else inspect.getsource(sys.modules[module])
+    except (OSError, TypeError):  # another's package, compiled or packed; a prompt
+        source = ""
     lines = source.splitlines()
     return {
         node.name: {

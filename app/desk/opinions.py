@@ -58,7 +58,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class ShadowLine:
-    """How far a release answers from the live one, over queries in one language or all; 0 where there were none."""
+    """How far a release's answers lie from those of the live one, in one language or all; 0 without queries."""
 
     # of the queries; `und` where nobody can tell, empty of those without words, "all" of the sum
     language: str

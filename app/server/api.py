@@ -134,8 +134,9 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
 
 def _described(document: dict[str, Any]) -> dict[str, Any]:
     """Returns OpenAPI's document with what is said of a record's field beside it."""
-    modules = [module for name, module in sys.modules.items() if name.startswith(_OF_RECORDS)]
-    kinds = {kind.__name__: kind for module in modules for kind in vars(module).values() if isclass(kind)}
+    # Copies: another thread may be loading a module.
+    modules = [module for name, module in sys.modules.copy().items() if name.startswith(_OF_RECORDS)]
+    kinds = {kind.__name__: kind for module in modules for kind in [*vars(module).values()] if isclass(kind)}
     for schema in document["components"]["schemas"].values():
         kind = kinds.get(schema.get("title", ""))
         for name, says in explained(kind).items() if kind else ():

@@ -1,6 +1,10 @@
 """What comments at fields explain."""
 
+import sys
 from dataclasses import dataclass
+from types import ModuleType
+
+import pytest
 
 from app.home.settings import Settings
 from model_updates.checked import Checked, Count, explained
@@ -32,3 +36,10 @@ def test_what_a_class_inherits_is_explained_by_its_bases_unless_it_says_more() -
 def test_every_setting_is_explained() -> None:
     says = explained(Settings)
     assert [name for name in Settings.model_fields if not says.get(name)] == []
+
+
+def test_a_module_without_its_source_explains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = ModuleType("packed")
+    monkeypatch.setitem(sys.modules, "packed", packed)
+    exec("class Options:\n    rank: int = 1  # said, and lost", vars(packed))
+    assert explained(packed.Options) == {}
