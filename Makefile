@@ -15,7 +15,7 @@ CLIP_RETRIEVAL := 2.45.0
 .PHONY: demo test quick check docs constraints clean
 
 demo: .venv/demo-installed
-	@$(BIN)/python -m app demo
+	@$(BIN)/perennial demo
 
 # One thread a process: two with two threads each wait for one another on two cores. One process more than there are
 # cores: a test waits for its browser. Jobs stand back for nobody: a test that waits for one would wait for every other
@@ -42,7 +42,7 @@ check: test
 
 # Pages and catalogues that follow from the code.
 docs: .venv/test-installed
-	@$(BIN)/python -m app methods --markdown > docs/strategies.md.new && mv docs/strategies.md.new docs/strategies.md
+	@$(BIN)/perennial methods --markdown > docs/strategies.md.new && mv docs/strategies.md.new docs/strategies.md
 	@$(BIN)/python docs/write_modules.py
 	@$(BIN)/python -m app.words.extraction
 

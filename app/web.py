@@ -83,7 +83,7 @@ def require_protection(settings: Settings) -> Passwords | None:
     if settings.host not in LOOPBACK and not settings.allow_open:
         raise UsageProblem(
             f"Serving on {settings.host} would let everybody on the network upload and promote. Give a password "
-            "file (PERENNIAL_PASSWORD_FILE; `python -m app.server.security USER ROLE` writes its lines), or say "
+            "file (PERENNIAL_PASSWORD_FILE; `perennial account USER ROLE` writes its lines), or say "
             "that this is meant (PERENNIAL_ALLOW_OPEN=1), or serve on 127.0.0.1."
         )
     return None

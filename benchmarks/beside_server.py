@@ -140,7 +140,7 @@ class Answers:
 @contextmanager
 def busy_server(settings: Settings, environment: Mapping[str, str], rate: float) -> Iterator[Answers]:
     """Runs `serve` in a process of its own and asks it `rate` queries a second while the block runs."""
-    command = [sys.executable, "-m", "app", "serve", "--home", str(settings.home), "--port", str(PORT)]
+    command = [sys.executable, "-m", "perennial", "serve", "--home", str(settings.home), "--port", str(PORT)]
     server = subprocess.Popen(command, env=dict(environment), stderr=subprocess.DEVNULL)
     answers, done = Answers(), threading.Event()
     askers = [threading.Thread(target=_ask, args=(number, rate, answers, done)) for number in range(ASKERS)]

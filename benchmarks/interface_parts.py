@@ -85,7 +85,7 @@ def running(home: Path) -> Iterator[Server]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "app", "serve", "--home", str(home), "--port", str(port)]
+    command = [sys.executable, "-m", "perennial", "serve", "--home", str(home), "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             _wait_for(url, server)

@@ -144,8 +144,8 @@ def _photo(seed: int) -> bytes:
 
 
 def help_seconds(rounds: int) -> Measured:
-    """Times `python -m app --help` in a new process."""
-    command = [sys.executable, "-m", "app", "--help"]
+    """Times `perennial --help` in a new process."""
+    command = [sys.executable, "-m", "perennial", "--help"]
 
     def call() -> None:
         subprocess.run(command, check=True, capture_output=True)
@@ -154,7 +154,7 @@ def help_seconds(rounds: int) -> Measured:
     seconds = [timed(call) for _ in range(rounds)]
     middle = statistics.median(seconds)
     return Measured(
-        "`python -m app --help`",
+        "`perennial --help`",
         f"{middle:.2f} s",
         "< 1 s",
         middle < 1,

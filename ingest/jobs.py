@@ -98,7 +98,7 @@ def _seq(job_id: str) -> int:
 
 
 def _unknown(job_id: str) -> UnknownJob:
-    return UnknownJob(f"There is no job {job_id[:40]!r}. `python -m app status` lists the jobs.")
+    return UnknownJob(f"There is no job {job_id[:40]!r}. `perennial status` lists the jobs.")
 
 
 def _record(row: Row[Any]) -> JobRecord:

@@ -72,11 +72,11 @@ def withheld_note(count: int) -> str:
     """Says that pictures which a person took out stay out."""
     if count == 1:
         return phrase(
-            "1 picture that a person took out stays out; `python -m app pictures --withheld` lists them, "
+            "1 picture that a person took out stays out; `perennial pictures --withheld` lists them, "
             "`--put-back` takes them in again"
         )
     return phrase(
-        "{count} pictures that a person took out stay out; `python -m app pictures --withheld` lists them, "
+        "{count} pictures that a person took out stay out; `perennial pictures --withheld` lists them, "
         "`--put-back` takes them in again",
         count=count,
     )

@@ -135,7 +135,7 @@ def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
         CatalogError: the file is not a catalog.
     """
     if read_only and not path.exists():
-        raise CatalogMissing(f"There is no catalog at {path} yet. Run `python -m app init` first.")
+        raise CatalogMissing(f"There is no catalog at {path} yet. Run `perennial init` first.")
     if not read_only:
         path.parent.mkdir(parents=True, exist_ok=True)
     uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
@@ -210,7 +210,7 @@ def _check_schema(engine: sa.Engine, path: Path, *, read_only: bool) -> None:
     with engine.connect() as connection:
         found = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
     if found == 0 and read_only:
-        raise CatalogMissing(f"The catalog at {path} is empty. Run `python -m app init` first.")
+        raise CatalogMissing(f"The catalog at {path} is empty. Run `perennial init` first.")
     if found == 0:
         found = _create(engine)
     if found > SCHEMA:
@@ -230,7 +230,7 @@ def _bring_up_to_date(engine: sa.Engine, path: Path, found: int, *, read_only: b
             raise CatalogError(
                 f"The catalog at {path} is of an earlier release (schema {found}) and has to be written once "
                 f"to be read by this one (schema {SCHEMA}), which failed: {error} Make the file and its folder "
-                "writable, or run `python -m app status` as somebody who may write them."
+                "writable, or run `perennial status` as somebody who may write them."
             ) from error
         return
     with writing(engine) as connection:

@@ -157,7 +157,7 @@ class Store:
                 present._users += 1
                 return present
             if read_only and not (path / "data.mdb").exists():
-                raise StoreMissing(f"There is no store at {path} yet. Run `python -m app init` first.")
+                raise StoreMissing(f"There is no store at {path} yet. Run `perennial init` first.")
             if not read_only:
                 path.mkdir(parents=True, exist_ok=True)
             store = cls(path, read_only=read_only, map_bytes=map_bytes)

@@ -140,8 +140,8 @@ def command_of(sequence: BenchSequence) -> str:
         said += [f"--seeds {len(sequence.seeds)}"] if len(sequence.seeds) > 1 else []
         said += [f"--epochs {sequence.epochs}"] if sequence.epochs else []
         said += [f"--encoder {shlex.quote(sequence.encoder)}"] if sequence.encoder != LIVE else []
-        return " ".join(["python -m app bench", *said])
-    return f"python -m app bench {sequence.name}.toml"
+        return " ".join(["perennial bench", *said])
+    return f"perennial bench {sequence.name}.toml"
 
 
 def _reference(best_first: Sequence[str]) -> str:

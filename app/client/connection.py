@@ -84,7 +84,7 @@ class Connection:
         except httpx.HTTPError as error:
             raise ServerAway(
                 f"No answer from {self.url} ({error or type(error).__name__}). "
-                "Is `python -m app serve` running there?"
+                "Is `perennial serve` running there?"
             ) from error
 
 

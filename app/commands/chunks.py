@@ -97,7 +97,7 @@ def accept(
 ) -> Shown:
     """Let a chunk teach in spite of what its checks found."""
     record = desk.accept(chunk, why, measure)
-    said = f"Chunk {record.id} is accepted: `python -m app update --chunk {record.id}` learns from it."
+    said = f"Chunk {record.id} is accepted: `perennial update --chunk {record.id}` learns from it."
     if record.measures:
         said += " Its held-out pairs measure every update from now on."
     return record, said

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _STOPPED = "Interrupted; nothing live has changed. The same command again finishes what was begun."
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
-_ON_A_HOME = frozenset({"init", "serve", "work", "demo", "bench"})
+_ON_A_HOME = frozenset({"init", "serve", "work", "account", "demo", "bench"})
 
 
 class _Edge(TyperGroup):
@@ -94,6 +95,12 @@ def _problem(error: Exception) -> Trouble:
     return Trouble(sentence, "unexpected", 500, 1)
 
 
+def _say_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"perennial {metadata.version('perennial')}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     cls=_Edge,
     name="perennial",
@@ -115,6 +122,10 @@ def _everywhere(
             show_default=False,
         ),
     ] = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is."),
+    ] = False,
 ) -> None:
     """Image search that keeps learning."""
 
@@ -154,6 +165,7 @@ for verb in (
     homes.serve,
     homes.work,
     homes.mcp,
+    homes.account,
     homes.demo,
     upkeep.status,
     releasing.export,

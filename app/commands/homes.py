@@ -1,13 +1,16 @@
-"""Verbs about the whole installation: init, models, serve, work, mcp, demo."""
+"""Verbs about the whole installation: init, models, serve, work, mcp, account, demo."""
 
 from __future__ import annotations
 
+import getpass
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from app.commands.options import argument
 from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
 from app.desk.errors import UsageProblem
 
@@ -47,12 +50,12 @@ def init(
             settings, model=model, pretrained=pretrained, texts=texts, languages=_tags(languages)
         )
     except UnknownModel as error:
-        raise UnknownModel(f"{error}. `python -m app models` lists what there is") from error
+        raise UnknownModel(f"{error}. `perennial models` lists what there is") from error
     show(
         is_json,
         {"home": settings.home, **asdict(commit)},
         f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
-        "Next: `python -m app ingest PICTURES`, then `python -m app search WORDS`.",
+        "Next: `perennial ingest PICTURES`, then `perennial search WORDS`.",
     )
 
 
@@ -74,7 +77,7 @@ def models(
 
     found = available(part)
     if not found.embedded and not found.architectures:
-        raise UsageProblem(f"No encoder has {part!r} in its name; `python -m app models` lists all.")
+        raise UsageProblem(f"No encoder has {part!r} in its name; `perennial models` lists all.")
     said: list[Any] = []
     if found.embedded:
         names = [name + " (the default)" * (name == _DEFAULT_MODEL) for name in found.embedded]
@@ -146,6 +149,18 @@ def mcp(context: typer.Context, home: HomeOption = None) -> None:
         ) from error
     with connected(url) as desk:
         assistant_server(desk).run("stdio")
+
+
+def account(
+    user: Annotated[str, argument("Who signs in.", "USER")],
+    role: Annotated[str, argument("searcher, contributor or admin.", "ROLE")],
+) -> None:
+    """Make a line of a server's password file."""
+    from app.server.security import password_line
+
+    by_hand = sys.stdin.isatty()
+    password = getpass.getpass("Password: ") if by_hand else sys.stdin.readline().rstrip("\r\n")
+    typer.echo(password_line(user, role, password))
 
 
 def demo(

@@ -40,7 +40,7 @@ def releases(
         for one in found
     ]
     header = ("release", "", "created", "strategy", "mode", "verdict", "languages")
-    return found, table(header, rows) if rows else "There are none yet. Run `python -m app init`."
+    return found, table(header, rows) if rows else "There are none yet. Run `perennial init`."
 
 
 @verb
@@ -171,7 +171,7 @@ def export(
         written,
         f"{written.release} is in {written.path} ({size(written.bytes)}).",
         f"Tell the receiver its checksum by another way: {written.sha256}",
-        f"There: `python -m app import {written.path.name} --sha256 {written.sha256}`",
+        f"There: `perennial import {written.path.name} --sha256 {written.sha256}`",
     )
 
 
@@ -209,6 +209,6 @@ def import_(
         f"{came.origin} is here as {came.release}, not live; {came.images_embedded} pictures were embedded.",
         *([] if sha256 else [unchecked]),
         f"Languages: {', '.join(came.languages)}",
-        f"Look at it with `python -m app search WORDS --release {came.release}` and `compare`, then "
-        f"`python -m app promote {came.release}`.",
+        f"Look at it with `perennial search WORDS --release {came.release}` and `compare`, then "
+        f"`perennial promote {came.release}`.",
     )

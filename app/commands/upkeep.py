@@ -61,7 +61,7 @@ def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str
 
 def _live_lines(live: Live | None) -> list[str]:
     if live is None:
-        return ["Nothing is live yet. Run `python -m app init`."]
+        return ["Nothing is live yet. Run `perennial init`."]
     damaged = [f"Commit {commit.number} is skipped: {commit.why}" for commit in live.skipped]
     if not live.release:
         return [*damaged, "Nothing released here can be trusted."]

@@ -143,7 +143,7 @@ class JobFailed(AppError):
     """
 
     def __init__(self, job: JobRecord) -> None:
-        resumed = f"`python -m app update --resume {job.id}` goes on with it."
+        resumed = f"`perennial update --resume {job.id}` goes on with it."
         sentence = job.error or f"Job {job.id} is {job.state}. {resumed}"
         super().__init__(sentence, int(job.result.get("exit_code", 1)))
         self.code = str(job.result.get("code", "job_failed"))

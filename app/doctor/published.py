@@ -14,7 +14,7 @@ from index.vectors import SHORTEST_LENGTH
 from ingest.sentence import phrase
 
 EXACT_LENGTH, ROUNDED_LENGTH = 1e-3, 5e-2  # how far from 1 a stored vector may be; quantised ones are rounded
-_ROLL_BACK = phrase("Go back with `python -m app rollback`, or restore the folder from a backup.")
+_ROLL_BACK = phrase("Go back with `perennial rollback`, or restore the folder from a backup.")
 
 
 def commits(releases: ReleaseStore) -> Iterator[Diagnosis]:
@@ -109,7 +109,7 @@ def coverage(workspace: Workspace) -> Iterator[Diagnosis]:
             all=f"{len(wanted):,}",
             release=live.id,
         )
-        advice = phrase("The next `python -m app ingest` adds them, and so does promoting a release.")
+        advice = phrase("The next `perennial ingest` adds them, and so does promoting a release.")
         yield Diagnosis("coverage", Level.ERROR, said, advice, figures)
     if gone:
         said = phrase(

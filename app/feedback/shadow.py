@@ -52,7 +52,7 @@ def start(workspace: Workspace, release: str, *, share: float | None = None, by:
         raise UsageProblem(
             phrase(
                 "{release} is in the shadow already, and one at a time is kept in memory. Stop it "
-                "first: `python -m app shadow {release} --stop`, or on the Releases page.",
+                "first: `perennial shadow {release} --stop`, or on the Releases page.",
                 release=name,
             )
         )

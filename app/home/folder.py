@@ -57,7 +57,7 @@ class Home:
         try:
             text = home.format_file.read_text(encoding="ascii").strip()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NoHome(f"There is no Perennial home at {root}; run `python -m app init`.") from error
+            raise NoHome(f"There is no Perennial home at {root}; run `perennial init`.") from error
         except UnicodeDecodeError:
             text = "?"
         if not text.isdecimal():

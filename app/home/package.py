@@ -154,5 +154,5 @@ def _encode(facts: Mapping[str, Any]) -> bytes:
 def _refused(source: Path, why: str) -> PackageDamaged:
     return PackageDamaged(
         f"{source.name} is refused: {why}. Nothing was taken in. Export the release again with "
-        "`python -m app export RELEASE`, and carry the file over unchanged."
+        "`perennial export RELEASE`, and carry the file over unchanged."
     )

@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     max_query_characters: int = Field(default=500, ge=1)
     # The largest file the server takes; the command line has no such bound.
     max_upload_bytes: int = Field(default=512 * 1024**2, ge=1)
-    # `user:role:scrypt$salt$hash` lines; `python -m app.server.security USER ROLE` makes one.
+    # `user:role:scrypt$salt$hash` lines; `perennial account USER ROLE` makes one.
     password_file: Path | None = None
     # A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
     proxy_user_header: str | None = Field(default=None, min_length=1)
@@ -73,8 +73,7 @@ class Settings(BaseSettings):
     proxy_contributors: Annotated[list[str], NoDecode] = []
     allow_open: bool = False  # Serve beyond loopback without a password.
     origins: Annotated[list[str], NoDecode] = []  # Web origins that may call the server, beside its own.
-    # Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `python -m app
-    # work`.
+    # Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `perennial work`.
     jobs: Literal["here", "elsewhere"] = "here"
     # How far jobs stand back for other work of the machine, 0 to 19; 0 where nobody searches meanwhile.
     niceness: int = Field(default=10, ge=0, le=19)

@@ -130,7 +130,7 @@ def remove_chunk(workspace: Workspace, chunk: str, *, why: str, by: str) -> JobR
         UpdateRunning: Something is being taught already; nothing changed.
     """
     record = workspace.catalog.chunk(chunk)
-    standing.require_reason(why, f'python -m app remove {record.id} --why "its captions are wrong"')
+    standing.require_reason(why, f'perennial remove {record.id} --why "its captions are wrong"')
     removal.plan(workspace, record.id, by=by)
     worker.refuse_second_update(workspace.settings)
     if record.standing != WITHDRAWN:

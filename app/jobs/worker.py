@@ -164,7 +164,7 @@ def resume(settings: Settings, job_id: str) -> JobRecord:
             raise UsageProblem(
                 phrase(
                     "Job {job} has ended ({state}); there is nothing to resume. Start a new one with "
-                    "`python -m app update`.",
+                    "`perennial update`.",
                     job=job.id,
                     state=job.state,
                 )
@@ -249,8 +249,8 @@ def _refuse_second_update(home: Home, catalog: Catalog, besides: str | None = No
             if job.kind in TEACHING and job.id != besides and _is_active(home, job):
                 raise UpdateRunning(
                     f"{job.kind.capitalize()} {job.id} is {job.state} since {job.started or job.created}. "
-                    f"Wait until it ends (`python -m app update --resume {job.id}` shows it), "
-                    f"or stop it with `python -m app update --cancel {job.id}`."
+                    f"Wait until it ends (`perennial update --resume {job.id}` shows it), "
+                    f"or stop it with `perennial update --cancel {job.id}`."
                 )
 
 
@@ -267,7 +267,7 @@ def _note_death(home: Home, catalog: Catalog, job_id: str, *, left: int) -> None
     sentence = phrase("Its worker ended without a word (killed, or out of memory).")
     if left == 0:
         sentence += " " + phrase(
-            "`python -m app update --resume {job}` goes on from the last checkpoint; see {file}.",
+            "`perennial update --resume {job}` goes on from the last checkpoint; see {file}.",
             job=job_id,
             file=log,
         )

@@ -36,7 +36,7 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
     if record.manifest.verdict == "review" and not force:
         raise UsageProblem(
             f"The gate asked a person to look at {record.id} before it goes live. "
-            f"Read `python -m app gate {record.id}`, then promote it with --force.",
+            f"Read `perennial gate {record.id}`, then promote it with --force.",
             exit_code=4,
         )
     require_free(workspace, record, force=force)
@@ -91,7 +91,7 @@ def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:
     """
     commit = workspace.releases.current()
     if commit is None:
-        raise NoRelease(phrase("This home has no live release yet. Run `python -m app init`."))
+        raise NoRelease(phrase("This home has no live release yet. Run `perennial init`."))
     return commit, workspace.releases.release(commit.release)
 
 

@@ -127,7 +127,7 @@ def _wanted(
     if strange:
         raise UsageProblem(
             phrase(
-                "Chunk {chunk} has no held pair {pairs}. `python -m app held {chunk}` lists those it has.",
+                "Chunk {chunk} has no held pair {pairs}. `perennial held {chunk}` lists those it has.",
                 chunk=chunk.id,
                 pairs=_listed(strange),
             )

@@ -87,7 +87,7 @@ def require_free(workspace: Workspace, record: ReleaseRecord, *, force: bool) ->
     if standing is not None:
         held = workspace.releases.release(standing.release)
         if held.version != record.version:
-            first = phrase("Unpin it first: `python -m app unpin`, or on the Releases page.")
+            first = phrase("Unpin it first: `perennial unpin`, or on the Releases page.")
             raise UsageProblem(joined((pin_sentence(standing), first)))
     word = judgement(workspace, record.id)
     if word is not None and word.said == "rejected" and not force:

@@ -61,7 +61,7 @@ def plan(workspace: Workspace, chunk: str, *, by: str) -> Plan:
         if before is None:
             raise UsageProblem(
                 f"{one.id} has learned from chunk {record.id}, and the release it was made from "
-                f"({one.manifest.parent or 'none is named'}) is not here. Use `python -m app rollback` instead."
+                f"({one.manifest.parent or 'none is named'}) is not here. Use `perennial rollback` instead."
             )
         last = one.manifest.chunks[-1]
         taught_now = one.manifest.chunks != before.manifest.chunks
@@ -87,7 +87,7 @@ def rebuild_without(
     """
     record = workspace.catalog.chunk(chunk)
     if record.standing != WITHDRAWN:
-        raise UsageProblem(f'Withdraw it first: `python -m app withdraw {record.id} --why "…"`.')
+        raise UsageProblem(f'Withdraw it first: `perennial withdraw {record.id} --why "…"`.')
     why = f"rebuilt without chunk {record.id}: {why}"
     with workspace.releases.updater_lock(f"rebuilding without chunk {record.id}"):
         ended = _rebuilt(workspace, record.id, why=why, by=by, scratch=scratch, progress=progress)

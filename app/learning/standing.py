@@ -33,7 +33,7 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
                 chunk=record.id,
             )
         )
-    require_reason(why, f'python -m app withdraw {record.id} --why "its captions are wrong"')
+    require_reason(why, f'perennial withdraw {record.id} --why "its captions are wrong"')
     before = len(workspace.catalog.gallery_ids())
     record = workspace.catalog.set_standing(record.id, "withdrawn", by=by, why=why)
     workspace.blobs.drop_aside(workspace.catalog.aside.clear(record.id))
@@ -61,7 +61,7 @@ def accept(workspace: Workspace, chunk: str, *, why: str, by: str, measure: bool
                 why=record.standing_why,
             )
         )
-    require_reason(why, f'python -m app accept {record.id} --why "I looked at its captions"')
+    require_reason(why, f'perennial accept {record.id} --why "I looked at its captions"')
     return workspace.catalog.set_standing(
         record.id, "accepted", by=by, why=why, measures=True if measure else None
     )
@@ -87,9 +87,9 @@ def require_teachable(chunk: ChunkRecord) -> None:
     found = joined(finding.sentence for finding in against) or chunk.standing_why
     raise ChunkHeld(
         phrase(
-            "Chunk {chunk} is held and teaches nothing yet. {found} Look with `python -m app check {chunk}`; then "
-            '`python -m app accept {chunk} --why "…"` lets it teach, '
-            '`python -m app withdraw {chunk} --why "…"` takes it out.',
+            "Chunk {chunk} is held and teaches nothing yet. {found} Look with `perennial check {chunk}`; then "
+            '`perennial accept {chunk} --why "…"` lets it teach, '
+            '`perennial withdraw {chunk} --why "…"` takes it out.',
             chunk=chunk.id,
             found=found,
         )
@@ -142,8 +142,8 @@ def _sentence(
     if back_to is not None:
         live = going_live.live_release(workspace)[1].id
         said += " " + phrase(
-            "{live}, which is live, is one of them: `python -m app rollback {release}` goes back "
-            "to the last one that is not, and gives up what was learned since; `python -m app "
+            "{live}, which is live, is one of them: `perennial rollback {release}` goes back "
+            "to the last one that is not, and gives up what was learned since; `perennial "
             'remove {chunk} --why "…"` teaches that again without this chunk.',
             live=live,
             release=back_to,

@@ -97,7 +97,7 @@ def import_release(
         NoRelease, UpdateRunning, NoSpace: nothing was taken in.
     """
     if not source.is_file():
-        raise UsageProblem(f"There is no file {source}; name one that `python -m app export` wrote.")
+        raise UsageProblem(f"There is no file {source}; name one that `perennial export` wrote.")
     require_space(workspace.home.root, 2 * source.stat().st_size)
     staged = workspace.home.staging / f"import-{uuid.uuid4().hex}"
     with workspace.releases.updater_lock("importing a release"):

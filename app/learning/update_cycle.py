@@ -61,7 +61,7 @@ def initialise(
     encoder = open_encoder(model, pretrained, texts=texts, languages=languages)
     with Workspace.create(settings) as workspace, workspace.releases.updater_lock("making the home"):
         if workspace.releases.standing().highest:
-            raise UsageProblem(f"{settings.home} already has releases; `python -m app status` shows them.")
+            raise UsageProblem(f"{settings.home} already has releases; `perennial status` shows them.")
         write_probes(workspace)
         known = base_languages(model, languages)
         facts = publishing.version_facts(workspace, strategy=None, languages=list(known), parent=None)

@@ -92,4 +92,4 @@ class Learning(Opened):
 
     def leave(self, job: str) -> str:
         self.cancel(job)
-        return f"Stopped {job}. `python -m app update --resume {job}` goes on from its last checkpoint."
+        return f"Stopped {job}. `perennial update --resume {job}` goes on from its last checkpoint."

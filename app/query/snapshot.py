@@ -65,7 +65,7 @@ class Snapshot:
         """
         commit = workspace.releases.current()
         if commit is None:
-            raise NoRelease(phrase("This home has no live release yet. Run `python -m app init`."))
+            raise NoRelease(phrase("This home has no live release yet. Run `perennial init`."))
         record = workspace.releases.release(release_id or commit.release)
         encoder = workspace.open_encoder(record.version)
         generation = workspace.open_generation(record.generation)

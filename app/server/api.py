@@ -129,7 +129,7 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
     @app.get("/version")
     async def version() -> dict[str, str]:
         """Says which Perennial this is."""
-        return {"name": "perennial", "version": _own_version()}
+        return {"name": "perennial", "version": metadata.version("perennial")}
 
 
 def _described(document: dict[str, Any]) -> dict[str, Any]:
@@ -143,13 +143,6 @@ def _described(document: dict[str, Any]) -> dict[str, Any]:
             if name in schema.get("properties", {}):
                 schema["properties"][name].setdefault("description", says)
     return document
-
-
-def _own_version() -> str:
-    try:
-        return metadata.version("perennial")
-    except metadata.PackageNotFoundError:
-        return "source"
 
 
 def _nothing_here(rest: str) -> JSONResponse:

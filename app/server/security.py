@@ -1,6 +1,6 @@
 """Who may come in: the password file, checking a password, and slowing down those who guess.
 
-A line of the file is `user:role:scrypt$salt$hash`; `python -m app.server.security USER ROLE` asks for a password and
+A line of the file is `user:role:scrypt$salt$hash`; `perennial account USER ROLE` asks for a password and
 writes one. Searchers search, compare and judge answers; contributors also upload chunks, which wait for an admin's word
 before they teach; admins also accept, update, promote and roll back.
 """
@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import getpass
 import hashlib
 import hmac
 import logging
 import re
 import secrets
-import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -180,7 +178,7 @@ class Passwords:
             entries[entry[0].name] = entry
         if not entries:
             raise UsageProblem(
-                f"The password file {path} has no account. Add one with `python -m app.server.security USER admin`."
+                f"The password file {path} has no account. Add one with `perennial account USER admin`."
             )
         return cls(entries)
 
@@ -251,7 +249,7 @@ def _parse(line: str, number: int) -> tuple[Account, bytes, bytes]:
     if len(secret) != 3 or secret[0] != "scrypt" or parts[1] not in ROLES or not _NAME.fullmatch(parts[0]):
         raise UsageProblem(
             f"Line {number} of the password file is not `user:role:scrypt$salt$hash` with one of the roles "
-            f"{_LISTED}. `python -m app.server.security USER ROLE` writes such a line."
+            f"{_LISTED}. `perennial account USER ROLE` writes such a line."
         )
     try:
         salt, digest = (base64.b64decode(part, validate=True) for part in secret[1:])
@@ -270,24 +268,3 @@ def _scrypt(password: str, salt: bytes) -> bytes:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Writes a line for the password file to standard output; the password comes from the terminal or stdin."""
-    if len(arguments) != 2:
-        sys.stderr.write(
-            "usage: python -m app.server.security USER ROLE    (ROLE is searcher, contributor or admin)\n"
-        )
-        return UsageProblem.default_exit_code
-    by_hand = sys.stdin.isatty()
-    password = getpass.getpass("Password: ") if by_hand else sys.stdin.readline().rstrip("\r\n")
-    try:
-        sys.stdout.write(password_line(arguments[0], arguments[1], password) + "\n")
-    except UsageProblem as error:
-        sys.stderr.write(f"{error.message}\n")
-        return error.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -72,24 +72,22 @@ def figures(finding: Finding) -> str:
 
 def next_steps(chunk: ChunkRecord) -> list[str]:
     """Returns what a person can do now."""
-    accept = f'`python -m app accept {chunk.id} --why "…"`'
-    withdraw = f'`python -m app withdraw {chunk.id} --why "…"`'
+    accept = f'`perennial accept {chunk.id} --why "…"`'
+    withdraw = f'`perennial withdraw {chunk.id} --why "…"`'
     if chunk.standing == "held":
         return [
             f"If the examples are as they should be, say so: {accept}. Then it can be taught.",
             f"If they are wrong, take it out: {withdraw}, and upload a corrected chunk.",
         ]
     if chunk.standing == "withdrawn":
-        return [
-            "Upload a corrected chunk: `python -m app ingest SOURCE`. The same files take this one in anew."
-        ]
+        return ["Upload a corrected chunk: `perennial ingest SOURCE`. The same files take this one in anew."]
     if chunk.standing == "rejected":
         return [
-            "`python -m app gate JOB` shows why its update was rejected, and what may help.",
+            "`perennial gate JOB` shows why its update was rejected, and what may help.",
             f"If its captions are wrong, take it out: {withdraw}, and upload a corrected chunk.",
         ]
     return [
-        f"Teach it: `python -m app update --chunk {chunk.id}`.",
+        f"Teach it: `perennial update --chunk {chunk.id}`.",
         f"Should it turn out wrong, take it out: {withdraw}.",
     ]
 
@@ -164,7 +162,7 @@ def added_lines(added: Added) -> list[str]:
     if chunk.standing == "held":
         found = [f"  {check_name(one)}: {one.sentence}" for one in against(chunk)]
         lines += ["It is held and teaches nothing yet:", *map(plain, found or [chunk.standing_why])]
-        lines.append(f"`python -m app check {chunk.id}` shows examples and what to do.")
+        lines.append(f"`perennial check {chunk.id}` shows examples and what to do.")
     elif added.report["new_pairs"]:
-        lines.append(f"Teach it: `python -m app update --chunk {chunk.id}`.")
+        lines.append(f"Teach it: `perennial update --chunk {chunk.id}`.")
     return lines

@@ -57,11 +57,13 @@ def _questioned_parts(found: PutAside) -> list[Any]:
         "",
         "Its checks name these pairs:",
         table(("pair", "language", "caption", "why"), rows),
-        f"Take one out: `python -m app decide {found.chunk} --take-out NUMBER`.",
+        f"Take one out: `perennial decide {found.chunk} --take-out NUMBER`.",
     ]
 
 
-_HOW = "`python -m app decide CHUNK --accept NUMBER --leave-out NUMBER`, with --language TAG where none is stated."
+_HOW = (
+    "`perennial decide CHUNK --accept NUMBER --leave-out NUMBER`, with --language TAG where none is stated."
+)
 
 
 def _row(pair: AsidePair) -> tuple[str, ...]:

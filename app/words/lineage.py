@@ -14,7 +14,7 @@ _WHEN = 16
 def lineage_lines(nodes: Sequence[Node]) -> list[str]:
     """Returns a drawing of lanes with what happened to each release beside it, newest first."""
     if not nodes:
-        return ["There are none yet. Run `python -m app init`."]
+        return ["There are none yet. Run `perennial init`."]
     lanes = 1 + max(max([node.lane, *node.passes, *node.joins]) for node in nodes)
     return [f"{_graph(node, lanes)} {plain(_said(node))}".rstrip() for node in nodes]
 

@@ -27,9 +27,18 @@ _WIDE = 160
 _ID_SHOWN = 12
 
 
+def command() -> str:
+    """Returns what people type here: the command's name, or how Python is told if it was started as a module."""
+    return "python -m perennial" if sys.argv[0].endswith("perennial.py") else "perennial"
+
+
 def plain(text: object) -> str:
-    """Returns a text without line breaks, escape sequences or other characters that steer a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(text))
+    """Returns a text without line breaks, escape sequences or other characters that steer a terminal.
+
+    The commands that a sentence names are named as they are typed here.
+    """
+    shown = "".join(letter if letter.isprintable() else " " for letter in str(text))
+    return shown.replace("`perennial ", f"`{command()} ")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -175,11 +184,11 @@ def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[
     lines.append(f"It took {result['seconds']:.0f} s; {result['images_embedded']} pictures embedded again.")
     if state == "review":
         lines.append(
-            f"Look at it with `python -m app gate {result['release']}`, then "
-            f"`python -m app promote {result['release']} --force` or leave it."
+            f"Look at it with `perennial gate {result['release']}`, then "
+            f"`perennial promote {result['release']} --force` or leave it."
         )
     if state == "rejected":
-        lines.append(f"`python -m app gate {job_id}` shows the whole report and what may help.")
+        lines.append(f"`perennial gate {job_id}` shows the whole report and what may help.")
     return [plain(line) for line in lines]
 
 
@@ -190,9 +199,7 @@ def _removal_outcome(job: JobRecord) -> list[str]:
     lines.append(f"{job.result['images_embedded']} pictures embedded again.")
     if job.state == "review":
         name = job.result["release"]
-        lines.append(
-            f"`python -m app gate {name}` shows why; `python -m app promote {name} --force` accepts it."
-        )
+        lines.append(f"`perennial gate {name}` shows why; `perennial promote {name} --force` accepts it.")
     return [plain(line) for line in lines]
 
 

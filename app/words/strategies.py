@@ -37,7 +37,7 @@ def everything(
         if family is Family.BOUNDS:
             rows += [(reference.name, _lines(reference.summary, ())) for reference in references.values()]
         shown += [Text(f"{family.title}. {family.common}", style="bold"), grid(rows), ""]
-    return [*shown, "`python -m app methods NAME` shows one with its options."]
+    return [*shown, "`perennial methods NAME` shows one with its options."]
 
 
 def one(kind: type[Strategy]) -> list[Any]:

@@ -143,7 +143,7 @@ def test_chunks_of_the_home_are_measured_beside_what_it_knows(home: Path, tmp_pa
     assert {run.language for run in known} == {"en"}
     assert all(len(run.recalls["told"]) == 2 for run in known)  # before the step and after it: what it forgot
     page = (tmp_path / "out" / "own.md").read_text(encoding="utf-8")
-    assert f"python -m app bench --chunk {chunk} --strategy finetune --epochs 1" in page
+    assert f"perennial bench --chunk {chunk} --strategy finetune --epochs 1" in page
 
 
 def test_a_chunk_that_the_live_release_knows_is_no_new_one(home: Path, tmp_path: Path) -> None:

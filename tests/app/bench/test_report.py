@@ -102,7 +102,7 @@ def test_markdown_and_terminal_show_the_same_figures(
     written = write_report(tmp_path, sequence, tmp_path)
     text = (tmp_path / "made-up.md").read_text(encoding="utf-8")
     assert "| finetune | 37.5 | 37.5 |" in text
-    assert "python -m app bench made-up.toml" in text
+    assert "perennial bench made-up.toml" in text
     messages.console().print(written.table)
     assert "37.5" in capsys.readouterr().out
 

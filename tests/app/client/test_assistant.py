@@ -85,7 +85,7 @@ def test_the_verb_speaks_the_protocol_on_standard_streams(server: Served) -> Non
     async def ask() -> Any:
         command = mcp.StdioServerParameters(
             command=sys.executable,
-            args=["-m", "app", "mcp", "--server", server.url],
+            args=["-m", "perennial", "mcp", "--server", server.url],
             cwd=str(ROOT),
             env={"PYTHONPATH": str(ROOT)},
         )

@@ -75,7 +75,7 @@ def test_what_was_taken_in_and_is_held_is_not_offered_for_teaching() -> None:
     assert "It is held and teaches nothing yet:\n  row shift: The captions look moved by one row." in held
     assert "check 0a1b2c3d4e5f" in held
     assert "Teach it" not in held
-    assert "Teach it: `python -m app update --chunk 0a1b2c3d4e5f`." in new
+    assert "Teach it: `perennial update --chunk 0a1b2c3d4e5f`." in new
     assert "held and" not in new
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+import perennial
 from app.commands import bench, chunks, homes, judging, learning, pictures, releasing, searching, upkeep
 
+ROOT = Path(__file__).parents[3]
 VERBS = {
     *(
         "init",
@@ -33,7 +34,7 @@ VERBS = {
         "pin",
         "unpin",
     ),
-    *("search", "serve", "work", "mcp", "demo", "status", "models"),
+    *("search", "serve", "work", "mcp", "account", "demo", "status", "models"),
     *("changes", "quality", "feedback", "bench", "canaries", "pictures", "held", "decide", "shadow"),
     *("export", "import_", "doctor"),
 }
@@ -46,15 +47,32 @@ def test_help_loads_nothing_heavy_and_names_every_verb() -> None:
         "heavy = ['torch', 'faiss', 'gradio', 'numpy', 'sqlalchemy', 'PIL', 'pydantic_settings', 'rich'];"
         "print('loaded:', [name for name in heavy if name in sys.modules])"
     )
-    root = str(Path(__file__).parents[3])
-    environment = os.environ | {"PYTHONPATH": root}
-    output = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
-    ).stdout
+    output = _said(["-c", code])
     assert "loaded: []" in output
     assert {line.split()[0] for line in output.splitlines() if line.startswith("  ")} >= {
         verb.rstrip("_") for verb in VERBS
     }
+
+
+def _said(start: list[str], *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *start, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def test_commands_are_named_as_they_are_typed(tmp_path: Path) -> None:
+    # The installed command is a script that calls the same function.
+    script = "import sys; sys.argv[0] = '.venv/bin/perennial'; from perennial import main; main()"
+    for start, typed in ((["-c", script], "perennial"), (["-m", "perennial"], "python -m perennial")):
+        assert f"Usage: {typed} status " in _said(start, "status", "--help")
+        assert f"`{typed} init`" in _said(start, "status", "--home", str(tmp_path))
+    as_json = _said(["-m", "perennial"], "status", "--home", str(tmp_path), "--json")
+    assert "`perennial init`" in as_json  # for programs, which are told the same everywhere
+
+
+def test_the_version_is_that_of_the_one_public_module() -> None:
+    assert _said(["-m", "perennial"], "--version") == f"perennial {perennial.__version__}\n"
 
 
 def test_every_verb_knows_json_and_home() -> None:
@@ -67,5 +85,5 @@ def test_every_verb_knows_json_and_home() -> None:
     assert set(verbs) == VERBS
     for name, function in verbs.items():
         parameters = set(inspect.signature(function).parameters)
-        assert "home" in parameters or name in {"methods", "models"}
-        assert "is_json" in parameters or name in {"serve", "work", "mcp", "demo"}
+        assert "home" in parameters or name in {"account", "methods", "models"}
+        assert "is_json" in parameters or name in {"serve", "work", "mcp", "account", "demo"}

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-_COMMAND = "import sys; sys.argv[0] = 'perennial'; from app.__main__ import main; main()"
+_COMMAND = "import sys; sys.argv[0] = 'perennial'; from perennial import main; main()"
 
 
 def _completed(line: str, home: Path) -> set[str]:

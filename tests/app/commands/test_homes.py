@@ -58,7 +58,7 @@ def test_help_and_an_unknown_encoder_lead_to_the_list(tmp_path: Path) -> None:
     refused = document("init", "--model", "ViT-B-17", home=tmp_path / "home", code=2)
     assert refused["code"] == "unknown_model"
     assert "similar: ViT-B-16" in refused["error"]
-    assert "`python -m app models`" in refused["error"]
+    assert "`perennial models`" in refused["error"]
     assert "has 'zzz' in its name" in run("models", "zzz").output
     assert not (tmp_path / "home").exists()
 

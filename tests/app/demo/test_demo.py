@@ -227,7 +227,7 @@ def test_the_demos_page_has_a_button_for_each_step(workspace: Workspace) -> None
 
 @pytest.mark.slow
 def test_the_whole_story_passes(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "app", "demo", "--script", "--home", str(tmp_path / "home")]
+    command = [sys.executable, "-m", "perennial", "demo", "--script", "--home", str(tmp_path / "home")]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.count("FAIL") == 0

@@ -67,7 +67,7 @@ def test_withdrawing_says_what_learned_from_it_and_how_to_go_back(workspace: Wor
     workspace.releases.commit(learned, parent=commit.number, reason="promote", why="", by="test")
     gone = standing.withdraw(workspace, chunk, why="wrong names", by="anna")
     assert (gone.learned, gone.back_to) == ((learned,), record.id)
-    assert f"python -m app rollback {record.id}" in gone.sentence
+    assert f"perennial rollback {record.id}" in gone.sentence
     assert (gone.chunk.standing, gone.chunk.standing_by) == ("withdrawn", "anna")
     with pytest.raises(UsageProblem, match="withdrawn already"):
         standing.withdraw(workspace, chunk, why="again", by="anna")

@@ -351,7 +351,7 @@ def test_a_missing_password_file_does_not_mean_an_open_server(tmp_path: Path) ->
 
 def test_the_command_writes_a_line_that_signs_in(tmp_path: Path) -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "app.server.security", "kim", "admin"],
+        [sys.executable, "-m", "perennial", "account", "kim", "admin"],
         input="a long enough password\n",
         capture_output=True,
         text=True,

@@ -174,7 +174,7 @@ def test_a_server_may_leave_its_jobs_to_a_process_beside_it(tmp_path: Path) -> N
         job = client.post("/v1/chunks", files={"file": ("more.zip", upload)}).json()["job"]
         time.sleep(1)
         assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "queued"
-        command = [sys.executable, "-m", "app", "work", "--home", str(settings.home)]
+        command = [sys.executable, "-m", "perennial", "work", "--home", str(settings.home)]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as beside:
             try:
                 done = ended(client, job)

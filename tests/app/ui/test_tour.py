@@ -2,7 +2,7 @@
 
 README's pictures are taken on this walk, in a demo's home:
 
-    python -m app demo --script --home HOME
+    perennial demo --script --home HOME
     PERENNIAL_TOUR_HOME=HOME PERENNIAL_SCREENSHOTS=docs/screenshots pytest tests/app/ui/test_tour.py
 """
 

@@ -50,7 +50,7 @@ from tests.app.server.served import make_home
 
 GERMAN = Words("de")
 NOTE = "It went. Stopped. Done"  # reads like the engine
-SAME = {"live", "train", "test", "memory", "python", "shadow", "stop", "held"}
+SAME = {"live", "train", "test", "memory", "perennial", "shadow", "stop", "held"}
 """English words that a German sentence may have: names of commands, and words that German has, too."""
 
 
@@ -289,7 +289,7 @@ def test_a_persons_word_on_a_chunk_is_answered_in_german(tmp_path: Path) -> None
     with Workspace.open(make_home(tmp_path)) as workspace:
         chunk, _ = put_in(workspace, tmp_path, seed=400)
         told = {"accept": "I looked at its captions", "withdraw": "its captions are wrong"}
-        examples = [f'python -m app {do} {chunk} --why "{why}"' for do, why in told.items()]
+        examples = [f'perennial {do} {chunk} --why "{why}"' for do, why in told.items()]
         said = _refusals(
             lambda: standing.accept(workspace, chunk, why="", by="ada"),
             lambda: standing.withdraw(workspace, chunk, why="", by="ada"),
