@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
-from app.desk.errors import UsageProblem
+from app.desk.errors import AppError
 from app.home import logs
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.server.api import create_api
-from app.server.guard import LOOPBACK
 from app.server.security import Passwords
 from app.server.serving import Serving
 
@@ -36,14 +37,21 @@ def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     return app
 
 
-def serve(settings: Settings) -> None:
+def serve(
+    settings: Settings, passwords: Passwords | None, listener: socket.socket, on_ready: Callable[[], None]
+) -> None:
     """Serves until it is stopped.
 
+    Args:
+        settings: What the installation is told.
+        passwords: Who may come in; None lets everybody in.
+        listener: The address that is served, taken already; it is closed at the end.
+        on_ready: Called once, when requests are answered.
+
     Raises:
-        UsageProblem: it would be open to the network without passwords, or the password file cannot be read.
         NoHome: there is no home to serve.
+        AppError: it could not start; the log says why.
     """
-    passwords = require_protection(settings)
     home = Home.open(settings.home)
     logs.configure(settings.log_level, home=home.root, to_stderr=True)
     with tempfile.TemporaryDirectory(prefix="screens-", dir=_upload_folder(home)) as uploads:
@@ -53,7 +61,22 @@ def serve(settings: Settings) -> None:
             options = server_options(app, settings.host, settings.port)
             # Who signs people in must be seen at its own address, not at the one that it forwards for.
             options.proxy_headers = settings.proxy_user_header is None
-            uvicorn.Server(options).run()
+            _Server(options, on_ready).run([listener])
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready, and why it is not in a sentence."""
+
+    def __init__(self, options: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(options)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        except SystemExit as error:  # with a code that means something else here
+            raise AppError(f"The server could not start; {logs.current_file()} says why.") from error
+        self._on_ready()
 
 
 def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
@@ -68,25 +91,6 @@ def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-
-
-def require_protection(settings: Settings) -> Passwords | None:
-    """Returns the accounts, if there is a password file.
-
-    Raises:
-        UsageProblem: the server would be open to the network without one, and nobody said that it may.
-    """
-    if settings.password_file is not None:
-        return Passwords.load(settings.password_file)
-    if settings.proxy_user_header is not None:
-        return None
-    if settings.host not in LOOPBACK and not settings.allow_open:
-        raise UsageProblem(
-            f"Serving on {settings.host} would let everybody on the network upload and promote. Give a password "
-            "file (PERENNIAL_PASSWORD_FILE; `perennial account USER ROLE` writes its lines), or say "
-            "that this is meant (PERENNIAL_ALLOW_OPEN=1), or serve on 127.0.0.1."
-        )
-    return None
 
 
 def prepare_gradio(uploads: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.options import argument
+from app.commands.starting import starting
 from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
 from app.desk.errors import UsageProblem
 
@@ -107,10 +108,9 @@ def serve(
     settings = settings_for(home, host=host, port=port)
     from app.home.folder import Home
 
-    Home.open(settings.home)  # refuses at once, before the heavy imports
-    from app.web import serve as run_server
-
-    run_server(settings)
+    Home.open(settings.home).require_stores()
+    with starting(settings) as server:
+        server.run()
 
 
 def work(home: HomeOption = None) -> None:
@@ -169,14 +169,14 @@ def demo(
     home: HomeOption = None,
 ) -> None:
     """Show the whole story on drawn pictures."""
-    from app.demo.script import make_guided_home, run_script
-
     # Never the home in use: the demo rolls back and forward as it likes.
     settings = settings_for(home or Path("perennial-demo-script" if script else "perennial-demo"), port=port)
     if script:
-        raise typer.Exit(run_script(settings))
-    make_guided_home(settings)
-    typer.echo(f"Perennial's guided demo is on http://{settings.host}:{settings.port} (Ctrl-C ends it)")
-    from app.web import serve as run_server
+        from app.demo.script import run_script
 
-    run_server(settings)
+        raise typer.Exit(run_script(settings))
+    with starting(settings) as server:
+        from app.demo.script import make_guided_home
+
+        make_guided_home(settings)
+        server.run()

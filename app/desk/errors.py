@@ -19,6 +19,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── ParentMoved            5: another commit became current since this one was prepared
 ├── ChunkHeld              4: a chunk teaches nothing until a person accepts it
 ├── JobFailed              a job did not end well; with the exit code that it had in its own process
+├── AddressRefused         a server cannot listen at the address that it was given
 ├── TooBusy                5: more is asked than the server can do soon
 └── NotAllowed             the account may not do this
 """
@@ -147,6 +148,10 @@ class JobFailed(AppError):
         sentence = job.error or f"Job {job.id} is {job.state}. {resumed}"
         super().__init__(sentence, int(job.result.get("exit_code", 1)))
         self.code = str(job.result.get("code", "job_failed"))
+
+
+class AddressRefused(AppError):
+    """A server cannot listen at the address that it was given."""
 
 
 class TooBusy(AppError):

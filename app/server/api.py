@@ -22,11 +22,11 @@ from app.desk.troubles import INVALID, invalid_sentence, trouble_of
 from app.home.settings import Settings
 from app.server import api_jobs, knn_service
 from app.server.api_jobs import ErrorOut
-from app.server.guard import LOOPBACK, Guard, Rules, SecurityHeaders
+from app.server.guard import Guard, Rules, SecurityHeaders
 from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
 from app.server.routes import desk_router
-from app.server.security import Passwords, ProxySignIn
+from app.server.security import LOOPBACK, Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
 from model_updates.checked import explained
 

@@ -21,7 +21,6 @@ from app.server.security import ANYONE, Account, Attempts, Passwords, ProxySignI
 logger = logging.getLogger(__name__)
 
 ACCOUNT_KEY = "perennial.account"
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 # Gradio's pages carry inline scripts and styles; nothing is loaded from elsewhere and only our own pages may frame us.
 CONTENT_POLICY = "; ".join((

@@ -33,6 +33,7 @@ Role = Literal["searcher", "contributor", "admin"]
 ROLES: tuple[Role, ...] = ("searcher", "contributor", "admin")
 """Each may do what those before it may."""
 SHORTEST_PASSWORD = 10
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 _LISTED = f"{', '.join(ROLES[:-1])} and {ROLES[-1]}"
 _MAY: Mapping[Role, str] = {
@@ -210,6 +211,24 @@ class Passwords:
 
     def _digest(self, credentials: str) -> bytes:
         return hmac.digest(self._key, credentials.encode("utf-8", "replace"), "sha256")
+
+
+def required_passwords(settings: Settings) -> Passwords | None:
+    """Returns the accounts of the password file, if there is one.
+
+    Raises:
+        UsageProblem: the file cannot be read, or the server would be open to the network and nobody said that it may.
+    """
+    if settings.password_file is not None:
+        return Passwords.load(settings.password_file)
+    is_closed = settings.proxy_user_header is not None or settings.host in LOOPBACK
+    if not is_closed and not settings.allow_open:
+        raise UsageProblem(
+            f"Serving on {settings.host} would let everybody on the network upload and promote. Give a password "
+            "file (PERENNIAL_PASSWORD_FILE; `perennial account USER ROLE` writes its lines), or say "
+            "that this is meant (PERENNIAL_ALLOW_OPEN=1), or serve on 127.0.0.1."
+        )
+    return None
 
 
 class Attempts:

@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.words.catalogue import BASE, ENGLISH, LANGUAGES, Words
+from app.words.catalogue import BASE, ENGLISH, LANGUAGES, Words, spoken
 
 __all__ = [
     "BASE",
@@ -75,24 +75,3 @@ def filled(headers: Sequence[str], rows: Sequence[Sequence[str]], say: Words) ->
 def words_of(request: gr.Request) -> Words:
     """Returns the words in the first language of the browser that the interface speaks."""
     return Words(spoken(request.headers.get("accept-language", "")))
-
-
-def spoken(accepted: str) -> str:
-    """Returns which of our languages suits a header such as "de-AT,de;q=0.9,en;q=0.8" best."""
-    wanted: list[tuple[float, str]] = []
-    for part in accepted.split(","):
-        tag, _, weight = part.partition(";")
-        wanted.append((_weight(weight), tag.strip().lower().partition("-")[0]))
-    # A stable sort: of equal weights the first counts.
-    for priority, tag in sorted(wanted, key=lambda one: -one[0]):
-        if priority > 0 and tag in LANGUAGES:
-            return tag
-    return BASE
-
-
-def _weight(stated: str) -> float:
-    _, _, number = stated.partition("=")
-    try:
-        return float(number) if number else 1.0
-    except ValueError:
-        return 0.0

@@ -95,3 +95,24 @@ class Words:
 
 
 ENGLISH = Words()
+
+
+def spoken(accepted: str) -> str:
+    """Returns which of our languages suits a header such as "de-AT,de;q=0.9,en;q=0.8" best."""
+    wanted: list[tuple[float, str]] = []
+    for part in accepted.split(","):
+        tag, _, weight = part.partition(";")
+        wanted.append((_weight(weight), tag.strip().lower().partition("-")[0]))
+    # A stable sort: of equal weights the first counts.
+    for priority, tag in sorted(wanted, key=lambda one: -one[0]):
+        if priority > 0 and tag in LANGUAGES:
+            return tag
+    return BASE
+
+
+def _weight(stated: str) -> float:
+    _, _, number = stated.partition("=")
+    try:
+        return float(number) if number else 1.0
+    except ValueError:
+        return 0.0

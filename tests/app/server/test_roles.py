@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 from app.home.settings import Settings, load_settings
-from app.server.security import ROLES, Account, Passwords, ProxySignIn, password_line
-from app.web import require_protection
+from app.server.security import ROLES, Account, Passwords, ProxySignIn, password_line, required_passwords
 from tests.app.server.served import Served, make_home, sample_upload, served
 
 CONTRIBUTOR = ("cora", "nine patient herons")
@@ -142,4 +141,4 @@ def test_a_proxy_that_signs_in_is_protection_enough(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PERENNIAL_PROXY_ADDRESSES", "10.0.0.2, 10.0.0.3")
     settings = load_settings(host="0.0.0.0")
     assert settings.proxy_addresses == ["10.0.0.2", "10.0.0.3"]
-    assert require_protection(settings) is None
+    assert required_passwords(settings) is None

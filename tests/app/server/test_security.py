@@ -14,8 +14,7 @@ from PIL import Image
 from app.desk.errors import NotAllowed, UsageProblem
 from app.home.settings import Settings
 from app.server.guard import Guard, Rules
-from app.server.security import Attempts, Passwords, password_line
-from app.web import require_protection
+from app.server.security import Attempts, Passwords, password_line, required_passwords
 from tests.app.server.served import Served, make_home, served
 
 ADMIN = ("ada", "correct horse battery")
@@ -316,14 +315,14 @@ def test_loopback_without_passwords_answers_to_its_own_names_only(tmp_path: Path
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.10", "example.org"])
 def test_the_network_is_not_served_by_accident(tmp_path: Path, host: str) -> None:
     with pytest.raises(UsageProblem, match="password file"):
-        require_protection(Settings(home=tmp_path, host=host))
+        required_passwords(Settings(home=tmp_path, host=host))
 
 
 def test_the_network_is_served_when_that_is_meant(tmp_path: Path, password_file: Path) -> None:
-    assert require_protection(Settings(home=tmp_path, host="0.0.0.0", allow_open=True)) is None
-    accounts = require_protection(Settings(home=tmp_path, host="0.0.0.0", password_file=password_file))
+    assert required_passwords(Settings(home=tmp_path, host="0.0.0.0", allow_open=True)) is None
+    accounts = required_passwords(Settings(home=tmp_path, host="0.0.0.0", password_file=password_file))
     assert accounts is not None
-    assert require_protection(Settings(home=tmp_path)) is None
+    assert required_passwords(Settings(home=tmp_path)) is None
 
 
 @pytest.mark.parametrize(
@@ -346,7 +345,7 @@ def test_a_password_file_that_cannot_be_used_names_the_line(tmp_path: Path, text
 
 def test_a_missing_password_file_does_not_mean_an_open_server(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="cannot be read"):
-        require_protection(Settings(home=tmp_path, password_file=tmp_path / "none"))
+        required_passwords(Settings(home=tmp_path, password_file=tmp_path / "none"))
 
 
 def test_the_command_writes_a_line_that_signs_in(tmp_path: Path) -> None:
