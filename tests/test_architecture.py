@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from app import DISTRIBUTION
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("app", "index", "ingest", "model_updates")
 HEAVY = ("torch", "faiss", "gradio", "open_clip", "peft", "transformers")
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", ["perennial", *PACKAGES])
 def test_no_other_distribution_owns_a_package_name(package: str) -> None:
-    owners = set(importlib.metadata.packages_distributions().get(package, [])) - {"perennial"}
+    owners = set(importlib.metadata.packages_distributions().get(package, [])) - {DISTRIBUTION}
 
     assert owners == set(), f"{owners} would overwrite our {package}/"
 

@@ -1,9 +1,16 @@
-"""What an install brings: every package of it is pinned, wherever it is installed from."""
+"""What an install brings: all our files and no others in their place, and what it needs in pinned versions."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+import sysconfig
 import tomllib
+import venv
+import zipfile
 from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
@@ -12,7 +19,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import perennial
+
 ROOT = Path(__file__).parent.parent
+PACKAGES = ("app", "index", "ingest", "model_updates")
 LINES = [
     line
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -97,3 +107,70 @@ def test_the_image_may_copy_what_it_copies() -> None:
     for name in " ".join(copied).split():
         assert name in allowed, f"{name} is copied into the image, but .dockerignore keeps it out"
         assert (ROOT / name).exists()
+
+
+def _pip(*arguments: str | Path) -> None:
+    offline = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--quiet")
+    command, *rest = map(str, arguments)
+    subprocess.run([sys.executable, "-m", "pip", command, *offline, *rest], check=True, capture_output=True)
+
+
+def test_a_wheel_brings_every_file_and_the_command(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "perennial.py", "README.md", "LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, source)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    files = {
+        path.relative_to(source).as_posix()
+        for name in PACKAGES
+        for path in (source / name).rglob("*")
+        if path.is_file()
+    }
+    _pip("wheel", "--wheel-dir", tmp_path, source)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        brought = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert brought == files | {"perennial.py"}
+
+    made = tmp_path / "venv"
+    venv.create(made)
+    _pip("install", "--prefix", made, "--ignore-installed", wheel)
+    # What it needs is here already; our own packages are not, since an editable install lies outside.
+    theirs = next(made.glob("lib/python*/site-packages"))
+    (theirs / "needed.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    said = subprocess.run(
+        [made / "bin" / "perennial", "--version"],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == f"perennial {perennial.__version__}\n"
+
+
+@pytest.mark.parametrize("file", ["app.py", *(f"{name}/__init__.py" for name in PACKAGES)])
+def test_a_package_of_the_same_name_in_the_way_is_named(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).touch()
+    search_path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    imported, command = (
+        subprocess.run(
+            [sys.executable, *start],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": search_path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for start in (["-c", "import perennial"], ["-m", "perennial", "--version"])
+    )
+    place = tmp_path / file.removesuffix("/__init__.py")
+    sentence = f"Python finds {place}. Start it from another folder"
+    assert f"ImportError: Perennial needs its own package {place.stem!r}" in imported.stderr
+    assert sentence in imported.stderr
+    assert (command.returncode, command.stdout) == (1, "")
+    assert command.stderr.startswith("Perennial needs its own package")
+    assert sentence in command.stderr

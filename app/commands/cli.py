@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from app import DISTRIBUTION
 from app.commands import bench, chunks, homes, judging, learning, pictures, releasing, searching, upkeep
 from app.desk.errors import UsageProblem
 
@@ -97,7 +98,7 @@ def _problem(error: Exception) -> Trouble:
 
 def _say_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"perennial {metadata.version('perennial')}")
+        typer.echo(f"perennial {metadata.version(DISTRIBUTION)}")
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app import DISTRIBUTION
 from app.commands.options import argument
 from app.commands.starting import starting
 from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
@@ -145,7 +146,7 @@ def mcp(context: typer.Context, home: HomeOption = None) -> None:
         from app.client.assistant import assistant_server
     except ModuleNotFoundError as error:
         raise UsageProblem(
-            "Tools for assistants need a package more: pip install 'perennial[mcp]'."
+            f"Tools for assistants need a package more: pip install '{DISTRIBUTION}[mcp]'."
         ) from error
     with connected(url) as desk:
         assistant_server(desk).run("stdio")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from app import DISTRIBUTION
 from app.desk.health import Diagnosis, Level
 from app.home import durable, garbage
 from app.home.folder import Home
@@ -13,7 +14,7 @@ from app.home.workspace import Workspace
 from app.words.messages import size
 from ingest.sentence import phrase
 
-OWN = ("app", "index", "ingest", "model_updates")
+OWN = ("perennial", "app", "index", "ingest", "model_updates")
 LEAST_FREE = 1 << 30  # an update checks its own need; below this even uploads soon fail
 _AT_TOP = frozenset(
     (
@@ -44,7 +45,7 @@ SHOWN = 5
 def installation() -> Iterator[Diagnosis]:
     """Looks whether another package has put files into one of our folders; pip does that without a word."""
     owners = importlib.metadata.packages_distributions()
-    shared = {name: sorted(set(owners.get(name, ())) - {"perennial"}) for name in OWN}
+    shared = {name: sorted(set(owners.get(name, ())) - {DISTRIBUTION}) for name in OWN}
     for name, others in shared.items():
         if others:
             said = phrase(

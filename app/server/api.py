@@ -18,6 +18,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from app import DISTRIBUTION
 from app.desk.troubles import INVALID, invalid_sentence, trouble_of
 from app.home.settings import Settings
 from app.server import api_jobs, knn_service
@@ -129,7 +130,7 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
     @app.get("/version")
     async def version() -> dict[str, str]:
         """Says which Perennial this is."""
-        return {"name": "perennial", "version": metadata.version("perennial")}
+        return {"name": "perennial", "version": metadata.version(DISTRIBUTION)}
 
 
 def _described(document: dict[str, Any]) -> dict[str, Any]:
