@@ -27,6 +27,7 @@ from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
+from ingest.sources import SourceTable
 from ingest.standing import Standing, set_standing
 from ingest.tables import grouped
 from ingest.withheld import WithheldTable
@@ -49,6 +50,7 @@ class Catalog(ImageQueries, JobQueries, ChunkRecording):
         # which candidates were asked live queries, too, and how far their answers lay from the live ones
         self.shadows = ShadowTable(engine)
         self.aside = AsideTable(engine)  # pairs of uploads that were held or rejected
+        self.sources = SourceTable(engine)  # where each picture was seen
         self.withheld = WithheldTable(engine)  # pictures that a person took out by themselves
 
     @classmethod

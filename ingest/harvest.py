@@ -36,6 +36,7 @@ class Harvest:
         self.pairs: list[Accepted] = []
         self.rows: list[ReportRow] = []
         self.stored: set[ImageId] = set()  # blobs that this upload brought
+        self.names: dict[ImageId, set[str]] = {}  # what the container calls each picture
         self.aside: list[NewAside] = []  # rows that can be shown with their pictures, when all is settled
         self._blobs = blobs
         self._uncaptioned: set[ImageId] = set()
@@ -187,6 +188,7 @@ class Harvest:
             self._unsettled.row(entry, row, image_id, data, None if accepted else decoded)
         if not accepted:
             return
+        self.names.setdefault(image_id, set()).add(name)
         size = decoded or record
         if image_id not in self.images and size is not None:
             self.images[image_id] = NewImage(

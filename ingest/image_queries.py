@@ -1,6 +1,7 @@
 """What the catalog knows of pictures: records, places, groups and sketches."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
 from datetime import date
 
 from sqlalchemy import bindparam, func, or_, select, update
@@ -35,18 +36,7 @@ class ImageQueries(TableQueries):
 
     def images(self, ids: Iterable[ImageId]) -> dict[ImageId, ImageRecord]:
         """Returns the records of those ids that are known, also of withdrawn ones."""
-        names = (
-            "id",
-            "domain",
-            "split",
-            "width",
-            "height",
-            "format",
-            "group",
-            "cluster",
-            "in_gallery",
-            "withdrawn",
-        )
+        names = [one.name for one in fields(ImageRecord) if one.name not in {"chunk_id", "sketch"}]
         columns = [*(images.c[name] for name in names), chunks.c.id.label("chunk_id")]
         query = select(*columns).join(chunks, images.c.chunk == chunks.c.seq)
         found: dict[ImageId, ImageRecord] = {}

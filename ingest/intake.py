@@ -22,11 +22,13 @@ from ingest.held_out import held_out, too_few_note
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from ingest.plan import IntakePlan, make_plan
+from ingest.readers.container import Container
 from ingest.readers.formats import open_container
 from ingest.readers.names import shown
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
 from ingest.report import IntakeReport, copies_note, withheld_note
+from ingest.sources import source_of
 from ingest.unstated_languages import fill_in
 
 logger = logging.getLogger(__name__)
@@ -84,7 +86,7 @@ def ingest_source(
     except BadUpload:
         harvest.forget(harvest.stored)
         raise
-    report = _record(harvest, plan, options, options.name or container.name)
+    report = _record(harvest, plan, options, container)
     logger.info(
         "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d",
         report.chunk_id,
@@ -117,7 +119,9 @@ def _checked(options: IntakeOptions) -> IntakeOptions:
     return replace(options, language=language, domain=domain)
 
 
-def _record(harvest: Harvest, plan: IntakePlan, options: IntakeOptions, name: str) -> IntakeReport:
+def _record(harvest: Harvest, plan: IntakePlan, options: IntakeOptions, container: Container) -> IntakeReport:
+    name = options.name or container.name
+    uploaded = None if options.pictures_beside else shown(name)
     chunk = NewChunk(
         id=_chunk_id(harvest),
         name=shown(name),
@@ -125,6 +129,11 @@ def _record(harvest: Harvest, plan: IntakePlan, options: IntakeOptions, name: st
         images=list(harvest.images.values()),
         captions=[(pair.image_id, pair.language, pair.text) for pair in harvest.pairs],
         aside=harvest.aside,
+        sources=[
+            source_of(image_id, name, container.origin(name), uploaded=uploaded, told=plan.told.get(name))
+            for image_id in harvest.images
+            for name in sorted(harvest.names[image_id])
+        ],
     )
     share = _english_share(harvest)
     held_out_counts = {

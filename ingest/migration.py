@@ -24,7 +24,15 @@ STEPS: dict[int, tuple[str, ...]] = {
         'CREATE INDEX images_by_group ON images ("group")',
         "CREATE INDEX chunk_captions_by_caption ON chunk_captions (caption)",
         "CREATE INDEX chunk_images_by_image ON chunk_images (image)",
-    )
+    ),
+    8: (
+        "ALTER TABLE images ADD COLUMN gone BOOLEAN NOT NULL DEFAULT 0",
+        "ALTER TABLE images ADD COLUMN taken VARCHAR(25) NOT NULL DEFAULT ''",
+        "ALTER TABLE images ADD COLUMN camera TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE images ADD COLUMN latitude FLOAT",
+        "ALTER TABLE images ADD COLUMN longitude FLOAT",
+        "CREATE INDEX images_by_taken ON images (taken)",
+    ),
 }
 """By schema number, the statements that make the next one of it."""
 NEW_TABLES = {
@@ -34,6 +42,7 @@ NEW_TABLES = {
     5: ("shadows", "shadow_counts"),
     6: ("aside",),
     7: ("withheld",),
+    8: ("sources",),
 }
 """The tables that came with the next one; none of them has changed since."""
 

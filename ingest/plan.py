@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from ingest.errors import BadRow, BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import Container, Format, Remark, Row, Skipped, Text
+from ingest.readers.container import Container, Format, Remark, Row, Skipped, Text, Told
 from ingest.readers.formats import BY_SUFFIX
 from ingest.readers.listing import Listing
 from ingest.readers.names import shown, stem_of
@@ -28,6 +28,8 @@ class IntakePlan:
     places: dict[str, int] = field(default_factory=dict)
     problems: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # by picture name, what tables and files beside pictures say of it beyond captions
+    told: dict[str, Told] = field(default_factory=dict)
     # by language, how many captions without one were detected to be in it
     detected: dict[str, int] = field(default_factory=dict)
 
@@ -37,7 +39,13 @@ class IntakePlan:
             self.notes.append(entry)
         elif isinstance(entry, Skipped):
             self.problems.append(replace(entry, where=shown(entry.where)))
-        elif entry.caption is None:
+        else:
+            self._add_row(entry)
+
+    def _add_row(self, entry: Row) -> None:
+        if entry.told is not None:
+            self.told[entry.image] = self.told.get(entry.image, Told()) | entry.told
+        if entry.caption is None:
             self.rows.setdefault(entry.image, [])
         else:
             row = replace(entry, where=shown(entry.where))

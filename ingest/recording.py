@@ -16,6 +16,7 @@ from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.report import withheld_note
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, writing
 from ingest.sentence import phrase
+from ingest.sources import record_sources
 from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
 from ingest.tables import TableQueries, grouped
 from ingest.withheld import withheld_among
@@ -135,6 +136,7 @@ def _record_chunk(
         settle_withdrawn(connection, chunk.id)
     _show(connection, chunk)
     put_aside(connection, seq, chunk.aside)
+    record_sources(connection, chunk.sources)
     images_after, pairs_after = _counts(connection)
     recorded = Recorded(
         images_after - images_before,
@@ -163,7 +165,8 @@ def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk
             "withheld", phrase("Nothing else is in this upload, and nothing was taken in: {note}.", note=note)
         )
     said = [caption for caption in chunk.captions if caption[0] not in out]
-    return replace(chunk, images=kept, captions=said), len(out)
+    seen = [source for source in chunk.sources if source.image_id not in out]
+    return replace(chunk, images=kept, captions=said, sources=seen), len(out)
 
 
 def _named_pairs(connection: Connection, chunk_id: str, seq: int, numbers: Collection[int]) -> Sequence[Any]:
@@ -232,6 +235,10 @@ def _record_images(connection: Connection, chunk: NewChunk, seq: int) -> dict[Im
             "group": image.group,
             "cluster": image.cluster or (cluster_of(image.group) if image.group else None),
             "sketch": image.sketch,
+            "taken": image.taken,
+            "camera": image.camera,
+            "latitude": image.latitude,
+            "longitude": image.longitude,
         }
         for image in chunk.images
     ]
@@ -243,6 +250,10 @@ def _record_images(connection: Connection, chunk: NewChunk, seq: int) -> dict[Im
         for name in ("group", "cluster"):
             added = func.coalesce(old[name], brought[name])
             settled[name] = case((old.withdrawn, brought[name]), else_=added)
+        for name in ("taken", "camera"):
+            settled[name] = case((brought[name] != "", brought[name]), else_=old[name])
+        for name in ("latitude", "longitude"):
+            settled[name] = func.coalesce(brought[name], old[name])
         settled["sketch"] = func.coalesce(old.sketch, brought.sketch)
         connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=settled), rows)
     seqs: dict[ImageId, int] = {}

@@ -1,10 +1,15 @@
 """The records that the catalog takes and returns."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ingest.pair import ImageId, Split
+
+if TYPE_CHECKING:
+    from ingest.sources import PictureSource
 
 JOB_STATES = ("queued", "running", "interrupted", "succeeded", "rejected", "review", "failed", "cancelled")
 FINAL_STATES = frozenset({"succeeded", "rejected", "review", "failed", "cancelled"})
@@ -22,6 +27,10 @@ class NewImage:
     format: str
     group: str | None = None  # what an upload stated
     cluster: str | None = None  # names the pictures of one thing; None for one that is alone
+    taken: str = ""  # when, as the camera says: ISO 8601, without a zone where it told none; empty: not known
+    camera: str = ""  # maker and model
+    latitude: float | None = None  # where, in degrees
+    longitude: float | None = None
     sketch: bytes | None = None  # of `ingest.sketch`; None for one not made yet, and in an `ImageRecord`
 
 
@@ -32,6 +41,7 @@ class ImageRecord(NewImage):
     chunk_id: str
     in_gallery: bool
     withdrawn: bool = False  # it is in no chunk but withdrawn ones
+    gone: bool = False  # none of the places where it was seen is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +152,7 @@ class NewChunk:
     """Everything one intake wants recorded in one transaction.
 
     `captions` are `(image id, language, text)`; each image id is among `images`. `aside` are rows that were held or
-    rejected.
+    rejected; `sources` say where the images were seen.
     """
 
     id: str
@@ -151,6 +161,7 @@ class NewChunk:
     images: Sequence[NewImage]
     captions: Sequence[tuple[ImageId, str, str]]
     aside: Sequence[NewAside] = ()
+    sources: Sequence[PictureSource] = ()
 
 
 @dataclass(frozen=True, slots=True)

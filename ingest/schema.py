@@ -13,7 +13,7 @@ from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooN
 from ingest.migration import migrate
 from ingest.tables import Said, as_json, metadata, of_json
 
-SCHEMA = 8
+SCHEMA = 9
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -49,6 +49,12 @@ images = sa.Table(
     sa.Column("chunk", sa.Integer, sa.ForeignKey("chunks.seq"), nullable=False),
     # Whether no chunk but withdrawn ones has it.
     sa.Column("withdrawn", sa.Boolean, nullable=False, server_default=sa.text("0")),
+    # Whether none of the places where it was seen is left; it is no answer then.
+    sa.Column("gone", sa.Boolean, nullable=False, server_default=sa.text("0")),
+    sa.Column("taken", sa.String(25), nullable=False, server_default=""),  # when, by the camera: ISO 8601
+    sa.Column("camera", sa.Text, nullable=False, server_default=""),
+    sa.Column("latitude", sa.Float),  # in degrees
+    sa.Column("longitude", sa.Float),
     sa.Column("group", sa.Text),  # as stated
     sa.Column(
         "cluster", sa.Text
@@ -57,6 +63,7 @@ images = sa.Table(
     sa.Index("images_by_domain", "domain", "split"),
     sa.Index("images_by_cluster", "cluster"),
     sa.Index("images_by_group", "group"),
+    sa.Index("images_by_taken", "taken"),
 )
 
 captions = sa.Table(

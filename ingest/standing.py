@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from sqlalchemy import Connection, Select, exists, select, update
+from sqlalchemy import Connection, Select, and_, exists, select, update
 
 from ingest.errors import BadOption
 from ingest.jobs import now
@@ -60,14 +60,18 @@ def settle_withdrawn(connection: Connection, chunk_id: str) -> None:
 
 
 def settle_images(connection: Connection, numbers: Sequence[int] | Select[Any]) -> None:
-    """Marks pictures that no chunk but withdrawn ones has, and unmarks the others; those leave or join the gallery."""
+    """Marks pictures that no chunk but withdrawn ones has, and unmarks the others; those leave or join the gallery.
+
+    A picture whose places are all gone stays out of the gallery.
+    """
     holder = exists().where(
         chunk_images.c.image == images.c.seq,
         chunk_images.c.chunk == chunks.c.seq,
         chunks.c.standing != WITHDRAWN,
     )
     statement = update(images).where(images.c.seq.in_(numbers))
-    connection.execute(statement.values(withdrawn=~holder, in_gallery=holder.where(chunks.c.in_gallery)))
+    shown = and_(~images.c.gone, holder.where(chunks.c.in_gallery))
+    connection.execute(statement.values(withdrawn=~holder, in_gallery=shown))
 
 
 def settle_captions(connection: Connection, numbers: Sequence[int] | Select[Any]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ingest.errors import BadRow, BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Formats, Skipped, Text
+from ingest.readers.container import SPECIAL_FILE, Formats, Origin, Skipped, Text
 from ingest.readers.listing import Listing
 from ingest.readers.names import NameIndex, label_of
 from ingest.readers.table_file import too_large
@@ -75,6 +75,10 @@ class Archive(ABC):
     def locate(self, name: str) -> str | None:
         """Finds a member by its relative name."""
         return self._index.find(name)
+
+    def origin(self, name: str) -> Origin:
+        """Returns the archive and the member's name in it."""
+        return Origin.at(self._path.resolve(), name.removeprefix(f"{self._within}/"))
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of the wanted members in archive order."""

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.pair import Split
-from ingest.readers.container import Columns, EmbeddedPicture, Format, Formats, Line, Skipped, Text
+from ingest.readers.container import Columns, EmbeddedPicture, Format, Formats, Line, Origin, Skipped, Text
 from ingest.readers.listing import Listing
 from ingest.readers.names import shown
 from ingest.readers.table import DOWNLOADED
@@ -155,6 +155,13 @@ class ArrowTables:
         """Returns the name of a picture in one of the files, or of a file beside them."""
         is_inside = name.rsplit("/", 2)[0] in self._files
         return name if is_inside or (self._folder is not None and is_file(self._folder, name)) else None
+
+    def origin(self, name: str) -> Origin:
+        """Returns the table that holds a picture with its row and column, or where a file beside it lies."""
+        table, row, column = _address(name)
+        if table in self._files:
+            return Origin.at(self._files[table].path.resolve(), f"{row}/{unquote(column)}", is_row=True)
+        return Origin.at((self._folder or Path()) / name)
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the pictures in the files in the order of their rows, then those beside them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,6 +31,42 @@ class Row:
     domain: str | None = None
     split: str | None = None
     group: str | None = None
+    told: Told | None = None  # what it says of its picture beyond that
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a table or a file beside a picture says of it: its owner's id, and free fields."""
+
+    key: str = ""
+    fields: Mapping[str, str | int | float] = field(default_factory=dict)
+
+    def __or__(self, other: Told) -> Told:
+        """Returns both; what was said first counts."""
+        return Told(self.key or other.key, {**other.fields, **self.fields})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a container found a picture."""
+
+    path: (
+        Path | None
+    )  # absolute, of the file, archive or table; None where it lies on no disk of this machine
+    within: str = ""  # the picture's name inside that file; empty where the file is the picture
+    size: int = 0  # of that file, in bytes
+    modified: int = 0  # when it was changed last, in nanoseconds since 1970
+    is_row: bool = False  # whether it is a row of a table
+    url: str = ""  # where it was fetched
+
+    @classmethod
+    def at(cls, path: Path, within: str = "", *, is_row: bool = False) -> Origin:
+        """Returns the origin of a picture in a file of this machine; one that cannot be looked at has no size."""
+        try:
+            stat = path.stat()
+        except OSError:
+            return cls(path.absolute(), within, is_row=is_row)
+        return cls(path.absolute(), within, stat.st_size, stat.st_mtime_ns, is_row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +174,10 @@ class Container(Protocol):
 
     def locate(self, name: str) -> str | None:
         """Returns the container's own spelling of a normalised relative name, or None for no such file."""
+        ...
+
+    def origin(self, name: str) -> Origin:
+        """Returns where a picture of this container lies."""
         ...
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Container, Format, Formats, Skipped, Text
+from ingest.readers.container import SPECIAL_FILE, Container, Format, Formats, Origin, Skipped, Text
 from ingest.readers.listing import Listing
 from ingest.readers.names import NameIndex, is_system_file, suffix_of
 from ingest.readers.table_file import read_file
@@ -29,6 +29,7 @@ class Folder:
         self._shard_limits = replace(limits, items=huge, unpacked_bytes=huge, text_bytes=sys.maxsize)
         self._index = NameIndex()
         self._shards: dict[str, Container] = {}
+        self._seen: dict[str, tuple[int, int]] = {}  # size and time of change of each file, by name
 
     def scan(self, formats: Formats) -> Listing:
         """Lists the pictures and the texts."""
@@ -46,7 +47,9 @@ class Folder:
                 except BadUpload as error:
                     listing.problem(name, error.code, error.sentence)
                     continue
-            if text := listing.text_format(name, path.stat().st_size):
+            stat = path.stat()
+            self._seen[name] = (stat.st_size, stat.st_mtime_ns)
+            if text := listing.text_format(name, stat.st_size):
                 listing.add_text(name, Text(text, path))
         self._index = listing.index()
         for name, shard_listing in shards.items():
@@ -57,6 +60,17 @@ class Folder:
         """Finds a file of the folder, or of a shard in it, by its relative name."""
         shard = self._shard_of(name)
         return self._index.find(name) if shard is None else shard.locate(name)
+
+    def origin(self, name: str) -> Origin:
+        """Returns where a file lies; its size and time are those of the scan, before it was read."""
+        shard = self._shard_of(name)
+        if shard is not None:
+            return shard.origin(name)
+        return (
+            Origin(self._path / name, "", *self._seen[name])
+            if name in self._seen
+            else Origin.at(self._path / name)
+        )
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of the wanted files in alphabetical order, then shard after shard."""

@@ -3,21 +3,27 @@
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ingest.errors import BadOption, BadRow
 from ingest.limits import Limits
-from ingest.readers.container import Columns, EmbeddedPicture, Line, Remark, Row, Skipped, Text
+from ingest.readers.container import Columns, EmbeddedPicture, Line, Remark, Row, Skipped, Text, Told
 from ingest.readers.names import shown
 
-COLUMNS = ("image", "caption", "language", "domain", "split", "group")
+COLUMNS = ("image", "caption", "language", "domain", "split", "group", "key")
 # What a column may be called when no mapping says otherwise; `file_name` and `text` are HF ImageFolder's, `jpg` and
 # `txt` img2dataset's and webdataset's.
 _ALIASES = {
     "image": ("image", "file_name", "jpg", "png", "webp"),
     "caption": ("caption", "captions", "text", "txt"),
     "language": ("language", "lang"),
+    "key": ("key", "id"),
 }
+# What a line says beyond our columns is kept with the picture, within these bounds.
+_MOST_FIELDS = 50
+_LONGEST_FIELD = 500
+_LONGEST_KEY = 200
 # What img2dataset (1.47) writes of each address it was given; only of a success is there a picture.
 DOWNLOADED = frozenset(("key", "status", "url"))
 
@@ -49,12 +55,16 @@ def read_rows(
     lines: Iterator[Line] = text.format.lines(name, text, limits) if text.format.lines else iter(())
     columns = Columns(())
     used: dict[str, str] = {}
+    silent = _Silent(text.split, "")
     for line in lines:
         if isinstance(line, Columns):
             columns = line
             # Beside pictures, or tars of them, img2dataset's table only tells what could not be had.
             if not columns.downloads or columns.embedded or "image" in mapping.values():
                 used = _ours(columns, mapping, name)
+                # A table of pictures alone, or of what is known of them, leaves their captions to others.
+                needs_caption = not columns.embedded and "caption" in used.values()
+                silent = _Silent(text.split, "" if needs_caption else None)
         elif isinstance(line, Skipped | Remark):
             yield line
         else:
@@ -63,7 +73,9 @@ def read_rows(
             if failed is not None:
                 yield failed
             elif used:
-                yield from _rows(where, _fields(record, used), name, locate, text.split, columns)
+                fields = _fields(record, used)
+                told = _told(record, fields, used)
+                yield from _rows(where, fields, name, locate, silent, told)
 
 
 def _fields(record: Mapping[str, Any], used: Mapping[str, str]) -> dict[str, Any]:
@@ -72,13 +84,34 @@ def _fields(record: Mapping[str, Any], used: Mapping[str, str]) -> dict[str, Any
     return fields | {ours: record[column] for column, ours in used.items() if column in record}
 
 
+@dataclass(frozen=True, slots=True)
+class _Silent:
+    """What holds of a line that says nothing else."""
+
+    split: str | None
+    caption: str | None
+
+
+def _told(record: Mapping[str, Any], fields: Mapping[str, Any], used: Mapping[str, str]) -> Told:
+    """Returns the id that a line gives its picture, and what it says in columns that are none of ours."""
+    own: dict[str, str | int | float] = {}
+    for name, value in record.items():
+        if name in used or name in COLUMNS or isinstance(value, EmbeddedPicture) or len(own) == _MOST_FIELDS:
+            continue
+        if isinstance(value, str):
+            value = value.strip()[:_LONGEST_FIELD]
+        if isinstance(value, str | int | float) and value != "" and value == value:  # NaN says nothing
+            own[name.strip()[:_LONGEST_KEY]] = value
+    return Told((_text_or_none(fields.get("key")) or "")[:_LONGEST_KEY], own)
+
+
 def _rows(
     where: str,
     fields: Mapping[str, Any],
     table_name: str,
     locate: Locate,
-    split: str | None,
-    columns: Columns,
+    silent: _Silent,
+    told: Told,
 ) -> Iterator[Row | Skipped]:
     try:
         cell = fields.get("image")
@@ -88,21 +121,23 @@ def _rows(
         found = next((place for place in map(locate, candidates) if place is not None), None)
         if found is None:
             raise BadRow("image_missing", f"The picture {shown(cell)!r} is not in the upload.")
-        yield from _captioned(where, found, fields, split, None if columns.embedded else "")
+        yield from _captioned(where, found, fields, silent, told)
     except BadRow as error:
         yield Skipped(where, error.code, error.sentence)
 
 
 def _captioned(
-    where: str, picture: str, fields: Mapping[str, Any], split: str | None, silent: str | None
+    where: str, picture: str, fields: Mapping[str, Any], silent: _Silent, told: Told
 ) -> Iterator[Row]:
     captions = fields.get("caption")
-    stated = {column: _text_or_none(fields.get(column)) for column in COLUMNS[2:]}
-    stated["split"] = stated["split"] or split
+    stated = {
+        column: _text_or_none(fields.get(column)) for column in ("language", "domain", "split", "group")
+    }
+    stated["split"] = stated["split"] or silent.split
     for text in (captions if isinstance(captions, list) else [captions]) or [None]:
         if text is not None and not isinstance(text, str):
             raise BadRow("caption_not_text", "The caption is not a text.")
-        yield Row(where, picture, silent if text is None else text, **stated)
+        yield Row(where, picture, silent.caption if text is None else text, **stated, told=told)
 
 
 def rows_of_record(where: str, record: Mapping[str, Any], picture: str) -> Iterator[Row]:
@@ -113,8 +148,11 @@ def rows_of_record(where: str, record: Mapping[str, Any], picture: str) -> Itera
     """
     used = _aliased(list(record))
     fields = {ours: record[column] for column, ours in used.items()}
-    if fields.get("caption") is not None:  # else it describes the file, and another one may have its caption
-        yield from _captioned(where, picture, fields, None, "")
+    told = _told(record, fields, used)
+    if fields.get("caption") is not None:
+        yield from _captioned(where, picture, fields, _Silent(None, ""), told)
+    elif told != Told():  # it describes the file, and another one may have its caption
+        yield Row(where, picture, None, told=told)
 
 
 def _inside_names(cell: str, table_name: str) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
-from ingest.readers.container import SPECIAL_FILE, Format, Formats, Skipped, Text
+from ingest.readers.container import SPECIAL_FILE, Format, Formats, Origin, Skipped, Text
 from ingest.readers.listing import Listing
 
 
@@ -34,6 +34,10 @@ class TableFile:
     def locate(self, name: str) -> str | None:
         """Returns the name if it is a file in the table's folder or below."""
         return name if is_file(self._folder, name) else None
+
+    def origin(self, name: str) -> Origin:
+        """Returns where a picture beside the table lies."""
+        return Origin.at(self._folder / name)
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of the wanted files in alphabetical order."""
