@@ -86,6 +86,7 @@ def _told(answer: SearchAnswer) -> dict[str, Any]:
                 "rank": hit.rank,
                 "score": round(hit.score, 4),
                 "captions": [f"{caption.text} ({caption.language})" for caption in hit.captions],
+                "seen_at": [one.path for one in hit.sources],
             }
             for hit in answer.hits
         ],

@@ -47,6 +47,8 @@ def _hits(answer: SearchAnswer) -> Any:
         more.append(("found by", [" + ".join(hit.by) for hit in hits]))
     if any(hit.copies for hit in hits):
         more.append(("copies", [str(len(hit.copies) or "") for hit in hits]))
+    if any(hit.sources for hit in hits):
+        more.append(("seen at", [hit.sources[0].path if hit.sources else "" for hit in hits]))
     if any(hit.parts for hit in hits):
         more.append(("parts", [" ".join(f"{near:.3f}" for near in hit.parts) for hit in hits]))
     rows = [

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from app.commands.options import argument, option
+from app.commands.terminal import require_place
 from app.commands.verb import Shown, verb
 from app.desk.errors import AppError, UsageProblem
-from app.words.messages import table
+from app.words.messages import size, table
 
 if TYPE_CHECKING:
     from app.desk.desk import Desk
+    from app.desk.hits import SeenAt
     from app.desk.pictures import Item, ItemResults, TakenOut
 
 
@@ -25,16 +28,23 @@ def pictures(
         bool, option("--take-out", says="Nothing shows, teaches or measures by them any more.")
     ] = False,
     put_back: Annotated[bool, option("--put-back", says="Put back what was taken out.")] = False,
+    save: Annotated[Path | None, option("--save", says="Write the original file here.")] = None,
     withheld: Annotated[bool, option("--withheld", says="List what was taken out.")] = False,
     why: Annotated[str, option(says="The reason for taking out; it is kept.")] = "",
 ) -> Shown:
     """Show a picture's captions; or take pictures out of everything, put them back, list those that are out."""
+    if save is not None:
+        require_place(save, "--save")
     wanted = _asked(names, take_out=take_out, put_back=put_back, withheld=withheld, why=why)
     if withheld:
         return _taken_out(desk.taken_out())
     if take_out or put_back:
         return _changed(desk.take_out(wanted, why) if take_out else desk.put_back(wanted), take_out=take_out)
-    return _picture(desk.item(wanted[0]))
+    known = desk.item(wanted[0])
+    if save is not None:
+        written = size(save.write_bytes(desk.original(known.id).data))
+        return known, f"The original is in {save} ({written})."
+    return _picture(known)
 
 
 def _asked(
@@ -66,8 +76,16 @@ def _picture(known: Item) -> Shown:
     out = known.withheld
     if out:
         parts.append(f"Taken out by {out.by} ({_when(out)}): {out.why}")
+    if known.taken or known.camera:
+        parts.append(f"Taken {' '.join(filter(None, (known.taken.replace('T', ' '), known.camera)))}")
     rows = [(one.language, one.text) for one in known.captions]
-    return known, *parts, *([table(("language", "caption"), rows)] if rows else [])
+    parts += [table(("language", "caption"), rows)] if rows else []
+    seen = [(one.path, one.key, _fields(one), "gone" if one.gone else "") for one in known.sources]
+    return known, *parts, *([table(("seen at", "own id", "own fields", ""), seen)] if seen else [])
+
+
+def _fields(seen: SeenAt) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in seen.fields.items())
 
 
 def _taken_out(found: Sequence[TakenOut]) -> Shown:

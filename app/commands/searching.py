@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -68,6 +69,12 @@ class SearchOptions:
     rerank: Annotated[
         bool, typer.Option("--rerank", help="Let the release's fusion encoder order the first 50.")
     ] = False
+    paths: Annotated[bool, typer.Option("--paths", help="Print the paths of files alone, a line each.")] = (
+        False
+    )
+    null: Annotated[
+        bool, typer.Option("-0", "--null", help="As --paths, for `xargs -0`.", rich_help_panel=None)
+    ] = False
     csv: Annotated[Path | None, option(says="Write what was found as a table, too.")] = None
     zip: Annotated[
         Path | None, option(says="Write the pictures with their table into a zip, too; up to 100.")
@@ -117,7 +124,15 @@ def search(desk: Desk, asked: SearchOptions) -> Shown:
             shown.append(f"What was found is in {file} ({size(file.write_bytes(made(same)))}).")
     if asked.pin:
         shown.append(_pinned(desk, answer))
-    return answer, *shown
+    return (answer, _paths(answer, asked)) if asked.paths or asked.null else (answer, *shown)
+
+
+def _paths(answer: SearchAnswer, asked: SearchOptions) -> bytes:
+    """Returns the paths of files for another program; hits that are no files are counted where people read."""
+    found = [hit.file for hit in answer.hits if hit.file]
+    if others := len(answer.hits) - len(found):
+        typer.echo(f"{others} hits are left out: they lie in no file of their own.", err=True)
+    return b"".join(os.fsencode(path) + (b"\0" if asked.null else b"\n") for path in found)
 
 
 def _pictures_in(query: str) -> dict[str, str]:

@@ -112,13 +112,16 @@ def show(is_json: bool, document: object, *parts: Any) -> None:
     """Shows an answer on standard output.
 
     The document is for machines: a record, a list of records, or plain values. The parts are for people; a text among
-    them is one line, whatever stands in it.
+    them is one line, whatever stands in it, and bytes go out as they are.
     """
     if is_json:
         typer.echo(messages.as_json(_plain_values(document)))
         return
     out = messages.console()
     for part in parts:
+        if isinstance(part, bytes):  # for another program, to the byte
+            typer.echo(part, nl=False)
+            continue
         out.print(messages.plain(part) if isinstance(part, str) else part)
 
 

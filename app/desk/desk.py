@@ -33,7 +33,7 @@ from app.desk.hits import (
 from app.desk.jobs import Forecast, Stage, StartUpdate
 from app.desk.operation import acts, reads
 from app.desk.opinions import Opinion, Opinions, Proposal, ShadowReport, Votes
-from app.desk.pictures import MOST_ITEMS, Item, ItemResults, NewItem, TakenOut, Things
+from app.desk.pictures import MOST_ITEMS, Item, ItemResults, NewItem, Original, TakenOut, Things
 from app.desk.releases import (
     Difference,
     Evaluated,
@@ -175,6 +175,10 @@ class Desk(Protocol):
     @reads("/v1/images/{image}", media="image/webp")
     def picture(self, image: str) -> bytes:
         """Returns a picture to look at: drawn anew, so that nothing hidden in the uploaded file goes out."""
+
+    @reads("/v1/images/{image}/original")
+    def original(self, image: str) -> Original:
+        """Returns a picture's file as it was taken in, for those who may know where pictures are."""
 
     @reads("/v1/images/{image}/thumbnail", media="image/webp")
     def thumbnail(self, image: str) -> bytes:

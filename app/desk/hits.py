@@ -176,6 +176,31 @@ class HitCaption:
 
 
 @dataclass(frozen=True)
+class SeenAt:
+    """One place at which a picture was seen."""
+
+    kind: str  # file, member of an archive, row of a table, url, or upload
+    place: str  # path of the file, archive or table; address; what the upload was called
+    name: str = ""  # inside the place; empty where the place is the picture itself
+    key: str = ""  # the id that its owner gives it
+    size: int = 0  # in bytes, of the file at the place; 0 where that is not known
+    modified: str = ""  # when that file was changed last, ISO 8601 in UTC; empty where that is not known
+    gone: str = ""  # since when it is no longer there, ISO 8601 in UTC; empty while it is
+    fields: Mapping[str, str | int | float] = field(default_factory=dict)  # what its owner says of it
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def path(self) -> str:
+        """The place with the name in it: of a file, where it lies."""
+        return f"{self.place}!{self.name}" if self.name else self.place
+
+    @property
+    def label(self) -> str:
+        """The name that a person knows it by."""
+        return (self.name or self.place).rstrip("/").rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
 class Found(Addressed):
     """One picture found."""
 
@@ -190,6 +215,13 @@ class Found(Addressed):
     relevance: str = ""  # strong, weak or nothing; empty where that is not known
     domain: str | None = None  # of the picture
     captions: tuple[HitCaption, ...] = ()  # the first ones, those in the language of the query before others
+    taken: str = ""  # when, by its camera: ISO 8601; empty where that is not known
+    sources: tuple[SeenAt, ...] = ()  # where it was seen, for those who may know (the setting `places_for`)
+
+    @property
+    def file(self) -> str:
+        """Path of the first file that is still there; empty where there is none, or nobody may know."""
+        return next((one.place for one in self.sources if one.kind == "file" and not one.gone), "")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from app.desk.hits import Addressed, HitCaption, Name, Picture, Strict
+from app.desk.hits import Addressed, HitCaption, Name, Picture, SeenAt, Strict
 from ingest.records import JobRecord
 
 MOST_ITEMS = 64
@@ -40,6 +40,20 @@ class Item(Addressed):
     in_gallery: bool
     captions: tuple[HitCaption, ...]
     withheld: TakenOut | None = None
+    taken: str = ""  # when, by its camera: ISO 8601; empty where that is not known
+    camera: str = ""  # maker and model
+    sources: tuple[SeenAt, ...] = ()  # where it was seen, for those who may know (the setting `places_for`)
+    latitude: float | None = None  # where it was taken, in degrees, for the same
+    longitude: float | None = None
+
+
+@dataclass(frozen=True)
+class Original:
+    """A picture's file as it was taken in."""
+
+    name: str  # of the file, as it was first seen
+    media: str  # its type, such as image/jpeg
+    data: bytes
 
 
 class NewItem(Strict):

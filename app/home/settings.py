@@ -72,6 +72,8 @@ class Settings(BaseSettings):
     # Names or groups of contributors; everybody else may search.
     proxy_contributors: Annotated[list[str], NoDecode] = []
     allow_open: bool = False  # Serve beyond loopback without a password.
+    # From which role on people are told where pictures lie, and are given the files themselves.
+    places_for: Literal["searcher", "contributor", "admin"] = "admin"
     origins: Annotated[list[str], NoDecode] = []  # Web origins that may call the server, beside its own.
     # Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `perennial work`.
     jobs: Literal["here", "elsewhere"] = "here"

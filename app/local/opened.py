@@ -5,11 +5,12 @@ Heavy imports wait until an operation needs them, so that listing releases does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from app.desk.hits import SeenAt
 from app.home.folder import Home
 from app.home.store import ReleaseStore
 from ingest.catalog import Catalog
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from app.query.question import Question
     from app.query.snapshot import Snapshot
     from ingest.records import JobRecord
+    from ingest.sources import PictureSource
 
 
 class Opened:
@@ -131,6 +133,17 @@ class Opened:
         """Whether pictures that somebody took out are shown to who asks. A server shows them to admins."""
         return True
 
+    def may_see_places(self) -> bool:
+        """Whether who asks is told where pictures lie. A server goes by roles."""
+        return True
+
+    def seen_at(self, ids: Sequence[str]) -> dict[str, tuple[SeenAt, ...]]:
+        """Returns where each picture was seen, as far as who asks may know."""
+        if not self.may_see_places():
+            return {}
+        found = self.catalog.sources.of(ids)
+        return {image_id: tuple(map(_seen_at, every)) for image_id, every in found.items()}
+
     @property
     def problem(self) -> str:
         """Why the newest release is not the one that answers; empty where it is. A server knows."""
@@ -144,3 +157,9 @@ class Opened:
     def _expected(self, job: JobRecord) -> JobRecord:
         self.expect(job)
         return job
+
+
+def _seen_at(one: PictureSource) -> SeenAt:
+    return SeenAt(
+        one.kind, one.place, one.name, one.key, one.size, one.modified_at, one.gone, dict(one.fields)
+    )

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import mimetypes
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app.desk.errors import BadQuery
+from app.desk.errors import BadQuery, NotAllowed
 from app.desk.hits import HitCaption
-from app.desk.pictures import Item, ItemResult, ItemResults, NewItem, TakenOut, Things
+from app.desk.pictures import Item, ItemResult, ItemResults, NewItem, Original, TakenOut, Things
 from app.desk.troubles import OWN_ERRORS, trouble_of
 from app.local.chunks import Chunks
 from ingest.errors import BadOption, UnknownImage
 from ingest.pair import ImageId
+from ingest.sentence import phrase
 from ingest.withheld import Withheld
 
 if TYPE_CHECKING:
@@ -31,6 +33,22 @@ class Pictures(Chunks):
 
         self.require_shown(image)
         return picture_to_look_at(self.workspace, image)
+
+    def original(self, image: str) -> Original:
+        self.require_shown(image)
+        if not self.may_see_places():
+            raise NotAllowed(
+                phrase(
+                    "Your account may not have the files of pictures; the setting `places_for` says which may."
+                )
+            )
+        record = self.catalog.image(image)
+        data = self.workspace.blobs.original(image)
+        ending = record.format.lower() if record else "bin"
+        seen = self.seen_at([image]).get(image, ())
+        name = next((one.label for one in seen if one.label), f"{image[:16]}.{ending}")
+        media = mimetypes.guess_type(f"a.{ending}")[0] or "application/octet-stream"
+        return Original(name, media, data)
 
     def thumbnail(self, image: str) -> bytes:
         self.require_shown(image)
@@ -70,6 +88,11 @@ class Pictures(Chunks):
             in_gallery=record.in_gallery,
             captions=tuple(HitCaption(one.language, one.text) for one in known.captions),
             withheld=_taken_out(known.withheld) if known.withheld else None,
+            taken=record.taken,
+            camera=record.camera,
+            sources=self.seen_at([record.id]).get(record.id, ()),
+            latitude=record.latitude if self.may_see_places() else None,
+            longitude=record.longitude if self.may_see_places() else None,
         )
 
     def add_items(

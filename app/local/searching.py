@@ -95,7 +95,7 @@ class Searching(Opened):
 
         answer = self.find(self._question(asked))
         found = [(hit.id, hit.score) for hit in answer.hits]
-        return results.table(self.workspace, found, first=answer.first)
+        return results.table(self.workspace, found, self._paths(found), first=answer.first)
 
     def results_archive(self, asked: SearchRequest) -> bytes:
         from app.query import results
@@ -103,7 +103,12 @@ class Searching(Opened):
         answer = self.find(self._question(asked))
         found = [(hit.id, hit.score) for hit in answer.hits]
         with self.packing():
-            return results.archive(self.workspace, found, first=answer.first)
+            return results.archive(self.workspace, found, self._paths(found), first=answer.first)
+
+    def _paths(self, found: Sequence[tuple[str, float]]) -> dict[str, str]:
+        """Returns the paths at which pictures were seen, a line each."""
+        seen = self.seen_at([image_id for image_id, _ in found])
+        return {image_id: "\n".join(one.path for one in every) for image_id, every in seen.items()}
 
     def compare(
         self,
@@ -207,9 +212,13 @@ class Searching(Opened):
         """Joins an answer with what the catalog knows of its pictures."""
         ids = [hit.id for hit in answer.hits]
         records, captions = self.catalog.images(ids), self.captions_of(ids, answer.language)
-        domains = {image_id: record.domain for image_id, record in records.items()}
-        hits = (replace(hit, domain=domains.get(hit.id), captions=captions[hit.id]) for hit in answer.hits)
-        return replace(answer, hits=tuple(hits))
+        seen = self.seen_at(ids)
+        hits = [replace(hit, captions=captions[hit.id], sources=seen.get(hit.id, ())) for hit in answer.hits]
+        known = [
+            replace(hit, domain=record.domain, taken=record.taken) if (record := records.get(hit.id)) else hit
+            for hit in hits
+        ]
+        return replace(answer, hits=tuple(known))
 
     def captions_of(self, ids: Sequence[str], language: str) -> dict[str, tuple[HitCaption, ...]]:
         """Returns the first captions of each picture, in the languages of a query and in English before others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.desk.errors import BadQuery
 from app.home.workspace import Workspace
@@ -15,11 +15,13 @@ from ingest.report import guarded
 
 MOST_PICTURES = 100
 """Pictures in a zip: each is drawn anew, which takes a core some tens of milliseconds."""
-HEADER = ("rank", "score", "id", "domain", "chunk", "width", "height", "captions")
+HEADER = ("rank", "score", "id", "domain", "chunk", "width", "height", "captions", "taken", "seen at")
 _LARGEST_SIDE = 1600
 
 Found = Sequence[tuple[ImageId, float]]
 """Id and score of each picture, best first."""
+Paths = Mapping[ImageId, str]
+"""By picture, where it was seen, a line each; empty for who may not know."""
 
 
 def picture_to_look_at(workspace: Workspace, image_id: ImageId) -> bytes:
@@ -31,7 +33,7 @@ def picture_to_look_at(workspace: Workspace, image_id: ImageId) -> bytes:
     return data.getvalue()
 
 
-def table(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
+def table(workspace: Workspace, found: Found, paths: Paths, *, first: int = 0) -> bytes:
     """Returns the pictures as CSV, a row each; no cell is one that a spreadsheet would run as a formula."""
     records = workspace.catalog.images([image_id for image_id, _ in found])
     text = io.StringIO(newline="")
@@ -42,12 +44,14 @@ def table(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
         captions = workspace.catalog.captions_of(image_id)
         told = [guarded(record.domain), record.chunk_id, record.width, record.height] if record else [""] * 4
         spoken = "\n".join(f"{one.language}: {one.text}" for one in captions)
-        writer.writerow((rank, f"{score:.6f}", image_id, *told, guarded(spoken)))
+        taken = record.taken if record else ""
+        seen = guarded(paths.get(image_id, ""))
+        writer.writerow((rank, f"{score:.6f}", image_id, *told, guarded(spoken), taken, seen))
     # With a mark at its beginning a spreadsheet takes it for UTF-8.
     return text.getvalue().encode("utf-8-sig", "replace")
 
 
-def archive(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
+def archive(workspace: Workspace, found: Found, paths: Paths, *, first: int = 0) -> bytes:
     """Returns a zip of the pictures, named by rank and id, and of their table.
 
     A picture that is gone from the store, or damaged in it, leaves a text in its place that says so; the others are
@@ -62,7 +66,7 @@ def archive(workspace: Workspace, found: Found, *, first: int = 0) -> bytes:
         )
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as file:  # WebP does not get any smaller
-        file.writestr("results.csv", table(workspace, found, first=first))
+        file.writestr("results.csv", table(workspace, found, paths, first=first))
         for rank, (image_id, _) in enumerate(found, start=first + 1):
             name = f"{rank:04}-{image_id[:12]}"
             try:

@@ -15,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, create_model
 from app.desk.desk import Desk
 from app.desk.hits import Strict
 from app.desk.operation import Operation, Parameter, document_of, operations
+from app.desk.pictures import Original
 from app.server.api_context import DESKS, NoQuery
+from app.server.ranged import Ranged
 from app.server.served import Served
 from ingest.pair import ImageId
 
@@ -35,8 +37,10 @@ def desk_router() -> APIRouter:
 
 def _add(router: APIRouter, one: Operation) -> None:
     how: dict[str, Any] = {"response_model": _answer_model(one)}
-    if one.media:
-        content = {one.media: {"schema": {"type": "string", "format": "binary"}}}
+    if one.media or one.returns is Original:
+        content = {
+            one.media or "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+        }
         how = {"response_class": Response, "responses": {200: {"content": content}}}
     router.add_api_route(
         one.path,
@@ -59,6 +63,8 @@ def _endpoint(one: Operation) -> Callable[..., Response]:
         elif asked is not None:
             in_path |= {name: getattr(asked, name) for name in one.others}
         answer = getattr(desk, one.name)(**in_path)
+        if isinstance(answer, Original):
+            return Ranged(answer.data, name=answer.name, media=answer.media, headers=_AN_HOUR)
         if one.media:
             return _file(one, answer, in_path)
         document = shown(document_of(answer, one.returns), desk)

@@ -94,6 +94,10 @@ class Served(AtHome):
         """Whether who asks is an admin."""
         return self._account.may("admin")
 
+    def may_see_places(self) -> bool:
+        """Whether the role of who asks is told where pictures lie."""
+        return self._account.may(self.installed.places_for)
+
     def require_admin(self) -> None:
         """Refuses who is no admin."""
         self._account.require_admin()

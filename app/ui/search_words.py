@@ -136,13 +136,31 @@ def picture_details(
         say("Chunk"): known.chunk,
         say("Id"): f"{hit.id[:20]}…",
     }
+    if known.taken:
+        facts |= {say("Taken"): escaped(known.taken.replace("T", " "))}
+    if known.camera:
+        facts |= {say("Camera"): escaped(known.camera)}
     told = "  \n".join(f"{name} **{value}**" for name, value in facts.items())
     spoken = "\n".join(
         _caption(one.language, one.text, is_learned=one.language in learned) for one in known.captions
     )
     address = f"{base}{hit.url}"
     picture = f"[![{say('Rank')} {rank}]({address})]({address})"
-    return picture, f"## {say('Captions')}\n\n{spoken or say('This picture has none.')}\n\n{told}"
+    parts = [f"## {say('Captions')}\n\n{spoken or say('This picture has none.')}"]
+    if known.sources:
+        parts.append(f"## {say('Where it was seen')}\n\n{_places(known, address, say)}")
+    return picture, "\n\n".join([*parts, told])
+
+
+def _places(known: Item, address: str, say: Words) -> str:
+    """Returns the places of a picture, a line each, and a link to the file itself."""
+    lines = []
+    for one in known.sources:
+        fields = [one.key, *(f"{name} = {value}" for name, value in one.fields.items())]
+        more = "".join(f" · {escaped(field)}" for field in fields if field)
+        lines.append(f"- {escaped(one.path)}{more}{' · ' + say('no longer there') if one.gone else ''}")
+    lines.append(f"\n[{say('Open the original file')}]({address}/original)")
+    return "\n".join(lines)
 
 
 def _caption(language: str, text: str, *, is_learned: bool = True) -> str:

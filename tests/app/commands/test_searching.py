@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from tests.app.commands.running import document, run
+from tests.ingest.material import picture
 
 
 def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
@@ -17,3 +19,32 @@ def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
     with Workspace.open(load_settings(home=home)) as workspace:
         assert [pin.image_id for pin in workspace.catalog.pins()] == [found["hits"][0]["id"]]
+
+
+def test_paths_alone_are_for_other_programs(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my photos"
+    folder.mkdir()
+    for number, name in enumerate(("a b.png", "c.png"), start=1):
+        (folder / name).write_bytes(picture(number))
+    run("ingest", folder, "--domain", "holiday", home=home)
+
+    asked = ("search", "a boat", "--domain", "holiday")
+    lines, nulls = run(*asked, "--paths", home=home), run(*asked, "-0", home=home)
+
+    wanted = {str(folder / name) for name in ("a b.png", "c.png")}
+    assert set(lines.stdout.splitlines()) == wanted
+    assert set(nulls.stdout.split("\0")) == wanted | {""}
+    assert "a b.png" in run(*asked, home=home).stdout.replace("\n", "")
+
+
+def test_hits_that_are_no_files_are_counted_where_people_read(home: Path) -> None:
+    result = run("search", "a red boat", "-k", "3", "--paths", home=home)
+    assert result.stdout == ""
+    assert "3 hits are left out" in result.stderr
+
+
+def test_a_picture_is_written_as_it_was_taken_in(home: Path, tmp_path: Path) -> None:
+    first = document("search", "a red boat", "-k", "1", home=home)["hits"][0]["id"]
+    result = run("pictures", first, "--save", tmp_path / "original", home=home)
+    assert result.exit_code == 0
+    assert hashlib.sha256((tmp_path / "original").read_bytes()).hexdigest() == first

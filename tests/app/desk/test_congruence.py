@@ -24,7 +24,7 @@ from app.desk.hits import SearchRequest
 from app.desk.jobs import StartUpdate
 from app.desk.operation import document_of, operations
 from app.desk.opinions import Opinion
-from app.desk.pictures import NewItem
+from app.desk.pictures import NewItem, Original
 from app.desk.troubles import OWN_ERRORS, trouble_of
 from app.home.settings import Settings
 from app.local.at_home import AtHome
@@ -69,6 +69,8 @@ def _told(desk: Desk, ask: Callable[[Desk], Any]) -> Any:
 
 
 def _plain(answer: Any) -> Any:
+    if isinstance(answer, Original):
+        return {"name": answer.name, "media": answer.media, "data": answer.data}
     return answer if isinstance(answer, (bytes, str)) else document_of(answer)
 
 
@@ -160,6 +162,7 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     ],
     "captions": [lambda desk: desk.captions("boat", 5)],
     "picture": [lambda desk: desk.picture(_first(desk)), lambda desk: desk.picture("0" * 64)],
+    "original": [lambda desk: desk.original(_first(desk)), lambda desk: desk.original("0" * 64)],
     "thumbnail": [lambda desk: desk.thumbnail(_first(desk))],
     "item": [lambda desk: desk.item(_first(desk)[:20]), lambda desk: desk.item("abcdef")],
     "item_thumbnail": [lambda desk: desk.item_thumbnail(_first(desk)[:20])],

@@ -89,7 +89,7 @@ def test_no_cell_of_an_upload_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
             options=IntakeOptions(language="en"),
         )
         new = workspace.catalog.gallery_ids()[-1:]
-        table = results.table(workspace, [(new[0], -0.5)])
+        table = results.table(workspace, [(new[0], -0.5)], {})
     cells = next(iter(csv.reader(io.StringIO(table.decode("utf-8-sig").splitlines()[1]))))
     assert "HYPERLINK" in table.decode()
     # The score is a number of ours and may begin with a minus; nothing else does.
@@ -108,14 +108,14 @@ def test_a_damaged_picture_leaves_the_others_and_a_text_that_says_so(tmp_path: P
             value[-1] ^= 1
             transaction.put(key, bytes(value), db=data)
     with Workspace.open(settings) as workspace:
-        archive = zipfile.ZipFile(io.BytesIO(results.archive(workspace, [(ids[0], 0.9), (ids[1], 0.8)])))
+        archive = zipfile.ZipFile(io.BytesIO(results.archive(workspace, [(ids[0], 0.9), (ids[1], 0.8)], {})))
     assert archive.namelist() == ["results.csv", f"0001-{ids[0][:12]}.txt", f"0002-{ids[1][:12]}.webp"]
     assert "checksum" in archive.read(archive.namelist()[1]).decode()
 
 
 def test_a_zip_refuses_more_pictures_than_it_holds(server: Served) -> None:
     with pytest.raises(BadQuery, match="up to 100 pictures, and these are 101"):
-        results.archive(server.serving.workspace, [("0" * 64, 0.0)] * 101)
+        results.archive(server.serving.workspace, [("0" * 64, 0.0)] * 101, {})
 
 
 def test_a_rush_of_zips_is_refused_and_searches_go_on(server: Served, client: httpx.Client) -> None:
@@ -130,3 +130,75 @@ def test_a_rush_of_zips_is_refused_and_searches_go_on(server: Served, client: ht
     finally:
         packing._queue.release(taken)
     assert client.post("/v1/search.zip", json=ASKED).status_code == 200
+
+
+# Where pictures lie, and their files: of who may know
+
+ADMIN = {"X-Forwarded-User": "ada@example.org"}
+
+
+def _first(client: httpx.Client) -> dict[str, Any]:
+    hit: dict[str, Any] = client.post("/v1/search", json={"text": "a red boat", "k": 1}).json()["hits"][0]
+    return hit
+
+
+def test_who_may_only_search_is_told_no_place_and_gets_no_file(client: httpx.Client) -> None:
+    hit = _first(client)
+    item = client.get(f"/v1/items/{hit['id']}").json()
+    refused = client.get(f"/v1/images/{hit['id']}/original")
+    assert (hit["sources"], item["sources"]) == ([], [])
+    assert (item["latitude"], item["longitude"]) == (None, None)
+    assert _rows(client.post("/v1/search.csv", json=ASKED).content)[0]["seen at"] == ""
+    assert (refused.status_code, "places_for" in refused.json()["error"]) == (403, True)
+
+
+def test_an_admin_is_told_each_place_in_hits_items_and_tables(server: Served) -> None:
+    with server.client(headers=ADMIN) as admin:
+        hit = _first(admin)
+        item = admin.get(f"/v1/items/{hit['id']}").json()
+        row = _rows(admin.post("/v1/search.csv", json={"text": "a red boat", "k": 1}).content)[0]
+    (seen,) = hit["sources"]
+    assert seen["kind"] == "member"
+    assert seen["path"] == f"{seen['place']}!{seen['name']}" == row["seen at"]
+    assert item["sources"] == hit["sources"]
+
+
+def test_a_setting_tells_searchers_too(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = server.serving.settings
+    monkeypatch.setattr(server.serving, "settings", settings.model_copy(update={"places_for": "searcher"}))
+    with server.client(headers={"X-Forwarded-User": "sam"}) as sam:
+        hit = _first(sam)
+        assert hit["sources"]
+        assert sam.get(f"/v1/images/{hit['id']}/original").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "part", "said"),
+    [
+        ("", 200, slice(None), None),
+        ("bytes=0-9", 206, slice(0, 10), "bytes 0-9/{all}"),
+        ("bytes=10-", 206, slice(10, None), "bytes 10-{last}/{all}"),
+        ("bytes=-7", 206, slice(-7, None), None),
+        ("bytes=5-99999999", 206, slice(5, None), "bytes 5-{last}/{all}"),
+        ("bytes=99999999-", 416, None, "bytes */{all}"),
+        ("bytes=-0", 416, None, "bytes */{all}"),
+        ("bytes=9-5", 200, slice(None), None),
+        ("bytes=-", 200, slice(None), None),
+        ("bytes=0-1,3-4", 200, slice(None), None),
+        ("apples=0-1", 200, slice(None), None),
+    ],
+)
+def test_an_original_comes_whole_or_in_the_part_that_is_asked_for(
+    server: Served, asked: str, status: int, part: slice | None, said: str | None
+) -> None:
+    with server.client(headers=ADMIN) as admin:
+        hit = _first(admin)
+        data = server.serving.workspace.blobs.original(hit["id"])
+        answer = admin.get(f"/v1/images/{hit['id']}/original", headers={"Range": asked} if asked else {})
+    assert answer.status_code == status
+    assert answer.content == (b"" if part is None else data[part])
+    if said is not None:
+        assert answer.headers["content-range"] == said.format(all=len(data), last=len(data) - 1)
+    assert answer.headers["accept-ranges"] == "bytes"
+    assert answer.headers["content-disposition"].startswith("inline; filename*=UTF-8''")
+    assert answer.headers["x-content-type-options"] == "nosniff"

@@ -1,0 +1,42 @@
+"""Files that a browser or a download tool may ask for in parts (RFC 9110, section 14)."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from fastapi import Response
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+_ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+
+
+class Ranged(Response):
+    """Bytes under a name, whole or the one range that is asked for; several ranges are answered by the whole."""
+
+    def __init__(self, data: bytes, *, name: str, media: str, headers: dict[str, str]) -> None:
+        disposition = f"inline; filename*=UTF-8''{quote(name, safe='')}"
+        more = {"Content-Disposition": disposition, "Accept-Ranges": "bytes"}
+        super().__init__(data, media_type=media, headers=headers | more)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request."""
+        asked = Headers(scope=scope).get("range", "")
+        await self._part(asked)(scope, receive, send)
+
+    def _part(self, asked: str) -> Response:
+        data, found = bytes(self.body), _ONE_RANGE.fullmatch(asked.strip())
+        whole = Response(data, headers=dict(self.headers))
+        if found is None or found[0] == "bytes=-":
+            return whole
+        first, last = found.groups()
+        start = int(first) if first else max(0, len(data) - int(last))
+        end = min(int(last), len(data) - 1) if first and last else len(data) - 1
+        if first and last and int(last) < start:
+            return whole  # no range at all
+        kept = {name: value for name, value in self.headers.items() if name != "content-length"}
+        if start >= len(data) or start > end:
+            return Response(status_code=416, headers=kept | {"Content-Range": f"bytes */{len(data)}"})
+        said = {"Content-Range": f"bytes {start}-{end}/{len(data)}"}
+        return Response(data[start : end + 1], status_code=206, headers=kept | said)
