@@ -113,7 +113,7 @@ def test_an_old_catalog_that_cannot_be_written_says_what_to_do(
     monkeypatch.setattr(schema, "BUSY_MILLISECONDS", 20)
     other = sqlite3.connect(old, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(CatalogError, match=r"schema 1.*locked.*app status"):
+    with pytest.raises(CatalogError, match=r"schema 1.*locked.*perennial status"):
         Catalog.open(old, read_only=True)
     other.execute("ROLLBACK")
     other.close()
