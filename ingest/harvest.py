@@ -18,7 +18,7 @@ from ingest.readers.container import Row, Skipped
 from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, top_reasons
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from ingest.sketch import sketch_of
 from ingest.unsettled import Unsettled
 
@@ -210,6 +210,7 @@ class Harvest:
         """Returns whether the picture is needed, and the rows that were held or rejected."""
         if not rows:
             row = self._judge.judge_uncaptioned(image_id, shown(name), known)
+            row = replace(row, sentence=joined((row.sentence, *notes)))
             self.rows.append(row)
             if row.outcome == "accepted":
                 self._uncaptioned.add(image_id)
@@ -218,15 +219,10 @@ class Harvest:
         refused: list[tuple[ReportRow, Row]] = []
         for entry, row_of in zip(self._judge.judge(image_id, rows, known), rows, strict=True):
             if isinstance(entry, Accepted):
-                sentence = " ".join(filter(None, (entry.sentence, _as_sentence(notes))))
-                pairs.append(replace(entry, sentence=sentence))
+                pairs.append(replace(entry, sentence=joined((entry.sentence, *notes))))
                 continue
             self.rows.append(entry)
             if entry.outcome != "accepted":
                 refused.append((entry, row_of))
         self.pairs.extend(pairs)
         return bool(pairs), refused
-
-
-def _as_sentence(notes: Sequence[str]) -> str:
-    return f"The picture is {'; '.join(notes)}." if notes else ""

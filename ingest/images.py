@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
+import pillow_heif
+from PIL import ExifTags, Image, ImageCms, ImageOps, UnidentifiedImageError
 
+from ingest.camera_raw import SIDEWAYS, RawPreview, is_camera_raw, preview_of
 from ingest.errors import BadImage
+from ingest.file_kinds import VIDEO, is_video, looks_like, picture_format
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.sentence import phrase
 
 # Pillow alone would open 43, EPS through Ghostscript included.
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+FORMATS = ("JPEG", "PNG", "WEBP", "HEIF", "AVIF", "GIF", "BMP", "TIFF")
+pillow_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False)
 THUMBNAIL_SIDE = 256
 THUMBNAIL_QUALITY = 82
 
@@ -42,26 +46,16 @@ _DECODER_ERRORS = (
     zlib.error,
 )
 
-_LOOKS_LIKE = (
-    (b"%PDF", "a PDF"),
-    (b"%!PS", "EPS or PostScript"),
-    (b"\xc5\xd0\xd3\xc6", "EPS or PostScript"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"8BPS", "a Photoshop file"),
-    (b"version https://git-lfs", "a git-LFS pointer: run `git lfs pull` first"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class DecodedImage:
-    """A decoded picture: RGB, upright, without metadata. `width` and `height` are in pixels."""
+    """A decoded picture: RGB, upright, without metadata."""
 
     image: Image.Image
-    width: int
+    width: int  # of the original, upright, in pixels; `image` may be a smaller preview of it
     height: int
-    format: str
-    notes: tuple[str, ...]
+    format: str  # as Pillow names it, or RAW
+    notes: tuple[str, ...]  # sentences for its owner
 
 
 def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
@@ -74,11 +68,12 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
         raise BadImage("image_empty", "The file is empty.")
     if len(data) > limits.image_bytes:
         raise BadImage("image_too_large", limits.too_large(len(data)))
-    opened = _open(data, limits)
+    preview = preview_of(data)
+    opened = _open(preview.data if preview else data, limits)
     try:
         _check_size(opened, limits)
-        notes = ["animated or of several pages, only the first is used"] if _has_more_frames(opened) else []
-        source_format = "JPEG" if opened.format == "MPO" else str(opened.format)
+        notes = _notes(opened, preview)
+        source_format = "RAW" if preview else "JPEG" if opened.format == "MPO" else str(opened.format)
         picture = _upright(_load(opened), notes)
         rgb = _to_rgb(picture)
     finally:
@@ -87,7 +82,8 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
         raise BadImage(
             "image_flat", phrase("The picture is one flat colour: it has no content to search for.")
         )
-    return DecodedImage(rgb, rgb.width, rgb.height, source_format, tuple(notes))
+    width, height = (preview.width, preview.height) if preview else rgb.size
+    return DecodedImage(rgb, width, height, source_format, tuple(notes))
 
 
 def thumbnail(image: Image.Image) -> bytes:
@@ -104,7 +100,7 @@ def _open(data: bytes, limits: Limits) -> Image.Image:
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except UnidentifiedImageError:
-        raise BadImage("image_unsupported", _unsupported_sentence(data)) from None
+        raise _refusal(data) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         pixels = re.search(r"\((\d+) pixels\)", str(error))
         raise _too_many_pixels(int(pixels[1]) if pixels else None, limits) from None
@@ -151,9 +147,28 @@ def _too_many_pixels(pixels: int | None, limits: Limits) -> BadImage:
     return BadImage("image_too_many_pixels", said)
 
 
+def _notes(opened: Image.Image, preview: RawPreview | None) -> list[str]:
+    if preview is not None:
+        _turn_as_stated(opened, preview)
+        size = f"{opened.width}x{opened.height}"
+        return [phrase("Of the camera's raw file, the preview of {size} pixels is used.", size=size)]
+    return (
+        [phrase("Of the pictures in the file, only the first is used.")] if _has_more_frames(opened) else []
+    )
+
+
+def _turn_as_stated(opened: Image.Image, preview: RawPreview) -> None:
+    """Sets how a raw file's preview is to be turned, where it does not say so or was turned already."""
+    exif = opened.getexif()
+    stated = exif.get(ExifTags.Base.Orientation, preview.orientation)
+    is_upright = (opened.width - opened.height) * (preview.width - preview.height) > 0
+    exif[ExifTags.Base.Orientation] = 1 if stated in SIDEWAYS and is_upright else stated
+
+
 def _has_more_frames(image: Image.Image) -> bool:
     if image.format == "MPO":  # phones add a second, derived picture to a photo; it is not an animation
         return False
+    first = image.tell()  # of a HEIC the one that it calls its primary picture
     try:
         # Not `n_frames`: counting the pages of a TIFF takes time quadratic in their number, and of a GIF all
         # frames are read.
@@ -161,8 +176,8 @@ def _has_more_frames(image: Image.Image) -> bool:
     except _DECODER_ERRORS:
         return False
     finally:
-        if image.tell() != 0:
-            image.seek(0)
+        if image.tell() != first:
+            image.seek(first)
 
 
 def _load(image: Image.Image) -> Image.Image:
@@ -179,7 +194,7 @@ def _upright(image: Image.Image, notes: list[str]) -> Image.Image:
     try:
         return ImageOps.exif_transpose(image)
     except _DECODER_ERRORS:
-        notes.append("turned in a way that could not be read; it was left as it is")
+        notes.append(phrase("How the picture is turned cannot be read; it is left as it is."))
         return image
 
 
@@ -224,27 +239,35 @@ def _is_flat(rgb: Image.Image) -> bool:
     return all(low == high for low, high in bands)
 
 
-def _unsupported_sentence(data: bytes) -> str:
-    looks = _looks_like(data)
+def _refusal(data: bytes) -> BadImage:
+    """Says why nothing could open a file."""
+    if is_camera_raw(data):
+        said = phrase("The camera's raw file holds no preview that can be read; save the picture as JPEG.")
+        return BadImage("image_no_preview", said)
+    begins_as = picture_format(data)
+    if begins_as:
+        said = phrase(
+            "The file begins as {format} does, but cannot be read: it is damaged.", format=begins_as
+        )
+        return BadImage("image_unreadable", said)
+    if is_video(data):
+        return BadImage("image_video", VIDEO)
+    looks = looks_like(data)
     if not looks:
-        return phrase("Not a supported image; JPEG, PNG, WebP, GIF, BMP and TIFF are.")
-    return phrase(
-        "Not a supported image (looks like {looks}); JPEG, PNG, WebP, GIF, BMP and TIFF are.", looks=looks
+        return BadImage(
+            "image_unsupported",
+            phrase(
+                "Not a supported image; JPEG, PNG, WebP, HEIC, AVIF, GIF, BMP, TIFF and cameras' raw files are."
+            ),
+        )
+    return BadImage(
+        "image_unsupported",
+        phrase(
+            "Not a supported image (looks like {looks}); JPEG, PNG, WebP, HEIC, AVIF, GIF, BMP, TIFF and "
+            "cameras' raw files are.",
+            looks=looks,
+        ),
     )
-
-
-def _looks_like(data: bytes) -> str:
-    for start, name in _LOOKS_LIKE:
-        if data.startswith(start):
-            return name
-    if data[4:8] == b"ftyp":
-        return phrase("HEIC, AVIF or a video")
-    head = data[:1024].lstrip().lower()
-    if b"<svg" in head:
-        return "SVG"
-    if head.startswith((b"<!doctype", b"<html", b"<head", b"<?xml", b"<script")):
-        return phrase("HTML or XML")
-    return phrase("text") if head.isascii() and head.decode("ascii").isprintable() else ""
 
 
 def _unreadable(error: BaseException) -> BadImage:

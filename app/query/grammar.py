@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from app.desk.errors import BadQuery
 from app.desk.hits import HEAVIEST, MOST_PARTS
+from ingest.readers.names import READ_SUFFIXES
 from ingest.sentence import phrase
 
 _OPERATOR = re.compile(r"(?:(?<=\s)|^)([+-])(?=\s|$)")
@@ -23,7 +24,7 @@ _OPENING = re.compile(r'(?:(?<=[\s:])|^)"')
 _WEIGHT = re.compile(r"([0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)\s*:(?!\d)\s*")
 _ITEM = re.compile(r"#([0-9a-f]{6,64})", re.IGNORECASE)
 _PATH = re.compile(r"(?:\.{1,2}|~)?/(?=\S)")
-_PICTURE_FILE = re.compile(r"\S+\.(?:jpe?g|png|webp|gif|bmp|tiff?)", re.IGNORECASE)
+_PICTURE_FILE = re.compile(rf"\S+(?:{'|'.join(map(re.escape, sorted(READ_SUFFIXES)))})", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?|ftp|file)://|data:image/", re.IGNORECASE)
 _EXAMPLE = "such as: 2:red car + ./a.jpg - fruit"
 

@@ -26,6 +26,7 @@ from app.ui.search_details import Details
 from app.ui.search_files import Files
 from app.ui.search_filters import FilterRow
 from app.ui.words import label
+from ingest.readers.names import READ_SUFFIXES
 from ingest.sentence import phrase
 
 _MOST = 480
@@ -98,7 +99,7 @@ class _SearchTab:
                 show_label=False,
                 container=False,
                 sources=["upload"],
-                file_types=["image"],
+                file_types=["image", *sorted(READ_SUFFIXES)],
                 file_count="multiple",
                 scale=8,
                 max_plain_text_length=4 * longest,

@@ -5,7 +5,9 @@ A new format is a module here that has `FORMATS`, and its name in the import and
 
 from pathlib import Path
 
+from ingest.camera_raw import is_camera_raw
 from ingest.errors import BadUpload
+from ingest.file_kinds import VIDEO, is_video, picture_format
 from ingest.limits import Limits
 from ingest.readers import arrow_file, delimited, json_files, plain_text, tar_archive, zip_archive
 from ingest.readers.arrow_file import saved_dataset
@@ -36,9 +38,6 @@ _OTHERS = (
     (b"Rar!", "a RAR archive; make it a zip"),
     (b"\xfd7zXZ", "an xz archive; use gzip or none"),
     (b"BZh", "a bzip2 archive; use gzip or none"),
-    (b"\xff\xd8\xff", "a single picture; give the folder it is in"),
-    (b"\x89PNG", "a single picture; give the folder it is in"),
-    (b"GIF8", "a single picture; give the folder it is in"),
     (b"%PDF", "a PDF"),
 )
 
@@ -78,8 +77,10 @@ def _looks_like(head: bytes) -> str:
     for start, name in _OTHERS:
         if head.startswith(start):
             return phrase("looks like {language}", language=name)
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+    if picture_format(head) or is_camera_raw(head):
         return phrase("looks like a single picture; give the folder it is in")
+    if is_video(head):
+        return VIDEO
     if head.startswith(b"\x1f\x8b"):
         return "gzip, but no tar inside; unpack it first"
     return phrase("looks like text") if is_text(head) else "its content is not recognised"

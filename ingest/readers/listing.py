@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ingest.errors import BadUpload
+from ingest.file_kinds import VIDEO
 from ingest.limits import Limits
 from ingest.readers.container import NESTED_ARCHIVE, Format, Formats, Skipped, Text
 from ingest.readers.names import (
     FOREIGN_ARCHIVES,
     PICTURE_SUFFIXES,
+    VIDEO_SUFFIXES,
     NameIndex,
     is_system_file,
     label_of,
@@ -45,6 +47,8 @@ class Listing:
             return None
         if suffix in PICTURE_SUFFIXES:
             self.pictures.append(name)
+        elif suffix in VIDEO_SUFFIXES:  # not read at all: it may be very large
+            self.problem(name, "image_video", VIDEO)
         elif format is None and suffix not in FOREIGN_ARCHIVES:
             self.others.append(name)
         elif format is None or not (format.lines or format.captions):

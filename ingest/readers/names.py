@@ -5,11 +5,20 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-PICTURE_SUFFIXES = frozenset(
-    (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff")
-    # These cannot be read, but to leave them out without a word would look like a loss.
-    + (".svg", ".heic", ".heif", ".avif", ".pdf", ".eps", ".psd", ".jp2", ".jxl", ".ico")
-    + (".raw", ".dng", ".cr2", ".nef")
+RAW_SUFFIXES = frozenset(
+    (".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dcr", ".dng", ".erf", ".fff", ".iiq", ".kdc", ".mef", ".mos")
+    + (".mrw", ".nef", ".nrw", ".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl", ".sr2", ".srf", ".srw", ".x3f")
+)
+READ_SUFFIXES = RAW_SUFFIXES.union(
+    (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif")
+    + (".tiff", ".heic", ".heics", ".heif", ".heifs", ".hif", ".avif", ".avifs")
+)
+"""What pictures are called that can be read."""
+# The others cannot be read, but to leave them out without a word would look like a loss.
+PICTURE_SUFFIXES = READ_SUFFIXES.union((".svg", ".pdf", ".eps", ".psd", ".jp2", ".jxl", ".ico"))
+VIDEO_SUFFIXES = frozenset(
+    (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".webm", ".3gp", ".3g2", ".mts", ".m2ts", ".mpg", ".mpeg")
+    + (".wmv", ".flv", ".ogv")
 )
 # Archives that no reader opens.
 FOREIGN_ARCHIVES = frozenset((".bz2", ".xz", ".zst", ".7z", ".rar"))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from ingest.errors import BadImage
-from ingest.images import decode, thumbnail
+from ingest.images import FORMATS, decode, thumbnail
 from ingest.limits import Limits
+from ingest.readers.names import READ_SUFFIXES
 from tests.ingest.material import encoded, picture
 
 
@@ -36,10 +37,13 @@ def _png_header(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + head + part(b"IDAT", zlib.compress(b"\0")) + part(b"IEND", b"")
 
 
-@pytest.mark.parametrize("format_name", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
+@pytest.mark.parametrize("format_name", FORMATS)
 def test_each_allowed_format_is_decoded_to_rgb(format_name: str) -> None:
     decoded = decode(encoded(_halves("black", "white", size=(40, 20)), format_name))
     assert (decoded.image.mode, decoded.width, decoded.height, decoded.format) == ("RGB", 40, 20, format_name)
+    assert (
+        f".{decoded.format.lower()}" in READ_SUFFIXES
+    )  # what is sent one by one is packed under such a name
 
 
 @pytest.mark.parametrize(
@@ -109,6 +113,24 @@ def test_exif_orientation_is_applied_and_nonsense_ignored(orientation: int) -> N
         assert decoded.image.size == (20, 40)
 
 
+@pytest.mark.parametrize("format_name", ["HEIF", "AVIF", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("orientation", [3, 6, 8])
+def test_a_picture_is_turned_once_in_every_format(format_name: str, orientation: int) -> None:
+    upright = _halves("black", "white", size=(64, 32))
+    degrees = {3: 180, 6: 90, 8: 270}[orientation]
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    decoded = decode(encoded(upright.rotate(degrees, expand=True), format_name, exif=exif.tobytes()))
+    assert (decoded.width, decoded.height) == (64, 32)
+    assert max(decoded.image.getpixel((4, 16))) < 40  # type: ignore[arg-type]
+
+
+def test_of_a_heic_with_several_pictures_the_primary_one_is_used() -> None:
+    first, second = _halves("black", "white"), _halves("white", "black")
+    decoded = decode(encoded(first, "HEIF", save_all=True, append_images=[second], primary_index=1))
+    assert np.asarray(decoded.image)[8, 8].min() > 200
+
+
 def test_no_metadata_survives_in_picture_or_thumbnail() -> None:
     exif = Image.Exif()
     exif[0x010E] = "secret place"
@@ -131,7 +153,7 @@ def test_a_thumbnail_is_webp_of_at_most_256_pixels() -> None:
         assert (small.format, small.size) == ("WEBP", (256, 128))
 
 
-@pytest.mark.parametrize("format_name", ["GIF", "WEBP", "PNG", "TIFF"])
+@pytest.mark.parametrize("format_name", ["GIF", "WEBP", "PNG", "TIFF", "AVIF", "HEIF"])
 def test_of_several_frames_the_first_is_used_with_a_note(format_name: str) -> None:
     first, second = _halves("black", "white"), _halves("white", "black")
     decoded = decode(encoded(first, format_name, save_all=True, append_images=[second]))
@@ -172,7 +194,7 @@ def test_pages_that_are_not_used_cost_nothing() -> None:
         assert "only the first" in decoded.notes[0]
         return entered
 
-    few, many = _tiff_of_pages(3), _tiff_of_pages(1_000)
+    few, many = _tiff_of_pages(20), _tiff_of_pages(2_000)  # the first 16 are looked at for a sensor's data
     decode(few)  # the first use of a plugin imports and sets up
     assert calls(many) < 1.5 * calls(few)
 
@@ -189,7 +211,13 @@ def test_pages_that_are_not_used_cost_nothing() -> None:
         (b"PK\x03\x04rest", "image_unsupported", "zip"),
         (b"just words", "image_unsupported", "looks like text"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "image_unsupported", "git lfs pull"),
-        (b"\0\0\0\x18ftypheic....", "image_unsupported", "HEIC"),
+        (b"\0\0\0\x18ftypheic....", "image_unreadable", "begins as HEIC does"),
+        (b"\xff\x0a....", "image_unsupported", "JPEG XL"),
+        (b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom", "image_video", "a video"),
+        (b"\0\0\0\x14ftypqt  \0\0\0\0qt  ", "image_video", "a video"),
+        (b"\x1aE\xdf\xa3\x01\0\0\0\0\0\0#B\x86", "image_video", "a video"),
+        (b"RIFF\0\0\0\0AVI LIST", "image_video", "a video"),
+        (3 * (b"\x47" + bytes(187)), "image_video", "a video"),
         (_png_header(13_300, 13_300), "image_too_many_pixels", "177 megapixels; the limit is 40"),
         (_png_header(30_000, 30_000), "image_too_many_pixels", "900 megapixels"),
         (_png_header(2**31 - 1, 1), "image_too_many_pixels", "limit is 40"),
@@ -221,7 +249,7 @@ def test_a_file_beyond_the_byte_limit_is_not_decoded() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("format_name", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
+@pytest.mark.parametrize("format_name", FORMATS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     damage=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=12),

@@ -101,6 +101,14 @@ SKIPPED: list[tuple[str, Maker, str, str]] = [
     ),
     ("25 html", in_folder({**GOOD, "page.jpg": "<!doctype html>"}), "image_unsupported", "looks like HTML"),
     ("25 svg", in_folder({**GOOD, "drawing.svg": "<svg/>"}), "image_unsupported", "looks like SVG"),
+    ("video by its name", in_folder({**GOOD, "clip.MP4": "never read"}), "image_video", "a video"),
+    ("video in a zip", zipped({**GOOD, "clip.mov": "never read"}), "image_video", "a video"),
+    (
+        "video called a picture",
+        in_folder({**GOOD, "clip.jpg": b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom"}),
+        "image_video",
+        "a video",
+    ),
     ("25 pdf", in_folder({**GOOD, "paper.jpg": "%PDF-1.4"}), "image_unsupported", "looks like a PDF"),
     (
         "26 truncated picture",
