@@ -9,8 +9,6 @@ from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StrictBool,
     ValidationError,
@@ -19,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from app.desk.fields import Strict
 from app.desk.releases import SliceSummary
 from ingest.sentence import phrase
 
@@ -55,12 +54,6 @@ class Relevance(StrEnum):
     STRONG = "strong"
     WEAK = "weak"
     NOTHING = "nothing"
-
-
-class Strict(BaseModel):
-    """A request in which every field must be known."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def _day(given: object, read: Callable[[object], date]) -> date:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool, computed_field
 
-from app.desk.hits import Strict
+from app.desk.fields import Strict
 from ingest.records import JobRecord
 
 Value = str | float | int | bool

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from app.desk.hits import Strict
+from app.desk.fields import Strict
 from ingest.feedback import FeedbackRecord
 
 DEPTH = 10

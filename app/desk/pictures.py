@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from app.desk.hits import Addressed, HitCaption, Name, Picture, SeenAt, Strict
+from app.desk.fields import Strict
+from app.desk.hits import Addressed, HitCaption, Name, Picture, SeenAt
 from ingest.records import JobRecord
 
 MOST_ITEMS = 64

@@ -28,6 +28,7 @@ from app.desk.errors import (
     UpdateRunning,
     UsageProblem,
 )
+from app.desk.fields import UNKNOWN
 from index import errors as index_errors
 from index.errors import IndexingError
 from ingest import errors as ingest_errors
@@ -107,7 +108,8 @@ _USAGE = (
     learning_errors.UnknownModel,
 )
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_EXTRA = "extra_forbidden"
+# Of a request to a server; what follows is the field.
+_PLACES = (("body",), ("query",), ("path",))
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -160,14 +162,15 @@ def request_of(kind: type[_Request], **fields: object) -> _Request:
 
 def invalid_sentence(problems: Iterable[Any]) -> Sentence:
     """Returns the first problems that pydantic found as sentences, fields that there are not before all others."""
-    ordered = sorted(problems, key=lambda problem: problem["type"] != _EXTRA)
+    ordered = sorted(problems, key=lambda problem: problem["type"] != UNKNOWN)
     return joined(_invalid(problem) for problem in ordered[:3])
 
 
 def _invalid(problem: Any) -> str:
-    where = ".".join(str(part) for part in problem["loc"] if part not in {"body", "query", "path"})
-    if problem["type"] == _EXTRA:
-        return f"There is no field {where!r} here; GET /v1/openapi.json lists those that there are."
+    place = problem["loc"][1:] if problem["loc"][:1] in _PLACES else problem["loc"]
+    where = ".".join(map(str, place))
+    if problem["type"] == UNKNOWN:
+        return f"{where}: {problem['msg']}" if where else str(problem["msg"])
     raised = str(problem.get("ctx", {}).get("error", ""))
     if isinstance(raised, Sentence):
         return joined((f"{where}:", raised))

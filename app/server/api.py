@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import logging
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import metadata
-from inspect import isclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
+from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 from app import DISTRIBUTION
@@ -23,13 +22,13 @@ from app.desk.troubles import INVALID, invalid_sentence, trouble_of
 from app.home.settings import Settings
 from app.server import api_jobs, knn_service
 from app.server.api_jobs import ErrorOut
+from app.server.description import DOCUMENT, PAGE, describe
 from app.server.guard import Guard, Rules, SecurityHeaders
 from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
 from app.server.routes import desk_router
 from app.server.security import LOOPBACK, Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
-from model_updates.checked import explained
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,6 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
     "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},
 }
-_OF_RECORDS = ("app.desk.", "ingest.", "model_updates.")
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -48,15 +46,24 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
         serving: Made from an open workspace, which stays the caller's to close.
         passwords: Who may come in; None lets everybody in.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan)
+    app = FastAPIOffline(
+        docs_url=PAGE,
+        redoc_url=None,
+        openapi_url=DOCUMENT,
+        title="Perennial",
+        version=metadata.version(DISTRIBUTION),
+        lifespan=_lifespan,
+    )
     app.state.serving = serving
     _handle_errors(app)
     app.add_middleware(Observer, metrics=serving.metrics)
     _protect(app, serving.settings, passwords)
-    for router in (api_jobs.router, desk_router()):
+    described = (api_jobs.router, desk_router())
+    for router in described:
         app.include_router(router, responses=_REFUSED)
     app.include_router(knn_service.router)
     _add_health(app, serving)
+    describe(app, *described)
     app.add_api_route(
         "/v1/{rest:path}",
         _nothing_here,
@@ -122,28 +129,10 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
         """Tells Prometheus what is counted."""
         return Response(serving.metrics.text(), media_type=CONTENT_TYPE)
 
-    @app.get("/v1/openapi.json", include_in_schema=False)
-    async def openapi() -> JSONResponse:
-        """Describes REST."""
-        return JSONResponse(_described(app.openapi()))
-
     @app.get("/version")
     async def version() -> dict[str, str]:
         """Says which Perennial this is."""
         return {"name": "perennial", "version": metadata.version(DISTRIBUTION)}
-
-
-def _described(document: dict[str, Any]) -> dict[str, Any]:
-    """Returns OpenAPI's document with what is said of a record's field beside it."""
-    # Copies: another thread may be loading a module.
-    modules = [module for name, module in sys.modules.copy().items() if name.startswith(_OF_RECORDS)]
-    kinds = {kind.__name__: kind for module in modules for kind in [*vars(module).values()] if isclass(kind)}
-    for schema in document["components"]["schemas"].values():
-        kind = kinds.get(schema.get("title", ""))
-        for name, says in explained(kind).items() if kind else ():
-            if name in schema.get("properties", {}):
-                schema["properties"][name].setdefault("description", says)
-    return document
 
 
 def _nothing_here(rest: str) -> JSONResponse:

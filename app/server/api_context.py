@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
+from fastapi.dependencies.models import Dependant
 
 from app.desk.errors import NotAllowed
-from app.desk.hits import Strict
+from app.desk.fields import Strict
 from app.server.guard import account_of
-from app.server.security import Account
+from app.server.security import Account, Role
 from app.server.served import Served
 from app.server.serving import Serving
 from ingest.sentence import phrase
@@ -50,6 +51,12 @@ def _admin(state: State, account: Anyone) -> Served:
 
 def _contributor(state: State, account: Anyone) -> Served:
     return Served(state, account.require("contributor"))
+
+
+def role_of(asked: Dependant) -> Role:
+    """Returns the least that somebody must be for whom a route works."""
+    calls = {one.call for one in asked.dependencies}
+    return "admin" if _admin in calls else "contributor" if _contributor in calls else "searcher"
 
 
 AnyDesk = Annotated[Served, Depends(_desk)]

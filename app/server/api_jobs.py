@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.desk.chunks import column_names
 from app.desk.errors import UsageProblem
-from app.desk.hits import Strict
+from app.desk.fields import Strict
 from app.desk.jobs import UpdateRequest
 from app.desk.operation import document_of
 from app.jobs import worker

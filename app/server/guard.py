@@ -126,7 +126,7 @@ class Guard:
             who = await self._account(scope, headers)
             if isinstance(who, JSONResponse):
                 refusal = who
-            elif not who.may(needed := _needed_role(scope["method"], path)):
+            elif not who.may(needed := needed_role(scope["method"], path)):
                 refusal = _refusal(403, "not_allowed", who.refusal(needed))
             else:
                 scope[ACCOUNT_KEY] = who
@@ -219,7 +219,8 @@ def _route(scope: Scope) -> str:
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
-def _needed_role(method: str, path: str) -> Role:
+def needed_role(method: str, path: str) -> Role:
+    """Returns the least that somebody must be who asks for a path."""
     if path == "/admin" or path.startswith("/admin/"):
         return "admin"
     if method in _SAFE or not path.startswith("/v1/") or path in _SEARCHERS_MAY_POST:

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, create_model
 
 from app.desk.desk import Desk
-from app.desk.hits import Strict
+from app.desk.fields import Strict
 from app.desk.operation import Operation, Parameter, document_of, operations
 from app.desk.pictures import Original
 from app.server.api_context import DESKS, NoQuery
@@ -47,6 +47,7 @@ def _add(router: APIRouter, one: Operation) -> None:
         _endpoint(one),
         methods=[one.verb],
         name=one.name,
+        summary=one.says.partition("\n")[0],
         description=one.says,
         status_code=one.status,
         **how,

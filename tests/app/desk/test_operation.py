@@ -92,7 +92,7 @@ def test_what_nobody_foresaw_is_left_to_the_edge() -> None:
 
 def test_an_unknown_field_is_named_before_what_is_missing() -> None:
     problems = [
-        {"type": "missing", "loc": ("body", "a"), "msg": "Field required"},
-        {"type": "extra_forbidden", "loc": ("body", "langauge"), "msg": "Extra inputs"},
+        {"type": "missing", "loc": ("body", "query"), "msg": "Field required"},
+        {"type": "extra_forbidden", "loc": ("query",), "msg": "There is no field 'langauge'."},
     ]
-    assert invalid_sentence(problems).startswith("There is no field 'langauge'")
+    assert invalid_sentence(problems) == "There is no field 'langauge'. query: Field required."

@@ -94,4 +94,4 @@ def test_an_unknown_form_field_is_refused_by_name(server: Served, tmp_path: Path
         answer = client.post("/v1/chunks", files={"file": file}, data={"langauge": "de"})
     assert answer.status_code == 422
     assert "'langauge'" in answer.json()["error"]
-    assert "openapi.json" in answer.json()["error"]
+    assert "Did you mean 'language'?" in answer.json()["error"]

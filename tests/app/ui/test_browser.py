@@ -304,3 +304,17 @@ def test_an_update_is_stopped_and_goes_on_where_it_was(server: Served, page: Pag
     page.click("#stop-update")
     expect(page.locator("#progress")).to_contain_text("Stopped")
     assert catalog.job(job.id).state == "cancelled"
+
+
+def test_rest_is_read_and_tried_on_a_page_of_its_own(server: Served, page: Page) -> None:
+    refused: list[str] = []
+    page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
+    page.goto(f"{server.url}/docs")
+    operation = page.locator("[id$=search_v1_search_post]").first
+    operation.click()
+    operation.get_by_role("button", name="Try it out").click()
+    operation.locator("textarea").fill('{"text": "a red boat", "k": 1}')
+    operation.get_by_role("button", name="Execute").click()
+    expect(operation.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
+    expect(operation.locator(".live-responses-table")).to_contain_text('"hits"')
+    assert refused == [], "the content policy, or a script that is not here"
