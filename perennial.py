@@ -11,11 +11,16 @@ _HERE = Path(__file__).resolve().parent
 _OWN = ("app", "index", "ingest", "model_updates")
 
 
+def _place(name: str) -> str | None:
+    """Returns the folder, or the file, that Python takes a package from."""
+    spec = importlib.util.find_spec(name)
+    return next(iter(spec.submodule_search_locations or ()), spec.origin) if spec else None
+
+
 def _stranger() -> str | None:
     """Says which package beside this file would be somebody else's: names as plain as ours are easily met twice."""
     for name in _OWN:
-        spec = importlib.util.find_spec(name)
-        place = spec and (spec.submodule_search_locations or [spec.origin])[0]
+        place = _place(name)
         if place is None or Path(place).resolve() != _HERE / name:
             return (
                 f"Perennial needs its own package {name!r} beside {__file__}, but Python finds "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.desk.errors import HomeDamaged, NewerFormat, NoHome, UsageProblem
 from app.home import durable
+from app.home.settings import load_settings
 
 FORMAT = 1
 
@@ -57,7 +59,7 @@ class Home:
         try:
             text = home.format_file.read_text(encoding="ascii").strip()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NoHome(f"There is no Perennial home at {root}; run `perennial init`.") from error
+            raise NoHome(f"There is no home at {root} yet. Run `perennial init{_told(root)}`.") from error
         except UnicodeDecodeError:
             text = "?"
         if not text.isdecimal():
@@ -152,3 +154,8 @@ class Home:
     @property
     def _folders(self) -> tuple[Path, ...]:
         return (self.inbox, self.staging, self.versions, self.generations, self.releases, self.commits)
+
+
+def _told(root: Path) -> str:
+    """Returns the option that names a home, where one is made elsewhere unless told."""
+    return "" if root == load_settings().home else f" --home {shlex.quote(str(root))}"

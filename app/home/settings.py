@@ -1,7 +1,8 @@
 """Everything an installation can be told, read in one place and nowhere else.
 
-Later sources win: defaults, `perennial.toml` in the working directory, PERENNIAL_* in the environment (two
-underscores reach inside: PERENNIAL_GATE__SLICE_DROP), then what the caller gives (the command line's flags).
+Later sources win: defaults, `perennial.toml` in the user's folder of settings, the one in the working directory,
+PERENNIAL_* in the environment (two underscores reach inside: PERENNIAL_GATE__SLICE_DROP), then what the caller gives
+(the command line's flags).
 """
 
 from __future__ import annotations
@@ -41,6 +42,21 @@ _INSIDE = "__"
 _LIKENESS = 0.8
 
 
+def default_home() -> Path:
+    """Returns where a home is looked for and made unless somebody names a place: among the user's data.
+
+    One named `perennial-home` in the working directory, where earlier versions made theirs, stays in use.
+    """
+    earlier = Path("perennial-home")
+    return earlier if (earlier / "FORMAT").exists() else _of_user("XDG_DATA_HOME", ".local/share")
+
+
+def _of_user(variable: str, otherwise: str) -> Path:
+    """Returns our folder in one of the user's; the XDG base directory specification has relative ones ignored."""
+    said = Path(os.environ.get(variable, ""))
+    return (said if said.is_absolute() else Path.home() / otherwise) / "perennial"
+
+
 class Settings(BaseSettings):
     """The settings of one installation; `load_settings` makes them with errors that people can read."""
 
@@ -48,7 +64,7 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, env_nested_delimiter=_INSIDE, extra="forbid", frozen=True, validate_default=False
     )
 
-    home: Path = Path("perennial-home")  # The folder that holds everything.
+    home: Path = Field(default_factory=default_home)  # The folder that holds everything.
     # Where `serve` listens; beyond loopback only with a password file or `allow_open`.
     host: str = "127.0.0.1"
     port: int = Field(default=7860, ge=0, le=65535)  # As above; 7860 is where Gradio's users look.
@@ -120,7 +136,15 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Says which sources there are, strongest first."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, SETTINGS_FILE)
+        files = (Path(SETTINGS_FILE), _of_user("XDG_CONFIG_HOME", ".config") / SETTINGS_FILE)
+        return init_settings, env_settings, *(_read(settings_cls, file) for file in files)
+
+
+def _read(settings_cls: type[BaseSettings], file: Path) -> TomlConfigSettingsSource:
+    try:
+        return TomlConfigSettingsSource(settings_cls, file)
+    except (tomllib.TOMLDecodeError, OSError) as error:
+        raise UsageProblem(f"The settings in {file} cannot be read: {error}.") from error
 
 
 def load_settings(**flags: Any) -> Settings:
@@ -135,8 +159,6 @@ def load_settings(**flags: Any) -> Settings:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         raise UsageProblem(" ".join(_sentence(problem) for problem in error.errors())) from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageProblem(f"{SETTINGS_FILE} in this folder cannot be read: {error}.") from error
     except SettingsError as error:
         raise UsageProblem(f"The environment's {PREFIX}* settings cannot be read: {error}.") from error
 
@@ -147,7 +169,7 @@ def described(settings: Settings) -> list[Described]:
 
     says = explained(Settings)
     own = [
-        (name, field.default, getattr(settings, name))
+        (name, field.get_default(call_default_factory=True), getattr(settings, name))
         for name, field in Settings.model_fields.items()
         if name != "gate"
     ]

@@ -66,9 +66,9 @@ def test_commands_are_named_as_they_are_typed(tmp_path: Path) -> None:
     script = "import sys; sys.argv[0] = '.venv/bin/perennial'; from perennial import main; main()"
     for start, typed in ((["-c", script], "perennial"), (["-m", "perennial"], "python -m perennial")):
         assert f"Usage: {typed} status " in _said(start, "status", "--help")
-        assert f"`{typed} init`" in _said(start, "status", "--home", str(tmp_path))
+        assert f"Run `{typed} init --home" in _said(start, "status", "--home", str(tmp_path))
     as_json = _said(["-m", "perennial"], "status", "--home", str(tmp_path), "--json")
-    assert "`perennial init`" in as_json  # for programs, which are told the same everywhere
+    assert "Run `perennial init --home" in as_json  # for programs, which are told the same everywhere
 
 
 def test_the_version_is_that_of_the_one_public_module() -> None:

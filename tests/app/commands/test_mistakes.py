@@ -42,7 +42,10 @@ from tests.app.commands.running import document, run
 def test_without_a_home_every_verb_says_how_to_make_one(arguments: list[str], tmp_path: Path) -> None:
     result = run(*arguments, home=tmp_path / "none")
     assert result.exit_code == 1
-    assert "run `perennial init`" in result.stderr
+    assert (
+        result.stderr
+        == f"There is no home at {tmp_path / 'none'} yet. Run `perennial init --home {tmp_path / 'none'}`.\n"
+    )
     assert result.stdout == ""
     assert not (tmp_path / "none").exists()
 

@@ -54,7 +54,7 @@ def test_what_cannot_be_served_is_refused_before_anything_is_loaded(template: Pa
     ended, said = _refused("--home", str(template), "--host", "0.0.0.0", "--port", "0")
     assert (ended, "password file" in said) == ("2 False", True)
     ended, said = _refused("--home", str(tmp_path / "none"), "--port", "0")
-    assert (ended, "no Perennial home" in said) == ("1 False", True)
+    assert (ended, "There is no home at" in said) == ("1 False", True)
 
 
 def test_an_address_that_is_not_ours_is_refused(tmp_path: Path) -> None:

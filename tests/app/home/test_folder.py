@@ -45,7 +45,7 @@ def test_a_place_without_a_home_is_refused_with_the_command_that_makes_one(
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("not a folder")
 
-    with pytest.raises(NoHome, match="run `perennial init`"):
+    with pytest.raises(NoHome, match=f"Run `perennial init --home {tmp_path / place}`"):
         Home.open(tmp_path / place)
 
 

@@ -17,13 +17,47 @@ def _clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         if name.startswith("PERENNIAL_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "ada"))
 
 
 def test_defaults_need_no_file_and_no_environment() -> None:
     settings = load_settings()
-    assert settings.home == Path("perennial-home")
+    assert settings.home == Path.home() / ".local/share/perennial"
     assert (settings.host, settings.port) == ("127.0.0.1", 7860)
     assert settings.allow_open is False
+
+
+def test_a_home_lies_among_the_users_data_unless_an_earlier_one_or_a_name_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "relative/is/ignored")
+    assert load_settings().home == tmp_path / "ada/.local/share/perennial"
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert load_settings().home == tmp_path / "data/perennial"
+    (tmp_path / "perennial-home").mkdir()
+    assert load_settings().home == tmp_path / "data/perennial"  # a folder that is no home
+    (tmp_path / "perennial-home/FORMAT").write_text("1\n")
+    assert load_settings().home == Path("perennial-home")
+    monkeypatch.setenv("PERENNIAL_HOME", "named")
+    assert load_settings().home == Path("named")
+
+
+def test_the_users_settings_hold_everywhere_and_those_of_a_folder_win(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config/perennial").mkdir(parents=True)
+    file = tmp_path / "config/perennial/perennial.toml"
+    file.write_text("port = 1001\ndefault_k = 7\n[gate]\nslice_drop = 9.0\n")
+    (tmp_path / "perennial.toml").write_text("port = 1002\n[gate]\nsamples = 300\n")
+    settings = load_settings()
+    assert (settings.port, settings.default_k) == (1002, 7)
+    assert (settings.gate.slice_drop, settings.gate.samples) == (9.0, 300)
+    file.write_text("port = \n")
+    with pytest.raises(UsageProblem, match=rf"settings in {file} cannot be read"):
+        load_settings()
 
 
 def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +94,7 @@ def test_a_policy_the_gate_refuses_is_a_usage_problem() -> None:
         ("[gate]\nslicedrop = 1\n", r"no setting gate\.slicedrop; did you mean gate\.slice_drop\?"),
         ("zzz = 1\n", "no setting zzz; there are home, host"),
         ("port = 'many'\n", "setting port cannot be 'many'"),
-        ("port = \n", r"perennial\.toml in this folder cannot be read"),
+        ("port = \n", r"settings in perennial\.toml cannot be read"),
     ],
 )
 def test_a_bad_file_is_refused_with_what_to_do(tmp_path: Path, toml: str, sentence: str) -> None:
