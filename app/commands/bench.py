@@ -56,7 +56,10 @@ def bench(  # noqa: PLR0913 - one parameter per option
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
-    """Compare strategies over a sequence of chunks: what each learns, forgets and costs."""
+    """Compare strategies over many chunks.
+
+    What each learns, forgets and costs when they are taught one after another.
+    """
     from app.bench.grid import CellTask, missing, run_grid
     from app.bench.report import write_report
 

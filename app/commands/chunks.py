@@ -51,7 +51,10 @@ class IngestOptions:
 
 @verb
 def ingest(desk: Desk, asked: IngestOptions, is_json: JsonOption = False) -> Shown:
-    """Take a chunk of pictures and captions in, and make it searchable."""
+    """Take pictures and captions in.
+
+    They are one chunk, and searchable at once.
+    """
     from app.words.chunk import added_lines
     from ingest.intake import IntakeOptions
 
@@ -79,7 +82,10 @@ def ingest(desk: Desk, asked: IngestOptions, is_json: JsonOption = False) -> Sho
 
 @verb
 def check(desk: Desk, chunk: ChunkArgument) -> Shown:
-    """Show what a chunk's checks found, what it counts for, and what to do next."""
+    """Show what a chunk's checks found.
+
+    Also what it counts for, and what to do next.
+    """
     from app.words.chunk import chunk_parts
 
     record = desk.chunk(chunk)
@@ -95,7 +101,7 @@ def accept(
         bool, typer.Option("--measure", help="Its held-out pairs measure other updates too.")
     ] = False,
 ) -> Shown:
-    """Let a chunk teach in spite of what its checks found."""
+    """Let a chunk teach in spite of its checks."""
     record = desk.accept(chunk, why, measure)
     said = f"Chunk {record.id} is accepted: `perennial update --chunk {record.id}` learns from it."
     if record.measures:
@@ -105,7 +111,10 @@ def accept(
 
 @verb
 def withdraw(desk: Desk, chunk: ChunkArgument, why: ReasonOption) -> Shown:
-    """Take a chunk's pairs and pictures out of training, measuring and search."""
+    """Take a chunk out of search and teaching.
+
+    Nothing is measured by its pairs any more, either.
+    """
     gone = desk.withdraw(chunk, why)
     job = f" Job {gone.job.id} is taking them out of search." if gone.job else ""
     return gone, gone.sentence + job
@@ -113,7 +122,10 @@ def withdraw(desk: Desk, chunk: ChunkArgument, why: ReasonOption) -> Shown:
 
 @verb
 def remove(desk: Desk, chunk: ChunkArgument, why: ReasonOption, is_json: JsonOption = False) -> None:
-    """Withdraw a chunk, and rebuild what is live from the last version before it."""
+    """Withdraw a chunk and what it taught.
+
+    What is live is rebuilt from the last version before that chunk.
+    """
     show_end(watched(desk, desk.remove(chunk, why), is_json=is_json), is_json=is_json)
 
 
@@ -123,7 +135,10 @@ def held(
     chunk: Annotated[str | None, argument("A chunk; all that wait when not given.", "[CHUNK]")] = None,
     limit: Annotated[int, typer.Option(help="Of all chunks, how many.", min=1, max=1000)] = 100,
 ) -> Shown:
-    """List the pairs that wait for a person's word, or all that was held and rejected of one chunk."""
+    """List pairs that wait for a person's word.
+
+    Of one chunk, all that was held and rejected.
+    """
     from app.words.held import aside_parts, waiting_parts
 
     if chunk is None:
@@ -145,6 +160,9 @@ def decide(
     language: Annotated[str | None, option(says="Of accepted captions that state none, such as de.")] = None,
     why: Annotated[str, option(says="A note; it is kept with the decision.")] = "",
 ) -> Shown:
-    """Accept held pairs, which then belong to their chunk, leave them out, or take out pairs that it has."""
+    """Accept held pairs, or leave them out.
+
+    Accepted ones belong to their chunk; pairs that it has can be taken out, too.
+    """
     decided = desk.decide(chunk, accept or (), leave_out or (), take_out or (), language, why)
     return decided, decided.sentence

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections.abc import Callable, Mapping
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STOPPED = "Interrupted; nothing live has changed. The same command again finishes what was begun."
+_HELP = 60  # letters of a verb's line of help, which stay on one line of a terminal
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _ON_A_HOME = frozenset({"init", "serve", "work", "account", "demo", "bench"})
 
@@ -43,6 +46,13 @@ class _Edge(TyperGroup):
         if cmd_name in _ON_A_HOME and ctx.params.get("server") is not None:
             raise UsageProblem(f"{cmd_name} works on a home on this machine, not with --server.")
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.commands))
+        for group, verbs in _VERBS.items():
+            with formatter.section(group):
+                said = {name: self.commands[name].get_short_help_str(_HELP) for name in map(_name, verbs)}
+                formatter.write_dl([(name.ljust(width), line) for name, line in said.items()])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -67,6 +77,10 @@ class _Edge(TyperGroup):
         else:
             typer.echo(messages.plain(sentence), err=True)
         return typer.Exit(exit_code)
+
+
+def _name(verb: Callable[..., None]) -> str:
+    return verb.__name__.rstrip("_")
 
 
 def _server_first(args: list[str]) -> list[str]:
@@ -131,46 +145,39 @@ def _everywhere(
     """Image search that keeps learning."""
 
 
-for verb in (
-    homes.init,
-    homes.models,
-    chunks.ingest,
-    chunks.check,
-    chunks.accept,
-    chunks.withdraw,
-    chunks.remove,
-    chunks.held,
-    chunks.decide,
-    pictures.pictures,
-    learning.update,
-    learning.methods,
-    learning.evaluate,
-    bench.bench,
-    learning.gate,
-    searching.compare,
-    searching.changes,
-    releasing.diff,
-    judging.quality,
-    judging.feedback,
-    judging.canaries,
-    releasing.drift,
-    releasing.promote,
-    releasing.rollback,
-    releasing.releases,
-    releasing.shadow,
-    releasing.reject,
-    releasing.keep,
-    releasing.pin,
-    releasing.unpin,
-    searching.search,
-    homes.serve,
-    homes.work,
-    homes.mcp,
-    homes.account,
-    homes.demo,
-    upkeep.status,
-    releasing.export,
-    releasing.import_,
-    upkeep.doctor,
-):
-    app.command(verb.__name__.rstrip("_"))(verb)
+_VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
+    "Start": (homes.demo, homes.init, homes.models),
+    "Search": (searching.search, judging.feedback, judging.canaries),
+    "Pictures": (
+        chunks.ingest,
+        pictures.pictures,
+        chunks.check,
+        chunks.accept,
+        chunks.held,
+        chunks.decide,
+        chunks.withdraw,
+        chunks.remove,
+    ),
+    "Teach": (learning.update, learning.gate, learning.methods, learning.evaluate, bench.bench),
+    "Releases": (
+        releasing.releases,
+        judging.quality,
+        searching.compare,
+        searching.changes,
+        releasing.diff,
+        releasing.drift,
+        releasing.shadow,
+        releasing.promote,
+        releasing.rollback,
+        releasing.reject,
+        releasing.keep,
+        releasing.pin,
+        releasing.unpin,
+        releasing.export,
+        releasing.import_,
+    ),
+    "Server": (homes.serve, homes.work, homes.account, homes.mcp),
+    "Upkeep": (upkeep.status, upkeep.doctor),
+}
+for verb in chain.from_iterable(_VERBS.values()):
+    app.command(_name(verb))(verb)

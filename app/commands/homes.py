@@ -42,7 +42,10 @@ def init(
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
-    """Make a home with a base encoder, and its first release."""
+    """Make a home with its first release.
+
+    The release has the encoder that `--model` names, and no picture yet.
+    """
     settings = settings_for(home)
     from app.learning.update_cycle import initialise
     from model_updates.errors import UnknownModel
@@ -115,7 +118,10 @@ def serve(
 
 
 def work(home: HomeOption = None) -> None:
-    """Run the jobs of a server whose setting `jobs` is elsewhere, until it is stopped."""
+    """Run the jobs of a server.
+
+    Of one whose setting `jobs` is elsewhere; until it is stopped.
+    """
     import signal
 
     # Jobs run here, whatever the server beside it has been told.
@@ -137,7 +143,10 @@ def work(home: HomeOption = None) -> None:
 
 
 def mcp(context: typer.Context, home: HomeOption = None) -> None:
-    """Serve search as tools for assistants, from the server that runs on this machine or from --server."""
+    """Serve search as tools for assistants.
+
+    It asks the server that runs on this machine, or --server.
+    """
     url = server_of(context)
     if url is None:
         settings = settings_for(home)

@@ -27,7 +27,10 @@ def quality(
     metric: Annotated[str, typer.Option(help="t2i_r1, t2i_r5, t2i_r10 or t2i_mean.")] = "t2i_r10",
     view: Annotated[str, typer.Option(help="own, mixed or memory.")] = "own",
 ) -> Shown:
-    """Show what each released version reaches on each slice, and which languages are asked for."""
+    """Show recall by slice and version.
+
+    Also which languages are asked for.
+    """
     found = desk.quality(metric, view)
     slices = _slices(found.table) if found.table.lines else "No release was measured in this view yet."
     languages = [_asked(found.asked.languages)] if found.asked.languages else []
@@ -70,7 +73,10 @@ def feedback(
         list[str] | None, option(says="A pair by its id, as listed; may be repeated.")
     ] = None,
 ) -> Shown:
-    """Show what people said of answers, and the chunk that it proposes."""
+    """Show what people said of answers.
+
+    Also the chunk that it proposes.
+    """
     if to is not None:
         require_place(to, "--to")
     counted = desk.feedback(1).votes
@@ -125,7 +131,10 @@ def canaries(
     ] = None,
     language: Annotated[str, option(says="Of the query, where it is pinned in several.")] = "",
 ) -> Shown:
-    """List the canaries: queries whose first answer updates must keep. Or take one away."""
+    """List queries that updates must not lose.
+
+    They are the canaries: updates must keep their first answer. One can be taken away.
+    """
     if remove is not None:
         gone = desk.remove_canary(remove, language)
         said = f"{gone.query!r} is no canary in {gone.language} any more: updates need not keep its picture."

@@ -53,7 +53,10 @@ class UpdateOptions:
 
 @verb
 def update(desk: Desk, asked: UpdateOptions, is_json: JsonOption = False) -> Shown | None:
-    """Learn from a chunk; what passes the gate goes live."""
+    """Learn from a chunk.
+
+    What passes the gate goes live.
+    """
     options = _checked_options(asked)
     if asked.cancel is not None:
         job = desk.cancel(asked.cancel)
@@ -155,7 +158,10 @@ def methods(
         bool, typer.Option("--markdown", help="Write docs/strategies.md, without other packages.")
     ] = False,
 ) -> None:
-    """List the strategies: what each does, trains, keeps and costs, and what it asks of gallery and query."""
+    """List the strategies, or show one.
+
+    What each does, trains, keeps and costs, and what it asks of gallery and query.
+    """
     from app.words import strategies as strategy_words
     from model_updates.references import REFERENCES
     from model_updates.strategies import STRATEGIES, strategy_named
@@ -192,7 +198,7 @@ def gate(
     desk: Desk,
     name: Annotated[str, argument("A release, such as r3, or an update's job, such as j7.", "JOB|RELEASE")],
 ) -> Shown:
-    """Show why an update passed the gate, or did not."""
+    """Show why an update passed, or did not."""
     from app.words.gate import gate_parts
 
     found = desk.job_verdict(name) if name[:1] == "j" else desk.release(name).judged

@@ -32,7 +32,10 @@ def pictures(
     withheld: Annotated[bool, option("--withheld", says="List what was taken out.")] = False,
     why: Annotated[str, option(says="The reason for taking out; it is kept.")] = "",
 ) -> Shown:
-    """Show a picture's captions; or take pictures out of everything, put them back, list those that are out."""
+    """Show a picture's captions, or withhold it.
+
+    Pictures are taken out of everything and put back, and those that are out are listed.
+    """
     if save is not None:
         require_place(save, "--save")
     wanted = _asked(names, take_out=take_out, put_back=put_back, withheld=withheld, why=why)

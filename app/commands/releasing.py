@@ -74,7 +74,10 @@ def _went_live(done: WentLive) -> Shown:
 
 @verb
 def diff(desk: Desk, a: ReleaseArgument, b: ReleaseArgument) -> Shown:
-    """Show what two releases differ in: what they know, what is read and seen differently, recall."""
+    """Show what two releases differ in.
+
+    What they know, what is read and seen differently, recall.
+    """
     from app.words.difference import SLICE_HEADERS, difference_sentences, slice_rows
 
     found = desk.difference(a, b)
@@ -90,7 +93,10 @@ def drift(
     b: ReleaseArgument,
     pairs: Annotated[int, typer.Option(min=2, max=2000, help="Most held-out pairs to look at.")] = 2000,
 ) -> Shown:
-    """Show how far the vectors of two releases have turned, and whether both towers turned together."""
+    """Show how far two releases' vectors turned.
+
+    Also whether both towers turned together.
+    """
     from app.words.drift import drift_lines
 
     found = desk.drift(a, b, pairs)
@@ -99,19 +105,28 @@ def drift(
 
 @verb
 def reject(desk: Desk, release: ReleaseArgument, why: WhyOption = "") -> Shown:
-    """Reject a candidate with a note; promoting it then needs --force."""
+    """Reject a candidate, with a note.
+
+    Promoting it then needs --force.
+    """
     return _word(desk.reject(release, why))
 
 
 @verb
 def keep(desk: Desk, release: ReleaseArgument, why: WhyOption = "") -> Shown:
-    """Keep a candidate for later, with a note; takes a rejection back."""
+    """Keep a candidate for later, with a note.
+
+    Takes a rejection back.
+    """
     return _word(desk.keep(release, why))
 
 
 @verb
 def pin(desk: Desk, why: WhyOption = "") -> Shown:
-    """Pin what is live: updates that pass wait until somebody unpins it."""
+    """Pin what is live.
+
+    Updates that pass wait until somebody unpins it.
+    """
     return _word(desk.pin(why))
 
 
@@ -137,7 +152,10 @@ def shadow(
     report: Annotated[bool, typer.Option("--report", help="Only show what it has shown so far.")] = False,
     why: WhyOption = "",
 ) -> Shown:
-    """Have a candidate asked live queries in the background, and show how its answers differ."""
+    """Ask a candidate live queries, unseen.
+
+    It is asked in the background; shows how its answers differ.
+    """
     from app.words.shadow import HEADERS, line_cells, shadow_sentences
 
     if (stop and report) or (share is not None and (stop or report)):
@@ -163,7 +181,10 @@ def export(
         typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip."),
     ] = False,
 ) -> Shown:
-    """Write a release into one file for another home, or its encoder for plain open_clip."""
+    """Write a release into one file.
+
+    For another home, or its encoder for plain open_clip.
+    """
     if open_clip:
         return _exported_to_open_clip(desk, release, to)
     written = desk.export(release, to)
@@ -198,7 +219,10 @@ def import_(
     ] = None,
     is_json: JsonOption = False,
 ) -> Shown:
-    """Take a release of another home in; it is not live before somebody promotes it."""
+    """Take a release of another home in.
+
+    It is not live before somebody promotes it.
+    """
     with staged(is_json=is_json) as tell:
         came = desk.import_release(source, sha256, tell)
     unchecked = (

@@ -112,7 +112,7 @@ def _require_one_of(name: str | None, said: str, *choices: str) -> None:
 
 @verb
 def search(desk: Desk, asked: SearchOptions) -> Shown:
-    """Search pictures by texts, by pictures, or by both."""
+    """Search by texts, by pictures, or by both."""
     request = asked.request()
     answer = desk.search(request)
     if asked.pin and [(part.kind, part.weight) for part in answer.parts] != [("text", 1.0)]:
@@ -178,7 +178,10 @@ def compare(
     language: LanguageOption = "auto",
     k: ComparedHits = 10,
 ) -> Shown:
-    """Ask two releases the same and show how pictures moved."""
+    """Ask two releases the same query.
+
+    Shows how pictures moved from one to the other.
+    """
     answer = desk.compare(query, a, b, language, k, _pictures_in(query))
     hits = {hit.id: hit for hit in (*answer.a.hits, *answer.b.hits)}
     moves = [(move.id, move.rank_a, move.rank_b, caption_of(hits[move.id])) for move in answer.moves]
@@ -203,7 +206,10 @@ def changes(
     k: ComparedHits = 10,
     most: Annotated[int, typer.Option(min=1, max=100, help="How many answers to show.")] = 20,
 ) -> Shown:
-    """Ask two releases many queries and show which answers changed most."""
+    """Ask two releases many queries.
+
+    The answers that changed most come first.
+    """
     if queries is None:
         return _changed(desk.changed(a, b, language, k, most), most)
     return _changed(_asked_in_turn(desk, a, b, queries_in(queries), language, k), most)

@@ -34,7 +34,10 @@ def status(
     desk: Desk,
     verify: Annotated[bool, typer.Option("--verify", help="Read every byte of every release too.")] = False,
 ) -> Shown:
-    """Show what is live, what it knows, the chunks, the jobs, and the disk."""
+    """Show what is live, chunks, jobs and disk.
+
+    Also what the live release knows.
+    """
     from app.desk.operation import document_of
 
     found = desk.status()
@@ -104,7 +107,10 @@ def doctor(
     html: Annotated[Path | None, option(says="Write the examination as one HTML file too.")] = None,
     is_json: JsonOption = False,
 ) -> None:
-    """Look for everything that can be wrong with a home; nothing is changed."""
+    """Look for everything that can be wrong.
+
+    Nothing is changed.
+    """
     from app.desk.health import Level
     from app.desk.operation import document_of
     from app.doctor.page import html_page

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 import perennial
-from app.commands import bench, chunks, homes, judging, learning, pictures, releasing, searching, upkeep
+from app.commands import bench, chunks, cli, homes, judging, learning, pictures, releasing, searching, upkeep
 
 ROOT = Path(__file__).parents[3]
 VERBS = {
@@ -59,6 +63,22 @@ def _said(start: list[str], *arguments: str) -> str:
         [sys.executable, *start, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
     return done.stdout + done.stderr
+
+
+def test_help_is_read_at_a_glance() -> None:
+    with_help = CliRunner().invoke(cli.app, ["--help"], terminal_width=80, env={"COLUMNS": "80"}).output
+    asked = CliRunner().invoke(cli.app, [], env={"COLUMNS": "80"}).output
+    assert with_help == asked
+    groups = re.split(r"\n\n(\w+):\n", asked.strip())[1:]
+    lines = {name: told.splitlines() for name, told in zip(groups[::2], groups[1::2], strict=True)}
+    assert len(lines.pop("Options")) > 4
+    assert list(lines) == ["Start", "Search", "Pictures", "Teach", "Releases", "Server", "Upkeep"]
+    assert sum(map(len, lines.values())) == len(VERBS)
+    for line in chain.from_iterable(lines.values()):
+        _, says = line.split(maxsplit=1)
+        assert len(says) <= 45, line
+        assert says.endswith("."), f"cut or no sentence: {line}"
+        assert not says.endswith(".."), line
 
 
 def test_commands_are_named_as_they_are_typed(tmp_path: Path) -> None:
