@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from app import DISTRIBUTION
-from app.commands.options import argument
+from app.commands.options import argument, option
 from app.commands.starting import starting
 from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
 from app.desk.errors import UsageProblem
@@ -164,13 +164,36 @@ def mcp(context: typer.Context, home: HomeOption = None) -> None:
 def account(
     user: Annotated[str, argument("Who signs in.", "USER")],
     role: Annotated[str, argument("searcher, contributor or admin.", "ROLE")],
+    to: Annotated[
+        Path | None, option("--to", says="The password file; it is made where there is none.")
+    ] = None,
+    replace: Annotated[
+        bool, option("--replace", says="The account stands there and gets a new line.")
+    ] = False,
 ) -> None:
-    """Make a line of a server's password file."""
-    from app.server.security import password_line
+    """Write an account of a server's password file.
 
-    by_hand = sys.stdin.isatty()
-    password = getpass.getpass("Password: ") if by_hand else sys.stdin.readline().rstrip("\r\n")
-    typer.echo(password_line(user, role, password))
+    The password is asked for at a terminal, and else read from standard input.
+    """
+    from app.server.password_file import require_place, write_account
+    from app.server.security import password_line, require_account
+
+    require_account(user, role)
+    if to is None:
+        typer.echo(password_line(user, role, _password()))
+        return
+    require_place(to, user, replace=replace)
+    count = write_account(to, password_line(user, role, _password()))
+    typer.echo(f"{user} is in {to} as {role}, one of {count}. A server reads the file when it starts.")
+
+
+def _password() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass("Password: ")
+    if getpass.getpass("The same again: ") != password:
+        raise UsageProblem("These were two passwords; nothing was written. Try again.")
+    return password
 
 
 def demo(

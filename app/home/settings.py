@@ -77,7 +77,7 @@ class Settings(BaseSettings):
     max_query_characters: int = Field(default=500, ge=1)
     # The largest file the server takes; the command line has no such bound.
     max_upload_bytes: int = Field(default=512 * 1024**2, ge=1)
-    # `user:role:scrypt$salt$hash` lines; `perennial account USER ROLE` makes one.
+    # Of accounts, `user:role:scrypt$salt$hash`; `perennial account USER ROLE --to FILE` writes one.
     password_file: Path | None = None
     # A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
     proxy_user_header: str | None = Field(default=None, min_length=1)

@@ -1,6 +1,6 @@
 """Who may come in: the password file, checking a password, and slowing down those who guess.
 
-A line of the file is `user:role:scrypt$salt$hash`; `perennial account USER ROLE` asks for a password and
+A line of the file is `user:role:scrypt$salt$hash`; `perennial account USER ROLE --to FILE` asks for a password and
 writes one. Searchers search, compare and judge answers; contributors also upload chunks, which wait for an admin's word
 before they teach; admins also accept, update, promote and roll back.
 """
@@ -91,16 +91,25 @@ SEARCHER = Account("somebody", "searcher")
 """Who asks where nobody's name matters."""
 
 
+def require_account(user: str, role: str) -> None:
+    """Refuses a name or a role that no account can have.
+
+    Raises:
+        UsageProblem: it is none.
+    """
+    if not _NAME.fullmatch(user):
+        raise UsageProblem(f"{user[:64]!r} cannot be a user name: use up to 64 letters, digits and . _ @ -")
+    if role not in ROLES:
+        raise UsageProblem(f"{role[:64]!r} is no role; the roles are {_LISTED}.")
+
+
 def password_line(user: str, role: str, password: str) -> str:
     """Returns a line for the password file, with a fresh salt.
 
     Raises:
         UsageProblem: the name, role or password cannot be used.
     """
-    if not _NAME.fullmatch(user):
-        raise UsageProblem(f"{user[:64]!r} cannot be a user name: use up to 64 letters, digits and . _ @ -")
-    if role not in ROLES:
-        raise UsageProblem(f"{role[:64]!r} is no role; the roles are {_LISTED}.")
+    require_account(user, role)
     if len(password) < SHORTEST_PASSWORD:
         raise UsageProblem(
             f"The password has {len(password)} characters; use at least {SHORTEST_PASSWORD}, a sentence for example."
@@ -179,9 +188,13 @@ class Passwords:
             entries[entry[0].name] = entry
         if not entries:
             raise UsageProblem(
-                f"The password file {path} has no account. Add one with `perennial account USER admin`."
+                f"The password file {path} has no account. Add one with `perennial account USER admin --to {path}`."
             )
         return cls(entries)
+
+    def names(self) -> set[str]:
+        """Returns the names of all accounts."""
+        return set(self._entries)
 
     def account(self, name: str | None) -> Account | None:
         """Returns the account of a name that has signed in already."""
@@ -225,7 +238,7 @@ def required_passwords(settings: Settings) -> Passwords | None:
     if not is_closed and not settings.allow_open:
         raise UsageProblem(
             f"Serving on {settings.host} would let everybody on the network upload and promote. Give a password "
-            "file (PERENNIAL_PASSWORD_FILE; `perennial account USER ROLE` writes its lines), or say "
+            "file (PERENNIAL_PASSWORD_FILE; `perennial account USER ROLE --to FILE` writes it), or say "
             "that this is meant (PERENNIAL_ALLOW_OPEN=1), or serve on 127.0.0.1."
         )
     return None
@@ -268,7 +281,7 @@ def _parse(line: str, number: int) -> tuple[Account, bytes, bytes]:
     if len(secret) != 3 or secret[0] != "scrypt" or parts[1] not in ROLES or not _NAME.fullmatch(parts[0]):
         raise UsageProblem(
             f"Line {number} of the password file is not `user:role:scrypt$salt$hash` with one of the roles "
-            f"{_LISTED}. `perennial account USER ROLE` writes such a line."
+            f"{_LISTED}. `perennial account USER ROLE --to FILE` writes such a line."
         )
     try:
         salt, digest = (base64.b64decode(part, validate=True) for part in secret[1:])
