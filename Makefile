@@ -40,11 +40,12 @@ quick: .venv/test-installed
 
 check: test
 
-# Pages and catalogues that follow from the code.
+# Pages and catalogues that follow from the code, and the site made of the pages, in site/.
 docs: .venv/test-installed
 	@$(BIN)/perennial methods --markdown > docs/strategies.md.new && mv docs/strategies.md.new docs/strategies.md
 	@$(BIN)/python docs/write_modules.py
 	@$(BIN)/python -m app.words.extraction
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Writes constraints.txt anew from pyproject.toml, for every platform and Python from 3.11 on. What is pinned stays
 # where it still fits; `make constraints UPGRADE=--upgrade` takes the newest of everything.

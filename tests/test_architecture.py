@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import runpy
 import subprocess
@@ -54,6 +55,27 @@ def test_the_page_of_modules_is_written_anew() -> None:
     now = runpy.run_path(str(ROOT / "docs" / "write_modules.py"))["page"]()
 
     assert written == now, "docs/modules.md is older than the docstrings; `make docs` writes it anew"
+
+
+def test_every_page_is_on_the_site_and_every_link_leads_somewhere(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "models" / "perennial-photo" / "index.html").is_file()
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    said = importlib.metadata.version(DISTRIBUTION)
+
+    assert f"\nversion: {said}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {said} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_no_source_file_unpickles() -> None:
