@@ -6,6 +6,7 @@ and those that wait.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import tempfile
@@ -28,7 +29,7 @@ from app.desk.health import Examination
 from app.desk.jobs import Stage
 from app.desk.operation import Operation, document_of, operations
 from app.desk.pictures import Original
-from app.desk.releases import SUFFIX, Exported, Imported
+from app.desk.releases import Exported, Imported
 from ingest.records import FINAL_STATES, JobRecord
 
 if TYPE_CHECKING:
@@ -97,11 +98,11 @@ class ServerDesk(Connection):
 
     def export(self, release: str, to: Path) -> Exported:
         """Fetches a release as one file for another home; nothing stays where that fails."""
+        from app.home.package import place_of
+
         release = as_desk(self).release(release).id
-        target = to / f"{release}{SUFFIX}" if to.is_dir() else to
-        if target.exists() or not target.absolute().parent.is_dir():
-            what = "is there already" if target.exists() else "lies in no folder that exists"
-            raise UsageProblem(f"{target} {what}; name another file with --to.")
+        target = place_of(release, to)
+        target.parent.mkdir(exist_ok=True)
         partial = target.with_name(f".{target.name}.part")
         try:
             path = f"/v1/releases/{address_part(release)}/package"
@@ -218,17 +219,17 @@ def as_desk(server: ServerDesk) -> Desk:
 
 
 def _received(stream: httpx.Response, file: Path) -> str:
-    """Writes a package that comes into a file and returns its SHA-256.
+    """Writes a package that comes into a file and returns its sha256.
 
     Raises:
-        ServerAway, PackageDamaged: it is not what the server sent.
+        ServerAway: it is not what the server sent.
     """
-    from app.home.package import checksum
-
+    digest = hashlib.sha256()
     with file.open("wb") as opened:
         for block in stream.iter_bytes():
             opened.write(block)
-    sha256 = checksum(file)
+            digest.update(block)
+    sha256 = digest.hexdigest()
     if sha256 != stream.headers.get("X-Perennial-Sha256"):
         raise ServerAway("The release did not arrive as it was sent. Export it again.")
     return sha256

@@ -175,7 +175,9 @@ def shadow(
 def export(
     desk: Desk,
     release: ReleaseArgument,
-    to: Annotated[Path, typer.Option("--to", help="A file, or a folder.")] = Path(),
+    to: Annotated[
+        Path, typer.Option("--to", help="A folder, made if need be, or a file that ends in .perennial.")
+    ] = Path(),
     open_clip: Annotated[
         bool,
         typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip."),
@@ -191,7 +193,7 @@ def export(
     return (
         written,
         f"{written.release} is in {written.path} ({size(written.bytes)}).",
-        f"Tell the receiver its checksum by another way: {written.sha256}",
+        f"Tell the receiver its checksum, which `sha256sum` gives too, by another way: {written.sha256}",
         f"There: `perennial import {written.path.name} --sha256 {written.sha256}`",
     )
 
@@ -215,7 +217,7 @@ def import_(
     source: Annotated[Path, argument("A file that `export` wrote.")],
     sha256: Annotated[
         str | None,
-        option("--sha256", says="What its export printed: the file that came is the one that was sent."),
+        option("--sha256", says="What its export printed, or `sha256sum` of the file that was sent."),
     ] = None,
     is_json: JsonOption = False,
 ) -> Shown:

@@ -380,7 +380,7 @@ class Desk(Protocol):
         """Lists what people said of releases, newest first, and the pin that holds what is live, if any."""
 
     def export(self, release: str, to: Path) -> Exported:
-        """Writes a release into one file for another home: into `to`, or into that folder under its own name."""
+        """Writes a release into one file for another home: into `to`, or under its own name into that folder."""
 
     def start_import(self, source: Path, sha256: str | None = None) -> JobRecord:
         """Starts taking in a release of another home and returns the job; the source stays where it is."""

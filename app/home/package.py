@@ -1,9 +1,10 @@
 """One release as one file, to be carried to another home: a zip of named parts and a manifest that vouches for each.
 
-`export.json` names size and sha256 of every other member, and its own checksum; its sha256 is the checksum of the
-whole. Whoever sends a package tells that number by another way, and whoever takes it in gives it: then not one byte can
-have been exchanged. Members are stored as they are, so that nothing unpacks to more than what was received; no name of
-a member becomes a path before it was found to be one of ours, and nothing in it is ever unpickled.
+`export.json` names size and sha256 of every other member, and its own checksum. Whoever sends a package tells its
+sha256, which `sha256sum` gives too, by another way, and whoever takes it in gives it: then not one byte can have been
+exchanged. Earlier exports told the sha256 of `export.json`, which vouches for as much and is taken, too. Members are
+stored as they are, so that nothing unpacks to more than what was received; no name of a member becomes a path before it
+was found to be one of ours, and nothing in it is ever unpickled.
 """
 
 import hashlib
@@ -15,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.desk.errors import NewerFormat, PackageDamaged
+from app.desk.errors import NewerFormat, PackageDamaged, UsageProblem
+from app.desk.releases import SUFFIX
 from app.home.durable import FileSystem, explaining_full_disk, sha256_of, temporary
 
 MANIFEST = "export.json"
@@ -28,7 +30,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same release makes the same bytes
 
 
 def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, Any]) -> str:
-    """Writes a package and returns the sha256 of its manifest, which is its checksum.
+    """Writes a package, and the folder that it lies in where that is new; returns the package's sha256.
 
     A power cut leaves the target whole or not at all. `files` are by name in the package, `version/…` or `release/…`.
 
@@ -43,6 +45,7 @@ def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, A
     disk = FileSystem()
     try:
         with explaining_full_disk(target.parent, "writing an export"):
+            target.parent.mkdir(exist_ok=True)
             with zipfile.ZipFile(fresh, "w", zipfile.ZIP_STORED) as archive:
                 archive.writestr(zipfile.ZipInfo(MANIFEST, _NO_TIME), encoded)
                 for name, path in sorted(files.items()):
@@ -55,26 +58,30 @@ def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, A
             disk.fsync_dir(target.parent)
     finally:
         fresh.unlink(missing_ok=True)
-    return hashlib.sha256(encoded).hexdigest()
+    return sha256_of(target)
 
 
-def checksum(package: Path) -> str:
-    """Returns the sha256 of a package's manifest, as `write_package` did when it made it.
+def place_of(release: str, to: Path) -> Path:
+    """Returns the file that a release goes into: `to`, or one under the release's name in the folder `to`.
+
+    What is not there yet is a file if its name ends as packages' do, and else a folder, which `write_package` makes.
 
     Raises:
-        PackageDamaged: it is no package.
+        UsageProblem: the file is there already, or `to` lies in no folder that exists.
     """
-    try:
-        with zipfile.ZipFile(package) as archive:
-            return hashlib.sha256(archive.read(MANIFEST)).hexdigest()
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise _refused(package, f"it cannot be read ({error})") from error
+    is_file = to.is_file() or (to.suffix == SUFFIX and not to.is_dir())
+    target = to if is_file else to / f"{release}{SUFFIX}"
+    if target.exists():
+        raise UsageProblem(f"{target} is there already; name another place with --to.")
+    if not to.is_dir() and not to.absolute().parent.is_dir():
+        raise UsageProblem(f"{to} lies in no folder that exists; name another place with --to.")
+    return target
 
 
 def read_package(source: Path, into: Path, *, sha256: str | None = None) -> dict[str, Any]:
     """Copies the parts of a package into an empty folder, each compared with the manifest, and returns what that says.
 
-    `sha256` is that of the manifest, as its sender told it; None trusts the package to be what it says.
+    `sha256` is the package's, as its sender told it; None trusts the package to be what it says.
 
     Raises:
         PackageDamaged: it is no package, or not the one that was sent; what lies in `into` is then worth nothing.
@@ -83,7 +90,9 @@ def read_package(source: Path, into: Path, *, sha256: str | None = None) -> dict
     try:
         with zipfile.ZipFile(source) as archive:
             members = _members(archive, source)
-            facts = _manifest(archive, source, sha256)
+            facts = _manifest(archive, source)
+            if sha256 is not None:
+                _require_sent(archive, source, sha256.strip().lower())
             if set(facts["files"]) != members:
                 raise _refused(source, "it holds other files than its manifest names")
             for name, expected in facts["files"].items():
@@ -114,13 +123,16 @@ def _members(archive: zipfile.ZipFile, source: Path) -> set[str]:
     return others
 
 
-def _manifest(archive: zipfile.ZipFile, source: Path, sha256: str | None) -> dict[str, Any]:
+def _require_sent(archive: zipfile.ZipFile, source: Path, sha256: str) -> None:
+    found = sha256_of(source)
+    if sha256 not in (found, hashlib.sha256(archive.read(MANIFEST)).hexdigest()):
+        raise _refused(source, f"its sha256 is {found}, and {sha256[:64]!r} was expected")
+
+
+def _manifest(archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
     if archive.getinfo(MANIFEST).file_size > _MANIFEST_BYTES:
         raise _refused(source, "its manifest is too large")
     data = archive.read(MANIFEST)
-    found = hashlib.sha256(data).hexdigest()
-    if sha256 is not None and found != sha256.strip().lower():
-        raise _refused(source, f"its manifest has sha256 {found}, and {sha256.strip()[:64]!r} was expected")
     try:
         facts = json.loads(data)
     except (ValueError, RecursionError):

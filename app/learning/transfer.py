@@ -13,11 +13,11 @@ from typing import Any
 
 from app.desk.errors import PackageDamaged, ReleaseDamaged, UsageProblem
 from app.desk.jobs import Stage
-from app.desk.releases import SUFFIX, Exported, Imported
+from app.desk.releases import Exported, Imported
 from app.home.commits import now
 from app.home.durable import require_space, sha256_of
 from app.home.manifest import ReleaseManifest
-from app.home.package import read_package, write_package
+from app.home.package import place_of, read_package, write_package
 from app.home.published import MANIFEST
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
@@ -38,17 +38,14 @@ REPORT, ORIGIN = "report.md", "origin.json"
 def export_release(workspace: Workspace, release: str, target: Path) -> Exported:
     """Writes a release into one file, after every byte of it was compared with its manifests.
 
-    `target` is the file, or a folder that it goes into under its id.
+    `target` is the file, or a folder that it goes into under its id (`app.home.package.place_of`).
 
     Raises:
         UnknownRelease, ReleaseDamaged, NoSpace: nothing was written.
-        UsageProblem: the file is there already, or its folder is not.
+        UsageProblem: the file is there already, or the folder above it is not.
     """
     record = workspace.releases.verify_release(release)
-    target = target / f"{record.id}{SUFFIX}" if target.is_dir() else target
-    if target.exists() or not target.absolute().parent.is_dir():
-        what = "is there already" if target.exists() else "lies in no folder that exists"
-        raise UsageProblem(f"{target} {what}; name another file with --to.")
+    target = place_of(record.id, target)
     version = workspace.home.versions / record.version
     names = [MANIFEST, *workspace.version_manifest(record.version)["files"]]  # type: ignore[misc]
     files = {f"version/{name}": version / name for name in names}

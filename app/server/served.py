@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.desk.errors import TooBusy
 from app.desk.releases import SUFFIX, Exported
-from app.home.package import checksum
+from app.home.durable import sha256_of
 from app.local.at_home import AtHome
 from app.server.places import PATIENCE_SECONDS
 from app.server.security import Account
@@ -130,7 +130,7 @@ class Served(AtHome):
         folder.mkdir(exist_ok=True)
         path = folder / f"{record.id}{SUFFIX}"
         if path.is_file():  # written whole or not at all, and a release never changes
-            return Exported(record.id, path, path.stat().st_size, checksum(path))
+            return Exported(record.id, path, path.stat().st_size, sha256_of(path))
         return self.export(record.id, folder)
 
     def shadow(self, release: str) -> ShadowReport:

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from app.desk.errors import NewerFormat, PackageDamaged
+from app.desk.errors import NewerFormat, PackageDamaged, UsageProblem
 from app.home import package
-from app.home.package import MANIFEST, read_package, write_package
+from app.home.package import MANIFEST, place_of, read_package, write_package
 
 Members = dict[str, bytes]
 
@@ -47,7 +48,8 @@ def test_what_was_written_comes_out_and_the_same_release_makes_the_same_bytes(
     facts = read_package(path, into, sha256=sha256.upper())
     assert facts["release"] == "r1"
     assert (into / "version/weights.safetensors").read_bytes() == b"w" * 5000
-    assert hashlib.sha256(members_of(path)[MANIFEST]).hexdigest() == sha256
+    told = subprocess.run(["sha256sum", str(path)], capture_output=True, text=True, check=True).stdout
+    assert told.split()[0] == sha256
     again = tmp_path / "again.perennial"
     files = {name: into / name for name in facts["files"]}
     assert write_package(again, files, {"release": "r1"}) == sha256
@@ -109,6 +111,27 @@ def test_a_package_whose_manifest_was_made_anew_is_refused_by_its_checksum(
     (tmp_path / "b").mkdir()
     with pytest.raises(PackageDamaged, match="was expected"):
         read_package(forged, tmp_path / "b", sha256=sha256)
+
+
+def test_the_checksum_that_earlier_exports_told_is_taken_too(sent: tuple[Path, str], tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    of_manifest = hashlib.sha256(members_of(sent[0])[MANIFEST]).hexdigest()
+    assert read_package(sent[0], into, sha256=of_manifest)["release"] == "r1"
+
+
+def test_an_export_goes_into_a_folder_or_into_a_file_that_is_named_as_one(tmp_path: Path) -> None:
+    assert place_of("r3-1a", tmp_path) == tmp_path / "r3-1a.perennial"
+    assert place_of("r3-1a", tmp_path / "exp") == tmp_path / "exp" / "r3-1a.perennial"
+    assert place_of("r3-1a", tmp_path / "mine.perennial") == tmp_path / "mine.perennial"
+    (tmp_path / "mine.perennial").write_bytes(b"x")
+    (tmp_path / "notes.txt").write_bytes(b"x")
+    for there in ("mine.perennial", "notes.txt"):
+        with pytest.raises(UsageProblem, match="is there already"):
+            place_of("r3-1a", tmp_path / there)
+    for nowhere in ("none/exp", "none/mine.perennial"):
+        with pytest.raises(UsageProblem, match="no folder that exists"):
+            place_of("r3-1a", tmp_path / nowhere)
 
 
 def test_packed_members_cut_files_and_other_zips_are_refused(sent: tuple[Path, str], tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -102,10 +103,12 @@ def test_a_package_that_was_changed_leaves_nothing_behind(
 
 def test_the_verbs_say_what_to_do_next(there: Settings, tmp_path: Path) -> None:
     run = CliRunner().invoke(
-        app, ["export", "r3", "--to", str(tmp_path), "--home", str(there.home), "--json"]
+        app, ["export", "r3", "--to", str(tmp_path / "exp"), "--home", str(there.home), "--json"]
     )
     assert run.exit_code == 0, run.output
     sent = json.loads(run.stdout)
+    assert [path.name for path in (tmp_path / "exp").iterdir()] == [f"{sent['release']}.perennial"]
+    assert hashlib.sha256(Path(sent["path"]).read_bytes()).hexdigest() == sent["sha256"]
     wrong = ["import", sent["path"], "--sha256", "0" * 64, "--home", str(there.home)]
     run = CliRunner().invoke(app, wrong)
     assert run.exit_code == 1
