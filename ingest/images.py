@@ -1,8 +1,8 @@
 """Picture bytes in, a safe upright RGB picture out.
 
 Pillow's decoders accept more than they should and convert some modes wrongly; each rule here was measured
-(16-bit would clip to white, hidden colours under alpha would show, `verify()` passes truncated files). An
-embedded colour profile is ignored, as CLIP's own preprocessing does.
+(`verify()` passes truncated files, 16 bits would clip to white, hidden colours under alpha would show). An embedded
+colour profile is ignored, as CLIP's own preprocessing does.
 """
 
 import io
@@ -12,11 +12,11 @@ import zlib
 from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
 import pillow_heif
-from PIL import ExifTags, Image, ImageCms, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 from ingest.camera_raw import SIDEWAYS, RawPreview, is_camera_raw, preview_of
+from ingest.colours import opaque, to_rgb
 from ingest.errors import BadImage
 from ingest.file_kinds import VIDEO, is_video, looks_like, picture_format
 from ingest.limits import DEFAULT_LIMITS, Limits
@@ -24,6 +24,21 @@ from ingest.sentence import phrase
 
 # Pillow alone would open 43, EPS through Ghostscript included.
 FORMATS = ("JPEG", "PNG", "WEBP", "HEIF", "AVIF", "GIF", "BMP", "TIFF")
+FULL_PIXELS = 40_000_000
+"""Larger pictures are decoded smaller: nothing here looks at more, and 200 megapixels are 800 MB."""
+# How many times as much memory as others these decoders take; so much fewer pixels may a picture have.
+_HEAVY = {"WEBP": 3, "AVIF": 2, "HEIF": 2}
+# The limits below say how large a picture may be; Pillow's own are lower.
+Image.MAX_IMAGE_PIXELS = DEFAULT_LIMITS.image_pixels
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 pillow_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False)
 THUMBNAIL_SIDE = 256
 THUMBNAIL_QUALITY = 82
@@ -59,7 +74,7 @@ class DecodedImage:
 
 
 def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
-    """Decodes one picture file.
+    """Decodes one picture file; one of more than `FULL_PIXELS` comes in a half, a quarter or an eighth of its size.
 
     Raises:
         BadImage: empty, too large, not a supported format, damaged, too small, too long or one flat colour.
@@ -72,17 +87,19 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
     opened = _open(preview.data if preview else data, limits)
     try:
         _check_size(opened, limits)
-        notes = _notes(opened, preview)
+        size = (preview.width, preview.height) if preview else opened.size
         source_format = "RAW" if preview else "JPEG" if opened.format == "MPO" else str(opened.format)
-        picture = _upright(_load(opened), notes)
-        rgb = _to_rgb(picture)
+        notes = _notes(opened, preview)
+        pixels = _pixels(opened)
+        turned = _orientation(opened, preview, notes)
     finally:
         opened.close()
+    rgb = _upright(pixels, turned)
     if not limits.allow_flat and _is_flat(rgb):
         raise BadImage(
             "image_flat", phrase("The picture is one flat colour: it has no content to search for.")
         )
-    width, height = (preview.width, preview.height) if preview else rgb.size
+    width, height = size[::-1] if turned in SIDEWAYS and not preview else size
     return DecodedImage(rgb, width, height, source_format, tuple(notes))
 
 
@@ -103,15 +120,16 @@ def _open(data: bytes, limits: Limits) -> Image.Image:
         raise _refusal(data) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         pixels = re.search(r"\((\d+) pixels\)", str(error))
-        raise _too_many_pixels(int(pixels[1]) if pixels else None, limits) from None
+        raise _too_many_pixels(int(pixels[1]) if pixels else None, limits.image_pixels) from None
     except _DECODER_ERRORS as error:
         raise _unreadable(error) from None
 
 
 def _check_size(image: Image.Image, limits: Limits) -> None:
     width, height = image.size
-    if width * height > limits.image_pixels:
-        raise _too_many_pixels(width * height, limits)
+    most = limits.image_pixels // _HEAVY.get(str(image.format), 1)
+    if width * height > most:
+        raise _too_many_pixels(width * height, most)
     if min(width, height) < limits.shortest_side:
         raise BadImage(
             "image_too_small",
@@ -134,8 +152,8 @@ def _check_size(image: Image.Image, limits: Limits) -> None:
         )
 
 
-def _too_many_pixels(pixels: int | None, limits: Limits) -> BadImage:
-    most = f"{limits.image_pixels / 1e6:.0f}"
+def _too_many_pixels(pixels: int | None, limit: int) -> BadImage:
+    most = f"{limit / 1e6:.0f}"
     if pixels is None:
         said = phrase("The picture has too many pixels; the limit is {most} megapixels.", most=most)
     else:
@@ -149,20 +167,11 @@ def _too_many_pixels(pixels: int | None, limits: Limits) -> BadImage:
 
 def _notes(opened: Image.Image, preview: RawPreview | None) -> list[str]:
     if preview is not None:
-        _turn_as_stated(opened, preview)
         size = f"{opened.width}x{opened.height}"
         return [phrase("Of the camera's raw file, the preview of {size} pixels is used.", size=size)]
-    return (
-        [phrase("Of the pictures in the file, only the first is used.")] if _has_more_frames(opened) else []
-    )
-
-
-def _turn_as_stated(opened: Image.Image, preview: RawPreview) -> None:
-    """Sets how a raw file's preview is to be turned, where it does not say so or was turned already."""
-    exif = opened.getexif()
-    stated = exif.get(ExifTags.Base.Orientation, preview.orientation)
-    is_upright = (opened.width - opened.height) * (preview.width - preview.height) > 0
-    exif[ExifTags.Base.Orientation] = 1 if stated in SIDEWAYS and is_upright else stated
+    if _has_more_frames(opened):
+        return [phrase("Of the pictures in the file, only the first is used.")]
+    return []
 
 
 def _has_more_frames(image: Image.Image) -> bool:
@@ -180,58 +189,47 @@ def _has_more_frames(image: Image.Image) -> bool:
             image.seek(first)
 
 
-def _load(image: Image.Image) -> Image.Image:
+def _pixels(opened: Image.Image) -> Image.Image:
+    """Decodes an opened picture, smaller if it is very large; returns it opaque, and free of the file."""
+    width, height = opened.size
+    shrink = next((n for n in (1, 2, 4) if width * height <= n * n * FULL_PIXELS), 8)
     try:
-        image.load()
+        if shrink > 1:
+            opened.draft(None, (width // shrink, height // shrink))  # JPEG alone can be decoded smaller
+        opened.load()
     except _DECODER_ERRORS as error:
         if any(word in str(error).lower() for word in ("truncated", "not enough", "ends", "unexpected end")):
             raise BadImage("image_truncated", "The image data ends early: the file is incomplete.") from None
         raise _unreadable(error) from None
-    return image
-
-
-def _upright(image: Image.Image, notes: list[str]) -> Image.Image:
     try:
-        return ImageOps.exif_transpose(image)
+        pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)
+        return pixels.copy() if pixels is opened else pixels
+    except _DECODER_ERRORS as error:
+        raise _unconvertible(error) from None
+
+
+def _orientation(opened: Image.Image, preview: RawPreview | None, notes: list[str]) -> int:
+    """Returns how a loaded picture is to be turned, as EXIF counts it."""
+    try:
+        stated = opened.getexif().get(ExifTags.Base.Orientation, preview.orientation if preview else 1)
     except _DECODER_ERRORS:
         notes.append(phrase("How the picture is turned cannot be read; it is left as it is."))
-        return image
+        return 1
+    # A camera may have turned the preview of its raw file already.
+    is_upright = preview and (opened.width - opened.height) * (preview.width - preview.height) > 0
+    return 1 if stated not in _TURNS or (stated in SIDEWAYS and is_upright) else int(stated)
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
+def _upright(pixels: Image.Image, orientation: int) -> Image.Image:
+    """Returns an opaque picture as RGB, turned, without metadata."""
     try:
-        return _without_metadata(_converted(image))
+        rgb = to_rgb(pixels)
     except _DECODER_ERRORS as error:
-        raise BadImage(
-            "image_unreadable", f"The picture's colours cannot be converted ({_reason(error)})."
-        ) from None
-
-
-def _converted(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16"):
-        # convert() clips at 255; 65535 / 257 is exactly 255.
-        scaled = (np.asarray(image, dtype=np.uint32) // 257).astype(np.uint8)
-        return Image.fromarray(scaled).convert("RGB")
-    if image.mode in ("I", "F"):
-        raise BadImage("image_depth", "The picture has 32 bits a channel; save it with 8 or 16.")
-    if image.mode == "LAB":
-        lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
-        converted = ImageCms.profileToProfile(image, lab, srgb, outputMode="RGB")
-        if converted is None:
-            raise BadImage(
-                "image_unreadable", "The picture's Lab colours cannot be converted; save it as RGB."
-            )
-        return converted
-    if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
-        with_alpha = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), with_alpha).convert("RGB")
-    return image.convert("RGB")
-
-
-def _without_metadata(image: Image.Image) -> Image.Image:
-    plain = Image.new("RGB", image.size)  # a fresh object: no EXIF (GPS), no profile, no open file behind it
-    plain.paste(image)
-    return plain
+        raise _unconvertible(error) from None
+    if orientation in _TURNS:
+        rgb = rgb.transpose(_TURNS[orientation])
+    rgb.info.clear()
+    return rgb
 
 
 def _is_flat(rgb: Image.Image) -> bool:
@@ -268,6 +266,10 @@ def _refusal(data: bytes) -> BadImage:
             looks=looks,
         ),
     )
+
+
+def _unconvertible(error: BaseException) -> BadImage:
+    return BadImage("image_unreadable", f"The picture's colours cannot be converted ({_reason(error)}).")
 
 
 def _unreadable(error: BaseException) -> BadImage:

@@ -10,8 +10,8 @@ class Limits:
     `items` and `unpacked_bytes` bound archives only: a folder on the own disk may be of any size.
     """
 
-    image_bytes: int = 20 * 1024**2
-    image_pixels: int = 40_000_000
+    image_bytes: int = 100 * 1024**2  # cameras' raw files have 25 to 80 MB
+    image_pixels: int = 200_000_000  # what phones take at most
     shortest_side: int = 16
     aspect: int = 50
     allow_flat: bool = False  # a picture of one single colour teaches nothing

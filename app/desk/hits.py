@@ -32,7 +32,7 @@ FURTHEST = 5000
 MOST_AT_ONCE = 64
 """Searches, comparisons, texts or pictures in one request."""
 
-_IMAGE_CHARACTERS = 28 * 1024**2  # 20 MB, which a picture may have, in base64
+_IMAGE_CHARACTERS = 42 * 1024**2  # 30 MB in base64: a phone takes pictures of 10 to 25
 Name = Annotated[str, Field(max_length=80)]
 FileName = Annotated[str, Field(max_length=2000)]
 Picture = Annotated[str, Field(max_length=_IMAGE_CHARACTERS, description="A picture file in base64.")]

@@ -24,7 +24,7 @@ def _base64(picture: Image.Image, kind: str) -> str:
 
 
 def _too_many_pixels() -> str:
-    return _base64(Image.new("1", (12_000, 12_000)), "PNG")
+    return _base64(Image.new("1", (15_000, 15_000)), "PNG")
 
 
 def _no_numbers() -> str:
@@ -38,7 +38,7 @@ def _no_numbers() -> str:
         ({"text": "   \t\n"}, 400, "nothing to look for"),
         ({"text": "boat " * 200}, 400, "at most 500 are read. Shorten it."),
         ({"image": _no_numbers()}, 400, "cannot be searched with"),
-        ({"image": _too_many_pixels()}, 400, "144 megapixels; the limit is 40"),
+        ({"image": _too_many_pixels()}, 400, "225 megapixels; the limit is 200"),
         ({"text": "boat", "k": 10**9}, 422, "k:"),
         ({"text": "boat", "offset": 10**9}, 422, "offset:"),
         ({"text": "boat", "domains": ["no such domain"]}, 400, "Domains here: scenes."),

@@ -201,7 +201,7 @@ def test_a_large_request_is_refused_before_it_is_read(server: Served) -> None:
         )
         assert (text.status_code, text.json()["code"]) == (413, "too_large")
         pictures = client.post(
-            "/v1/search", content=b"x" * 34_000_000, headers={"Content-Type": "application/json"}
+            "/v1/search", content=b"x" * 51_000_000, headers={"Content-Type": "application/json"}
         )
         assert (pictures.status_code, pictures.json()["code"]) == (413, "too_large")
         upload = client.post("/v1/chunks", files={"file": ("big.zip", b"x" * 2_100_000)})
