@@ -166,19 +166,21 @@ class Catalog(ImageQueries, JobQueries, ChunkRecording):
         )
         return sorted(SliceKey(*row) for row in self._rows(query))
 
-    def languages(self) -> dict[str, int]:
-        """Returns the number of pairs by language."""
+    def languages(self, *, in_gallery: bool = False) -> dict[str, int]:
+        """Returns the number of pairs by language; `in_gallery`: of gallery pictures alone."""
         query = (
             select(captions.c.language, func.count())
-            .where(pairs_counted(None))
+            .select_from(JOINED if in_gallery else captions)
+            .where(pairs_counted(None), *([images.c.in_gallery] if in_gallery else []))
             .group_by(captions.c.language)
             .order_by(captions.c.language)
         )
         return {language: count for language, count in self._rows(query)}
 
-    def domains(self) -> dict[str, int]:
-        """Returns the number of images by domain."""
-        query = select(images.c.domain, func.count()).where(images_counted(None))
+    def domains(self, *, in_gallery: bool = False) -> dict[str, int]:
+        """Returns the number of images by domain; `in_gallery`: of gallery pictures alone."""
+        counted = images.c.in_gallery if in_gallery else images_counted(None)
+        query = select(images.c.domain, func.count()).where(counted)
         query = query.group_by(images.c.domain).order_by(images.c.domain)
         return {domain: count for domain, count in self._rows(query)}
 

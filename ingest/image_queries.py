@@ -1,6 +1,6 @@
 """What the catalog knows of pictures: records, places, groups and sketches."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import fields
 from datetime import date
 
@@ -14,6 +14,7 @@ from ingest.selection import held_out, images_counted, images_where
 from ingest.tables import TableQueries, grouped
 from ingest.withheld import withheld
 
+_AT_ONCE = 500  # rows that are read ahead
 # Whose domain, split and group hold for pictures to come. One that a person took out may come back as it was.
 _SETTLED = or_(~images.c.withdrawn, images.c.id.in_(select(withheld.c.image_id)))
 
@@ -24,6 +25,16 @@ class ImageQueries(TableQueries):
     def gallery_ids(self) -> list[ImageId]:
         """Returns the ids of all gallery images in the order they came."""
         return self._column(select(images.c.id).where(images.c.in_gallery).order_by(images.c.seq))
+
+    def newest(self, *, by_taken: bool = False) -> Generator[ImageId]:
+        """Yields the ids of all gallery images, the last that came first; close it where not all are taken.
+
+        By when they were taken, those of which that is not known come last.
+        """
+        order = [images.c.taken.desc(), images.c.seq.desc()] if by_taken else [images.c.seq.desc()]
+        query = select(images.c.id).where(images.c.in_gallery).order_by(*order)
+        with self._engine.connect() as connection:
+            yield from connection.execution_options(yield_per=_AT_ONCE).execute(query).scalars()
 
     def ids_beginning(self, beginning: str, *, limit: int) -> list[ImageId]:
         """Returns ids, also of withdrawn images, that begin so; ids are lower-case hexadecimal digits."""

@@ -84,7 +84,7 @@ def _told(answer: SearchAnswer) -> dict[str, Any]:
             {
                 "id": hit.id,
                 "rank": hit.rank,
-                "score": round(hit.score, 4),
+                "score": None if hit.score is None else round(hit.score, 4),
                 "captions": [f"{caption.text} ({caption.language})" for caption in hit.captions],
                 "seen_at": [one.path for one in hit.sources],
             }

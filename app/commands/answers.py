@@ -41,6 +41,8 @@ def _hits(answer: SearchAnswer) -> Any:
     if not hits:
         return "Nothing was found."
     more: list[tuple[str, list[str]]] = []
+    if any(hit.taken for hit in hits):
+        more.append(("taken", [hit.taken[:16].replace("T", " ") for hit in hits]))
     if any(hit.relevance for hit in hits):
         more.append(("relevance", [hit.relevance for hit in hits]))
     if answer.mode != "vectors":
@@ -51,11 +53,16 @@ def _hits(answer: SearchAnswer) -> Any:
         more.append(("seen at", [hit.sources[0].path if hit.sources else "" for hit in hits]))
     if any(hit.parts for hit in hits):
         more.append(("parts", [" ".join(f"{near:.3f}" for near in hit.parts) for hit in hits]))
-    rows = [
-        (hit.rank, f"{hit.score:.3f}", hit.id[:ID_SHOWN], caption_of(hit), *(column[n] for _, column in more))
-        for n, hit in enumerate(hits)
+    first = [("rank", [str(hit.rank) for hit in hits])]
+    if hits[0].score is not None:
+        first.append(("score", [f"{hit.score:.3f}" for hit in hits]))
+    columns = [
+        *first,
+        ("picture", [hit.id[:ID_SHOWN] for hit in hits]),
+        ("caption", [caption_of(hit) for hit in hits]),
+        *more,
     ]
-    return table(["rank", "score", "picture", "caption", *(name for name, _ in more)], rows)
+    return table([name for name, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))
 
 
 def _captions(answer: SearchAnswer) -> list[Any]:

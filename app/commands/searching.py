@@ -43,6 +43,9 @@ class SearchOptions:
     mode: Annotated[str, typer.Option(help="Look it up in vectors, captions, or both fused: hybrid.")] = (
         "vectors"
     )
+    sort: Annotated[
+        str, option(says="Without a query, the newest first: by when they were added, or taken.")
+    ] = "added"
     domains: Annotated[list[str] | None, _filter("--domain", "Only pictures of this domain.")] = None
     languages: Annotated[
         list[str] | None, _filter("--captioned", "Only pictures captioned in this language.")
@@ -94,6 +97,7 @@ class SearchOptions:
             if file is not None:
                 require_place(file, name)
         _require_one_of(self.mode, "--mode", "vectors", "captions", "hybrid")
+        _require_one_of(self.sort, "--sort", "added", "taken")
         _require_one_of(self.min_relevance, "--min-relevance", "strong", "weak", "nothing")
         said = {one.name: getattr(self, one.name) for one in fields(self)}
         asked = {name: value for name, value in said.items() if name in SearchRequest.model_fields}
@@ -112,7 +116,7 @@ def _require_one_of(name: str | None, said: str, *choices: str) -> None:
 
 @verb
 def search(desk: Desk, asked: SearchOptions) -> Shown:
-    """Search by texts, by pictures, or by both."""
+    """Search by texts or pictures, or browse."""
     request = asked.request()
     answer = desk.search(request)
     if asked.pin and [(part.kind, part.weight) for part in answer.parts] != [("text", 1.0)]:

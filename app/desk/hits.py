@@ -48,6 +48,13 @@ class Mode(StrEnum):
     HYBRID = "hybrid"
 
 
+class Sort(StrEnum):
+    """What pictures are ordered by where nothing is looked for, the newest first."""
+
+    ADDED = "added"
+    TAKEN = "taken"
+
+
 class Relevance(StrEnum):
     """What a hit is worth."""
 
@@ -91,7 +98,8 @@ class QueryPart(Strict):
 class SearchRequest(Strict):
     """What is asked, by `text` in the query grammar or by parts, and which pictures may answer.
 
-    `text`, `image`, `items`, `embedding` and `parts` may come together; all of them are parts of one query.
+    `text`, `image`, `items`, `embedding` and `parts` may come together; all of them are parts of one query. Without any
+    the pictures are browsed, the newest first.
     """
 
     text: str | None = Field(default=None, description="In the query grammar: 2:red car + ./a.jpg - fruit")
@@ -115,6 +123,10 @@ class SearchRequest(Strict):
         default=0, ge=0, le=FURTHEST, description="Hits to pass over, where there is no cursor."
     )
     mode: Mode = Mode.VECTORS
+    sort: Sort = Field(
+        default=Sort.ADDED,
+        description="Without a query: newest first by when they were added, or by when they were taken.",
+    )
     domains: list[Name] | None = Field(default=None, max_length=100, description="Of one of these.")
     languages: list[Name] | None = Field(
         default=None, max_length=100, description="Captioned in one of these."
@@ -198,7 +210,7 @@ class Found(Addressed):
     """One picture found."""
 
     id: str  # of the picture
-    score: float  # cosine of query and picture
+    score: float | None  # cosine of query and picture; None where nothing was looked for
     rank: int  # from 1
     match: float | None = None  # log-odds that text and picture belong together, where hits were re-ranked
     by: tuple[str, ...] = ()  # which halves of the search found it: vectors, captions
@@ -207,6 +219,8 @@ class Found(Addressed):
     parts: tuple[float, ...] = ()  # the cosine of each part of the query, where `explain` asked
     relevance: str = ""  # strong, weak or nothing; empty where that is not known
     domain: str | None = None  # of the picture
+    width: int = 0  # of the picture in pixels, upright; 0 where that is not known
+    height: int = 0
     captions: tuple[HitCaption, ...] = ()  # the first ones, those in the language of the query before others
     taken: str = ""  # when, by its camera: ISO 8601; empty where that is not known
     sources: tuple[SeenAt, ...] = ()  # where it was seen, for those who may know (the setting `places_for`)
@@ -301,6 +315,7 @@ class Choices:
     languages: tuple[str, ...]  # that pictures are captioned in
     domains: tuple[str, ...]  # that pictures are of
     chunks: tuple[NamedChunk, ...]  # that brought pictures, newest first
+    examples: tuple[str, ...] = ()  # words that find something here
 
 
 @dataclass(frozen=True)

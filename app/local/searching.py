@@ -17,6 +17,7 @@ from app.desk.hits import (
     Compared,
     Embedded,
     Embeddings,
+    Found,
     HitCaption,
     LearnedLanguage,
     ManyCompared,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from app.query.grammar import Term
     from app.query.question import Question
     from app.query.snapshot import Snapshot
+    from ingest.records import ImageRecord
 
     Part = Callable[[], tuple[Term, dict[str, Image.Image]]]
 
@@ -62,7 +64,8 @@ class Searching(Opened):
         snapshot = snapshot_of(cursor, self.snapshot) if is_next else self.snapshot(release)
         with self.answering():
             answer = self.finder.find(snapshot, question)
-        self.note(question, answer, snapshot, is_live=release is None)
+        if question.terms:
+            self.note(question, answer, snapshot, is_live=release is None)
         return answer
 
     def searches(self, searches: Sequence[dict[str, Any]]) -> list[Searched]:
@@ -77,17 +80,20 @@ class Searching(Opened):
             return Searched(**trouble_of(error).answered())
 
     def choices(self, release: str | None = None) -> Choices:
+        from app.query.browsing import examples
+
         snapshot = self.snapshot(release)
         recalls = recalls_of(snapshot.release.manifest.slices)
         chunks = [one for one in self.catalog.chunks() if one.in_gallery]
         return Choices(
             release=snapshot.release.id,
-            pictures=len(snapshot.generation),
+            pictures=len(snapshot.generation) - len(snapshot.hidden),
             can_rerank=snapshot.reranker is not None,
             learned=tuple(LearnedLanguage(tag, recalls.get(tag)) for tag in snapshot.languages),
-            languages=tuple(self.catalog.languages()),
-            domains=tuple(self.catalog.domains()),
+            languages=tuple(self.catalog.languages(in_gallery=True)),
+            domains=tuple(self.catalog.domains(in_gallery=True)),
             chunks=tuple(NamedChunk(one.id, one.name, one.created) for one in reversed(chunks)),
+            examples=examples(self.catalog, snapshot.languages),
         )
 
     def results_table(self, asked: SearchRequest) -> bytes:
@@ -105,7 +111,7 @@ class Searching(Opened):
         with self.packing():
             return results.archive(self.workspace, found, self._paths(found), first=answer.first)
 
-    def _paths(self, found: Sequence[tuple[str, float]]) -> dict[str, str]:
+    def _paths(self, found: Sequence[tuple[str, float | None]]) -> dict[str, str]:
         """Returns the paths at which pictures were seen, a line each."""
         seen = self.seen_at([image_id for image_id, _ in found])
         return {image_id: "\n".join(one.path for one in every) for image_id, every in seen.items()}
@@ -214,10 +220,7 @@ class Searching(Opened):
         records, captions = self.catalog.images(ids), self.captions_of(ids, answer.language)
         seen = self.seen_at(ids)
         hits = [replace(hit, captions=captions[hit.id], sources=seen.get(hit.id, ())) for hit in answer.hits]
-        known = [
-            replace(hit, domain=record.domain, taken=record.taken) if (record := records.get(hit.id)) else hit
-            for hit in hits
-        ]
+        known = [_with(records.get(hit.id), hit) for hit in hits]
         return replace(answer, hits=tuple(known))
 
     def captions_of(self, ids: Sequence[str], language: str) -> dict[str, tuple[HitCaption, ...]]:
@@ -233,6 +236,12 @@ class Searching(Opened):
             every = first or [HitCaption(one.language, one.text) for one in catalog.captions_of(image_id)]
             found[image_id] = tuple(every[:_CAPTIONS])
         return found
+
+
+def _with(record: ImageRecord | None, hit: Found) -> Found:
+    if record is None:
+        return hit
+    return replace(hit, domain=record.domain, taken=record.taken, width=record.width, height=record.height)
 
 
 def _text_part(text: str, longest: int) -> tuple[Term, dict[str, Image.Image]]:

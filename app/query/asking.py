@@ -9,10 +9,11 @@ from typing import Any
 from PIL import Image
 
 from app.desk.errors import BadQuery
-from app.desk.hits import MOST_PARTS, QueryPart, SearchRequest
+from app.desk.hits import MOST_PARTS, QueryPart, SearchRequest, Sort
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded, query_terms
 from app.query.question import Question
+from ingest.sentence import phrase
 
 _IMAGE = "image"
 _PARTS = {"text", "image", "images", "items", "embedding", "parts"}
@@ -20,12 +21,12 @@ _WITHOUT_PARTS = SearchRequest().model_dump(include=_PARTS)
 
 
 def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Question:
-    """Returns the question that a request asks.
+    """Returns the question that a request asks; without parts the pictures are browsed.
 
     A query may have `longest` characters.
 
     Raises:
-        BadQuery: a part cannot be used, or there is none.
+        BadQuery: a part cannot be used, or the text is empty.
     """
     if body.image_url is not None:
         raise BadQuery("Nothing is fetched from the network. Send the picture itself as `image`, in base64.")
@@ -43,8 +44,10 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
     parts += [QueryPart(embedding=body.embedding)] if body.embedding is not None else []
     for n, part in enumerate([*parts, *body.parts]):
         terms.append(_term(part, n, pictures))
-    if not terms:
-        raise BadQuery("There is nothing to look for. Send text, image, items, embedding or parts.")
+    if terms and body.sort is not Sort.ADDED:
+        raise BadQuery(
+            phrase("Pictures are sorted where nothing is looked for. Leave the query out, or the order.")
+        )
     if len(terms) > MOST_PARTS:
         raise BadQuery(f"The query has {len(terms)} parts; at most {MOST_PARTS} are read.")
     return Question(tuple(terms), pictures, body.model_copy(update=_WITHOUT_PARTS), body.k or default_k)

@@ -43,5 +43,5 @@ def _require_domains(domains: list[str], catalog: Catalog) -> None:
     known = catalog.domains() if domains else {}
     for name in domains:
         if name not in known:
-            there = ", ".join(known) or "none"
+            there = ", ".join(catalog.domains(in_gallery=True)) or "none"
             raise BadQuery(f"No picture is of the domain {name[:80]!r}. Domains here: {there}.")

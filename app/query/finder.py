@@ -13,6 +13,7 @@ from app.desk.hits import FURTHEST, Compared, FoundCaption, Mode, ReadPart, Sear
 from app.desk.releases import recalls_of
 from app.home.workspace import Workspace
 from app.query import copies, filters, fusion
+from app.query.browsing import browsed
 from app.query.caption_index import CaptionIndexes
 from app.query.grammar import Kind, written
 from app.query.pages import Place, cursor_of, start_of
@@ -48,13 +49,15 @@ class Finder:
         self._calibration.prepare(snapshot)
 
     def find(self, snapshot: Snapshot, question: Question) -> SearchAnswer:
-        """Returns a page of what a question finds.
+        """Returns a page of what a question finds; of one without parts, of all pictures, the newest first.
 
         The snapshot is taken once for the whole request; `k` is clipped to 1 … 500.
 
         Raises:
             BadQuery: a part, filter or cursor cannot be used, or the release cannot re-rank.
         """
+        if not question.terms:
+            return browsed(self._catalog, snapshot, question)
         offset = start_of(question, snapshot.release.id)
         k = max(1, min(question.k, MOST_RESULTS))
         asked = question.asked

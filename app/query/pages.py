@@ -46,7 +46,8 @@ def place_of(cursor: str) -> Place:
         place = Place(str(release), str(digest), int(offset))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
         raise BadQuery("This is no page cursor. Take it from the answer before, or leave it out.") from error
-    _reachable(place.offset)
+    if place.offset < 0:
+        raise BadQuery("This is no page cursor. Take it from the answer before, or leave it out.")
     return place
 
 
@@ -92,4 +93,5 @@ def start_of(question: Question, release: str) -> int:
         raise BadQuery(
             "This page cursor belongs to another query. Ask the same query again, or leave it out."
         )
-    return place.offset
+    # What is browsed costs the same at any depth.
+    return _reachable(place.offset) if question.terms else place.offset

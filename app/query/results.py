@@ -18,8 +18,8 @@ MOST_PICTURES = 100
 HEADER = ("rank", "score", "id", "domain", "chunk", "width", "height", "captions", "taken", "seen at")
 _LARGEST_SIDE = 1600
 
-Found = Sequence[tuple[ImageId, float]]
-"""Id and score of each picture, best first."""
+Found = Sequence[tuple[ImageId, float | None]]
+"""Id and score of each picture, best first; without a score where nothing was looked for."""
 Paths = Mapping[ImageId, str]
 """By picture, where it was seen, a line each; empty for who may not know."""
 
@@ -46,7 +46,9 @@ def table(workspace: Workspace, found: Found, paths: Paths, *, first: int = 0) -
         spoken = "\n".join(f"{one.language}: {one.text}" for one in captions)
         taken = record.taken if record else ""
         seen = guarded(paths.get(image_id, ""))
-        writer.writerow((rank, f"{score:.6f}", image_id, *told, guarded(spoken), taken, seen))
+        writer.writerow(
+            (rank, "" if score is None else f"{score:.6f}", image_id, *told, guarded(spoken), taken, seen)
+        )
     # With a mark at its beginning a spreadsheet takes it for UTF-8.
     return text.getvalue().encode("utf-8-sig", "replace")
 

@@ -46,7 +46,9 @@ class Served(AtHome):
         return self._serving.snapshot(release)
 
     def find(self, question: Question) -> SearchAnswer:
-        """Answers a question; it is counted and timed, answered or not."""
+        """Answers a question; it is counted and timed, answered or not, unless pictures are only browsed."""
+        if not question.terms:
+            return super().find(question)
         return self._serving.metrics.counted(self._serving, partial(super().find, question))
 
     def note(self, question: Question, answer: SearchAnswer, snapshot: Snapshot, *, is_live: bool) -> None:

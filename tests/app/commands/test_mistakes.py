@@ -92,7 +92,9 @@ MISTAKES = [
     ),
     (["update", "--resume", "j99"], 1, "unknown_job", "no job"),
     (["update", "--cancel", "j99"], 1, "unknown_job", "no job"),
-    (["search"], 2, "bad_query", "nothing to look for"),
+    (["search", "--rerank"], 2, "bad_query", "Nothing is looked for, so rerank cannot be used"),
+    (["search", "--sort", "size"], 2, "usage_problem", "--sort is one of added, taken"),
+    (["search", "--pin"], 2, "usage_problem", "one text can be pinned"),
     (["nonsense"], 2, "usage", "nonsense"),
 ]
 

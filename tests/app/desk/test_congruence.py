@@ -137,6 +137,10 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
         ),
         lambda desk: desk.search(SearchRequest(items=[_first(desk)], since="2020-01-01")),
         lambda desk: desk.search(SearchRequest(text=" ")),
+        lambda desk: desk.search(SearchRequest(k=4)),
+        lambda desk: desk.search(
+            SearchRequest(sort="taken", dedup=True, cursor=desk.search(SearchRequest(k=2)).next)
+        ),
         lambda desk: desk.search(SearchRequest(text="boat", domains=["nowhere"])),
         lambda desk: desk.search(SearchRequest(text="boat", release="r77")),
     ],

@@ -91,7 +91,9 @@ def test_the_first_hits_are_ordered_by_cosine_and_matching_together(workspace: W
     assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
     first = found.hits[:FIRST]
     scale = snapshot.encoder.similarity_scale
-    together = [scale * hit.score + hit.match for hit in first if hit.match is not None]
+    together = [
+        scale * hit.score + hit.match for hit in first if hit.match is not None and hit.score is not None
+    ]
     assert len(together) == len(first)
     assert together == sorted(together, reverse=True)
     assert [hit.id for hit in first] != [hit.id for hit in plain.hits[:FIRST]]

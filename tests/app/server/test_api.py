@@ -72,7 +72,7 @@ def test_filters_keep_only_what_fits(client: httpx.Client) -> None:
         ({"text": "boat", "k": 0}, 422, "invalid_request"),
         ({"text": 7}, 422, "invalid_request"),
         ({"text": "boat", "language": "no language"}, 422, "unknown_language"),
-        ({}, 400, "bad_query"),
+        ({"explain": True}, 400, "bad_query"),
     ],
 )
 def test_a_search_that_cannot_be_answered_says_why(

@@ -1,0 +1,118 @@
+"""Browsing: the pictures of a release where nothing is looked for, newest first, and words to begin with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import islice
+
+from app.desk.errors import BadQuery
+from app.desk.hits import Found, Mode, SearchAnswer, SearchRequest, Sort, Timing
+from app.query import copies, filters
+from app.query.pages import Place, cursor_of, start_of
+from app.query.question import Question
+from app.query.snapshot import MOST_RESULTS, Hit, Snapshot
+from ingest.catalog import Catalog
+from ingest.checks import DEFAULT_DOMAIN
+from ingest.pair import ImageId
+from ingest.sentence import phrase
+
+_OF_A_QUERY = ("translation", "rerank", "min_relevance", "explain", "captions")
+_LOOKED_AT = 400  # of the newest pictures, for examples
+_SHORTEST, _LONGEST = 6, 64  # characters of an example
+
+
+def browsed(catalog: Catalog, snapshot: Snapshot, question: Question) -> SearchAnswer:
+    """Returns a page of a release's pictures that pass the filters, without scores.
+
+    Raises:
+        BadQuery: what only a query can have is asked for, or a filter or cursor cannot be used.
+    """
+    asked = question.asked
+    _require_nothing_of_a_query(asked)
+    offset = start_of(question, snapshot.release.id)
+    k = max(1, min(question.k, MOST_RESULTS))
+    started = time.perf_counter()
+    allowed = filters.allowed(asked, catalog)
+    shown = snapshot.generation.positions.keys() - snapshot.hidden
+    shown = shown if allowed is None else shown & allowed
+    hits = _newest(catalog, shown, offset + k + 1, asked)
+    page = [
+        Found(hit.id, None, rank, copies=hit.copies)
+        for rank, hit in enumerate(hits[offset : offset + k], start=offset + 1)
+    ]
+    goes_on = len(hits) > offset + k
+    return SearchAnswer(
+        release=snapshot.release.id,
+        commit=snapshot.commit,
+        query="",
+        language="",
+        detected=(),
+        note="",
+        timing=Timing(0.0, time.perf_counter() - started),
+        hits=tuple(page),
+        mode=asked.mode,
+        index_size=len(snapshot.generation),
+        searched=len(shown),
+        first=offset,
+        next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
+    )
+
+
+def examples(catalog: Catalog, languages: Sequence[str], count: int = 4) -> tuple[str, ...]:
+    """Returns words that find something here: captions of some of the newest pictures, or else names of domains.
+
+    Args:
+        catalog: of the home.
+        languages: that words are read in; the captions take turns between those that have some.
+        count: how many words at most.
+    """
+    with closing(catalog.newest()) as ids:
+        newest = list(islice(ids, _LOOKED_AT))
+    captioned = catalog.languages(in_gallery=True)
+    by_language = [
+        texts
+        for language in languages
+        if language in captioned and (texts := _short(catalog.captions_in(language, newest), newest))
+    ]
+    # Each from another part of the pictures: neighbours often show the same.
+    drawn = [
+        texts[turn * len(texts) // count]
+        for turn in range(count)
+        if by_language
+        for texts in [by_language[turn % len(by_language)]]
+    ]
+    others = (name for name in catalog.domains(in_gallery=True) if name != DEFAULT_DOMAIN)
+    return tuple(dict.fromkeys(drawn)) or tuple(islice(others, count))
+
+
+def _short(captions: dict[ImageId, list[str]], order: Sequence[ImageId]) -> list[str]:
+    """Returns the first caption of each picture that is short enough to be an example."""
+    first = [captions[image_id][0] for image_id in order if image_id in captions]
+    return [text for text in first if _SHORTEST <= len(text) <= _LONGEST]
+
+
+def _newest(catalog: Catalog, shown: set[ImageId], count: int, asked: SearchRequest) -> list[Hit]:
+    """Returns the first of the pictures that are shown, as many as there are up to a count."""
+    depth = count
+    while True:
+        with closing(catalog.newest(by_taken=asked.sort is Sort.TAKEN)) as ids:
+            found = [Hit(one, 0.0, 0) for one in islice((one for one in ids if one in shown), depth)]
+        hits = copies.folded(found, catalog.groups([hit.id for hit in found])) if asked.dedup else found
+        if len(hits) >= count or len(found) < depth:
+            return hits
+        depth *= 2  # copies took places
+
+
+def _require_nothing_of_a_query(asked: SearchRequest) -> None:
+    given = [name for name in _OF_A_QUERY if getattr(asked, name)]
+    if asked.mode is not Mode.VECTORS:
+        given.append("mode")
+    if given:
+        raise BadQuery(
+            phrase(
+                "Nothing is looked for, so {names} cannot be used. Say what the pictures show, or leave it out.",
+                names=", ".join(given),
+            )
+        )
