@@ -44,13 +44,13 @@ class BlobStore:
         """Returns for each id whether its picture is stored."""
         return self._store.contains_many([_key(_ORIGINAL, image_id) for image_id in image_ids])
 
-    def image(self, image_id: ImageId) -> Image.Image:
-        """Returns the decoded picture: RGB, upright, transparent parts on white.
+    def image(self, image_id: ImageId, *, side: int = 0) -> Image.Image:
+        """Returns the decoded picture: RGB, upright, transparent parts on white; see `decode` for `side`.
 
         Raises:
             UnknownImage: no such picture.
         """
-        return decode(self.original(image_id), _STORED).image
+        return decode(self.original(image_id), _STORED, side=side).image
 
     def original(self, image_id: ImageId) -> bytes:
         """Returns the file exactly as it was uploaded, metadata included: not for showing in public."""

@@ -73,8 +73,13 @@ class DecodedImage:
     notes: tuple[str, ...]  # sentences for its owner
 
 
-def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
+def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> DecodedImage:
     """Decodes one picture file; one of more than `FULL_PIXELS` comes in a half, a quarter or an eighth of its size.
+
+    Args:
+        data: the file.
+        limits: what is refused.
+        side: pixels of the longest side that somebody wants to see, for which less may be decoded; 0 for all.
 
     Raises:
         BadImage: empty, too large, not a supported format, damaged, too small, too long or one flat colour.
@@ -90,7 +95,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
         size = (preview.width, preview.height) if preview else opened.size
         source_format = "RAW" if preview else "JPEG" if opened.format == "MPO" else str(opened.format)
         notes = _notes(opened, preview)
-        pixels = _pixels(opened)
+        pixels = _pixels(opened, side)
         turned = _orientation(opened, preview, notes)
     finally:
         opened.close()
@@ -103,10 +108,10 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS) -> DecodedImage:
     return DecodedImage(rgb, width, height, source_format, tuple(notes))
 
 
-def thumbnail(image: Image.Image) -> bytes:
-    """Returns a WebP of at most 256 x 256 pixels without any metadata, from an RGB picture."""
+def thumbnail(image: Image.Image, side: int = THUMBNAIL_SIDE) -> bytes:
+    """Returns a WebP of at most so many pixels a side without any metadata, from an RGB picture."""
     small = image.copy()
-    small.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    small.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
     small.info.clear()
     target = io.BytesIO()
     small.save(target, format="WEBP", quality=THUMBNAIL_QUALITY, method=2)
@@ -189,13 +194,14 @@ def _has_more_frames(image: Image.Image) -> bool:
             image.seek(first)
 
 
-def _pixels(opened: Image.Image) -> Image.Image:
-    """Decodes an opened picture, smaller if it is very large; returns it opaque, and free of the file."""
+def _pixels(opened: Image.Image, side: int) -> Image.Image:
+    """Decodes an opened picture, smaller if that will do; returns it opaque, and free of the file."""
     width, height = opened.size
     shrink = next((n for n in (1, 2, 4) if width * height <= n * n * FULL_PIXELS), 8)
+    less = max(shrink, max(width, height) / side if side else 1)
     try:
-        if shrink > 1:
-            opened.draft(None, (width // shrink, height // shrink))  # JPEG alone can be decoded smaller
+        if less > 1:
+            opened.draft(None, (int(width / less), int(height / less)))  # JPEG alone can be decoded smaller
         opened.load()
     except _DECODER_ERRORS as error:
         if any(word in str(error).lower() for word in ("truncated", "not enough", "ends", "unexpected end")):

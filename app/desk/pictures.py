@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -12,6 +13,13 @@ from app.desk.hits import Addressed, HitCaption, Name, Picture, SeenAt
 from ingest.records import JobRecord
 
 MOST_ITEMS = 64
+
+
+class Side(IntEnum):
+    """How many pixels the longer side of a thumbnail has; a smaller picture stays as it is."""
+
+    SMALL = 256
+    LARGE = 640
 
 
 @dataclass(frozen=True)

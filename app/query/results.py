@@ -26,7 +26,7 @@ Paths = Mapping[ImageId, str]
 
 def picture_to_look_at(workspace: Workspace, image_id: ImageId) -> bytes:
     """Returns a picture as WebP: drawn anew, so that nothing hidden in the uploaded file goes out."""
-    picture = workspace.load_image(image_id)
+    picture = workspace.blobs.image(image_id, side=_LARGEST_SIDE)
     picture.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
     data = io.BytesIO()
     picture.save(data, "WEBP", quality=88, method=2)

@@ -1,7 +1,8 @@
-"""Files that a browser or a download tool may ask for in parts (RFC 9110, section 14)."""
+"""Files that a browser or a download tool may ask for in parts, or has already (RFC 9110, sections 13 and 14)."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from urllib.parse import quote
 
@@ -10,6 +11,25 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 _ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+
+
+class Kept(Response):
+    """Bytes that do not change; who says that they have them is not sent them again."""
+
+    def __init__(self, data: bytes, *, media: str, headers: dict[str, str]) -> None:
+        tag = {"ETag": f'"{hashlib.sha256(data).hexdigest()[:32]}"'}
+        super().__init__(data, media_type=media, headers=headers | tag)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request."""
+        known = {
+            one.strip().removeprefix("W/") for one in Headers(scope=scope).get("if-none-match", "").split(",")
+        }
+        if self.headers["etag"] not in known:
+            await super().__call__(scope, receive, send)
+            return
+        headers = {name: self.headers[name] for name in ("etag", "cache-control")}
+        await Response(status_code=304, headers=headers)(scope, receive, send)
 
 
 class Ranged(Response):

@@ -155,6 +155,22 @@ def test_a_thumbnail_is_webp_of_at_most_256_pixels() -> None:
         assert (small.format, small.size) == ("WEBP", (256, 128))
 
 
+def test_of_a_picture_that_is_shown_small_less_is_decoded() -> None:
+    target = io.BytesIO()
+    Image.effect_noise((1200, 900), 60).convert("RGB").save(target, "JPEG", exif=_turned(6))
+    shown = decode(target.getvalue(), side=320)
+    assert shown.image.size == (450, 600)
+    assert (shown.width, shown.height) == (900, 1200)
+    large = Image.open(io.BytesIO(thumbnail(shown.image, 320)))
+    assert large.size == (240, 320)
+
+
+def _turned(orientation: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif
+
+
 @pytest.mark.parametrize("format_name", ["GIF", "WEBP", "PNG", "TIFF", "AVIF", "HEIF"])
 def test_of_several_frames_the_first_is_used_with_a_note(format_name: str) -> None:
     first, second = _halves("black", "white"), _halves("white", "black")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from app.server.served import Served as Desk
 from app.server.serving import Serving
 from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
+from ingest.images import thumbnail
 from model_updates.errors import NothingToLearn, UnknownStrategy
 from tests.app.server.served import PICTURES, Served, make_home, refusal, search
 
@@ -126,6 +128,26 @@ def test_pictures_are_kept_forever_and_carry_nothing_hidden(client: httpx.Client
     for unknown in ("0" * 64, "nonsense", "..%2f..%2fetc"):
         assert client.get(f"/v1/images/{unknown}").status_code == 404
         assert client.get(f"/v1/images/{unknown}/thumbnail").status_code == 404
+
+
+def test_a_thumbnail_comes_in_two_sizes_and_is_sent_once(client: httpx.Client, server: Served) -> None:
+    packed = io.BytesIO()
+    Image.effect_noise((1000, 800), 60).convert("RGB").save(packed, "JPEG")
+    image_id = hashlib.sha256(packed.getvalue()).hexdigest()
+    small = thumbnail(Image.open(packed).convert("RGB"))
+    server.serving.workspace.blobs.put([(image_id, packed.getvalue(), small)])
+    for size, expected in ((None, (256, 205)), (256, (256, 205)), (640, (640, 512))):
+        params = {} if size is None else {"size": size}
+        answer = client.get(f"/v1/images/{image_id}/thumbnail", params=params)
+        assert Image.open(io.BytesIO(answer.content)).size == expected
+        again = client.get(answer.url, headers={"If-None-Match": f'"x", W/{answer.headers["etag"]}'})
+        assert (again.status_code, again.content) == (304, b"")
+        assert "immutable" in again.headers["cache-control"]
+        other = client.get(answer.url, headers={"If-None-Match": '"x"'})
+        assert other.content == answer.content
+    refused = client.get(f"/v1/images/{image_id}/thumbnail", params={"size": 641})
+    assert refusal(refused) == (422, "invalid_request")
+    assert "256 or 640" in refused.json()["error"]
 
 
 def test_captions_are_found_by_their_words(client: httpx.Client, server: Served) -> None:
