@@ -33,7 +33,7 @@ from app.desk.hits import (
 from app.desk.jobs import Forecast, Stage, StartUpdate
 from app.desk.operation import acts, reads
 from app.desk.opinions import Opinion, Opinions, Proposal, ShadowReport, Votes
-from app.desk.pictures import MOST_ITEMS, Item, ItemResults, NewItem, Original, Side, TakenOut, Things
+from app.desk.pictures import MOST_ITEMS, Item, ItemResults, NewItem, Original, PictureSide, TakenOut, Things
 from app.desk.releases import (
     Difference,
     Evaluated,
@@ -181,7 +181,7 @@ class Desk(Protocol):
         """Returns a picture's file as it was taken in, for those who may know where pictures are."""
 
     @reads("/v1/images/{image}/thumbnail", media="image/webp")
-    def thumbnail(self, image: str, size: Side = Side.SMALL) -> bytes:
+    def thumbnail(self, image: str, size: PictureSide = PictureSide.SMALL) -> bytes:
         """Returns a picture's thumbnail; the large one is drawn from the picture."""
 
     @reads("/v1/items/{item}/thumb", media="image/webp")

@@ -15,7 +15,7 @@ from ingest.records import JobRecord
 MOST_ITEMS = 64
 
 
-class Side(IntEnum):
+class PictureSide(IntEnum):
     """How many pixels the longer side of a thumbnail has; a smaller picture stays as it is."""
 
     SMALL = 256

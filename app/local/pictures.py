@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.desk.errors import BadQuery, NotAllowed
 from app.desk.hits import HitCaption
-from app.desk.pictures import Item, ItemResult, ItemResults, NewItem, Original, Side, TakenOut, Things
+from app.desk.pictures import Item, ItemResult, ItemResults, NewItem, Original, PictureSide, TakenOut, Things
 from app.desk.troubles import OWN_ERRORS, trouble_of
 from app.local.chunks import Chunks
 from ingest.errors import BadOption, UnknownImage
@@ -50,12 +50,12 @@ class Pictures(Chunks):
         media = mimetypes.guess_type(f"a.{ending}")[0] or "application/octet-stream"
         return Original(name, media, data)
 
-    def thumbnail(self, image: str, size: Side = Side.SMALL) -> bytes:
+    def thumbnail(self, image: str, size: PictureSide = PictureSide.SMALL) -> bytes:
         from ingest.images import thumbnail
 
         self.require_shown(image)
         blobs = self.workspace.blobs
-        if size is Side.SMALL:
+        if size is PictureSide.SMALL:
             return blobs.thumbnail(image)
         return thumbnail(blobs.image(image, side=size), size)
 

@@ -24,7 +24,7 @@ from app.desk.hits import SearchRequest
 from app.desk.jobs import StartUpdate
 from app.desk.operation import document_of, operations
 from app.desk.opinions import Opinion
-from app.desk.pictures import NewItem, Original, Side
+from app.desk.pictures import NewItem, Original, PictureSide
 from app.desk.troubles import OWN_ERRORS, trouble_of
 from app.home.settings import Settings
 from app.local.at_home import AtHome
@@ -169,7 +169,7 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "original": [lambda desk: desk.original(_first(desk)), lambda desk: desk.original("0" * 64)],
     "thumbnail": [
         lambda desk: desk.thumbnail(_first(desk)),
-        lambda desk: desk.thumbnail(_first(desk), Side.LARGE),
+        lambda desk: desk.thumbnail(_first(desk), PictureSide.LARGE),
     ],
     "item": [lambda desk: desk.item(_first(desk)[:20]), lambda desk: desk.item("abcdef")],
     "item_thumbnail": [lambda desk: desk.item_thumbnail(_first(desk)[:20])],
