@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 _ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
-class Kept(Response):
+class Lasting(Response):
     """Bytes that do not change; who says that they have them is not sent them again."""
 
     def __init__(self, data: bytes, *, media: str, headers: dict[str, str]) -> None:

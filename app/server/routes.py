@@ -17,7 +17,7 @@ from app.desk.fields import Strict
 from app.desk.operation import Operation, Parameter, document_of, operations
 from app.desk.pictures import Original
 from app.server.api_context import DESKS, NoQuery
-from app.server.ranged import Kept, Ranged
+from app.server.ranged import Lasting, Ranged
 from app.server.served import Served
 from ingest.pair import ImageId
 
@@ -128,7 +128,7 @@ def _given(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> insp
 def _file(one: Operation, data: bytes, in_path: Mapping[str, Any]) -> Response:
     if not one.file:
         headers = _AN_HOUR if one.role == "admin" else _FOREVER
-        return Kept(data, media=one.media, headers=headers)
+        return Lasting(data, media=one.media, headers=headers)
     name = re.sub(r"[^\w.-]", "-", one.file.format_map(in_path))
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     media = f"{one.media}; charset=utf-8" if one.media == "text/csv" else one.media
