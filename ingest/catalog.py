@@ -206,7 +206,7 @@ class Catalog(ImageQueries, JobQueries, ChunkRecording):
             return [chunk_record(connection, row._asdict()) for row in rows]
 
     def chunk(self, id_or_prefix: str) -> ChunkRecord:
-        """Returns one chunk by its id or a unique beginning of it.
+        """Returns one chunk by its id, a unique beginning of it, or a name that no other has.
 
         Raises:
             UnknownChunk: none or several match; the sentence names the known ones.

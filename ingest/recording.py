@@ -104,15 +104,19 @@ class ChunkRecording(TableQueries):
             connection.execute(update(chunks).where(chunks.c.seq == seq).values(new_pairs=func.max(fewer, 0)))
             return ids
 
-    def _chunk_id(self, id_or_prefix: str) -> str:
-        asked = id_or_prefix.strip().lower()
-        known: list[str] = self._column(select(chunks.c.id).order_by(chunks.c.seq))
-        matching = [asked] if asked in known else [one for one in known if asked and one.startswith(asked)]
+    def _chunk_id(self, said: str) -> str:
+        """Returns the id of the one chunk that has this id or name, or an id that begins so."""
+        with self._engine.connect() as connection:
+            known = connection.execute(select(chunks.c.id, chunks.c.name).order_by(chunks.c.seq)).all()
+        asked = said.strip()
+        matching = [one.id for one in known if one.id == asked.lower()] or [
+            one.id for one in known if asked and (one.name == asked or one.id.startswith(asked.lower()))
+        ]
         if len(matching) == 1:
             return matching[0]
-        shown = ", ".join(known[-10:]) or "none yet"
-        what = "Several chunks start with" if matching else "There is no chunk"
-        raise UnknownChunk(f"{what} {id_or_prefix[:40]!r}. Known chunks: {shown}.")
+        shown = ", ".join(f"{one.id} ({one.name})" for one in known[-10:]) or "none yet"
+        what = "Several chunks have the name or beginning" if matching else "There is no chunk"
+        raise UnknownChunk(f"{what} {said[:40]!r}. Known chunks: {shown}.")
 
 
 def _record_chunk(

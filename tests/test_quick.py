@@ -21,5 +21,5 @@ def test_a_folder_whose_fixtures_need_one_is_left_out() -> None:
 
 
 def test_the_others_are_taken() -> None:
-    for file in ("index/test_vectors.py", "app/home/test_package.py", "app/words/test_strategies.py"):
+    for file in ("index/test_vectors.py", "app/home/test_manifest.py", "app/words/test_strategies.py"):
         assert is_quick(TESTS / file), file

@@ -38,7 +38,7 @@ def release_names(context: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-ChunkArgument = Annotated[str, argument("A chunk's id, or its beginning.", "CHUNK")]
+ChunkArgument = Annotated[str, argument("A chunk's name, its id, or the id's beginning.", "CHUNK")]
 ReleaseArgument = Annotated[str, argument("A release, such as r3.", autocompletion=release_names)]
 LanguageOption = Annotated[str, typer.Option("--language", help="A learned language, such as de, or auto.")]
 WhyOption = Annotated[str, typer.Option("--why", help="A sentence for the history.")]

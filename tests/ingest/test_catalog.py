@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,8 +195,20 @@ def test_an_unknown_or_ambiguous_chunk_names_the_known_ones(catalog: Catalog) ->
     catalog.record_chunk(chunk_of("abc222abc222", range(2)))
     assert catalog.chunk("ABC1").id == "abc111abc111"
     for wrong in ("abc", "fff", "", "%"):
-        with pytest.raises(UnknownChunk, match="abc111abc111, abc222abc222"):
+        with pytest.raises(UnknownChunk, match=r"abc111abc111 \(a chunk\), abc222abc222 \(a chunk\)"):
             catalog.chunk(wrong)
+
+
+def test_a_chunk_is_found_by_a_name_that_means_no_other(catalog: Catalog) -> None:
+    for n, (chunk_id, name) in enumerate([("abc111", "de.csv"), ("abc222", "abc1"), ("def333", "abc111")]):
+        catalog.record_chunk(replace(chunk_of(chunk_id, range(n, n + 1)), name=name))
+    assert catalog.chunk(" de.csv ").id == "abc111"
+    assert (
+        catalog.chunk("abc111").id == "abc111"
+    )  # an id means the chunk that has it, whatever others are called
+    for unclear in ("abc1", "ABC"):
+        with pytest.raises(UnknownChunk, match=rf"Several .* '{unclear}'"):
+            catalog.chunk(unclear)
 
 
 def test_a_job_goes_through_its_states(catalog: Catalog) -> None:
