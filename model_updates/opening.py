@@ -7,7 +7,7 @@ can run code.
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -184,12 +184,21 @@ def load_weights(model: nn.Module, path: Path) -> None:
         raise WeightsMismatch(
             f"{path.name} is not a readable safetensors file ({error}); fetch it again"
         ) from error
+    fit_weights(model, state, path.name)
+
+
+def fit_weights(model: nn.Module, state: Mapping[str, Tensor], called: str) -> None:
+    """Puts tensors into a model; fp16 is widened to the model's float32. They are `called` so in an error.
+
+    Raises:
+        WeightsMismatch: missing, unexpected or differently shaped tensors.
+    """
     wanted = model.state_dict()
     missing, extra = sorted(wanted.keys() - state.keys()), sorted(state.keys() - wanted.keys())
     shapes = [k for k in wanted.keys() & state.keys() if wanted[k].shape != state[k].shape]
     if missing or extra or shapes:
         raise WeightsMismatch(
-            f"{path.name} does not fit this architecture: {len(missing)} tensors are missing "
+            f"{called} does not fit this architecture: {len(missing)} tensors are missing "
             f"{missing[:2]}, {len(extra)} are unknown {extra[:2]}, "
             f"{len(shapes)} have another shape {shapes[:2]}"
         )

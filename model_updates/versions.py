@@ -2,11 +2,12 @@
 
 ::
 
-    weights.safetensors          every parameter, float32
+    weights-*.safetensors        every parameter, float32, cut as `shards.py` has it (versions of before: one file)
+    inserts-*.safetensors        those of its inserts, by their numbers
     vocabulary.json              token tables (only for towers whose vocabulary is ours)
     tokenizer.json               rules of a tokenizer that came from a local folder (sentence-transformers)
     languages.npz                what the captions of its languages look like (versions of before have none)
-    strategy_state.safetensors   "<strategy>/<name>" tensors that the next update needs
+    state-*.safetensors          what each strategy carries, which the next update needs
     manifest.json                what it is, where it came from, size and sha256 of each file
 
 A folder without a manifest does not exist. Publishing it durably is `app`'s business.
@@ -29,20 +30,21 @@ from model_updates import language_profiles
 from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import VersionDamaged
 from model_updates.inserts import Insert, Owner
-from model_updates.opening import build_model, foreign_tokenizer, load_weights
+from model_updates.opening import build_model, fit_weights, foreign_tokenizer
 from model_updates.parts.kinds import KINDS
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import kept_tokenizer
 from model_updates.sentence.model import KeptTokenizer, SentenceClip
+from model_updates.shards import read_shards, write_shards
 from model_updates.strategy import State
 from model_updates.towers import resize_token_table, text_parts
 from model_updates.vocabulary import Vocabulary
 
-WEIGHTS = "weights.safetensors"
+WEIGHTS = "weights"
 VOCABULARY = "vocabulary.json"
 TOKENIZER = "tokenizer.json"
 PROFILES = "languages.npz"
-INSERTS = "inserts.safetensors"
+INSERTS = "inserts"
 STATE = "state-{}.safetensors"
 MANIFEST = "manifest.json"
 OLD_STATES = "strategy_state.safetensors"  # versions of schema 1 kept all strategies' tensors in one file
@@ -71,8 +73,8 @@ def write_version(
     those of other strategies come along from the folder of the version before, `parent`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _save(encoder.model.state_dict(), folder / WEIGHTS)
-    names = [WEIGHTS, *_write_states(folder, dict(states or {}), parent)]
+    names = write_shards(encoder.model.state_dict(), folder, WEIGHTS)
+    names += _write_states(folder, dict(states or {}), parent)
     if encoder.vocabulary is not None:
         text = json.dumps(encoder.vocabulary.to_json(), ensure_ascii=False)
         (folder / VOCABULARY).write_text(text, encoding="utf-8")
@@ -85,8 +87,7 @@ def write_version(
         names.append(PROFILES)
     if encoder.inserts:
         tensors = {f"{n}.{k}": v for n, i in enumerate(encoder.inserts) for k, v in i.state_dict().items()}
-        _save(tensors, folder / INSERTS)
-        names.append(INSERTS)
+        names += write_shards(tensors, folder, INSERTS)
     manifest = {
         **facts,
         "architecture": encoder.architecture,
@@ -126,7 +127,7 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
     model = _built(manifest)
     if vocabulary is not None:
         _fit_table(model, vocabulary.size)
-    load_weights(model, folder / WEIGHTS)
+    fit_weights(model, read_shards(_files(folder, manifest, WEIGHTS)), f"version {folder.name}")
     encoder = Encoder(
         model,
         architecture=manifest["architecture"],
@@ -221,8 +222,9 @@ def read_inserts(folder: Path, model: nn.Module) -> list[Insert]:
     Raises:
         VersionDamaged: one is of a kind that this program does not know.
     """
-    listed = read_manifest(folder).get("inserts", [])
-    tensors = load_file(folder / INSERTS) if listed else {}
+    manifest = read_manifest(folder)
+    listed = manifest.get("inserts", [])
+    tensors = read_shards(_files(folder, manifest, INSERTS))
     made = []
     for number, said in enumerate(listed):
         if said["kind"] not in KINDS:
@@ -235,6 +237,11 @@ def read_inserts(folder: Path, model: nn.Module) -> list[Insert]:
         insert.load_state_dict(own)
         made.append(insert.requires_grad_(False))
     return made
+
+
+def _files(folder: Path, manifest: Mapping[str, Any], stem: str) -> list[Path]:
+    """Returns the files of tensors whose names begin so."""
+    return [folder / name for name in manifest["files"] if name.split(".")[0].split("-")[0] == stem]
 
 
 def _save(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:

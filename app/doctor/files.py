@@ -78,7 +78,7 @@ def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
     if not found:
         yield Diagnosis("orphan files", Level.OK, phrase("Every file belongs to something."))
         return
-    used = sum(_bytes(path) for path in found)
+    used = durable.room(*found)
     listed = ", ".join(path.relative_to(home.root).as_posix() for path in sorted(found)[:SHOWN])
     if len(found) > SHOWN:
         listed = phrase("{names} and {count} more", names=listed, count=len(found) - SHOWN)
@@ -96,7 +96,7 @@ def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
 
 def disk(home: Home) -> Iterator[Diagnosis]:
     """Says what takes how much room, and how much is left."""
-    parts = {path.name: _bytes(path) for path in sorted(home.root.iterdir())}
+    parts = {path.name: durable.room(path) for path in sorted(home.root.iterdir())}
     free = durable.free_bytes(home.root)
     largest = sorted(parts.items(), key=lambda part: -part[1])[:SHOWN]
     listed = ", ".join(f"{name} {size(used)}" for name, used in largest)
@@ -118,9 +118,3 @@ def _is_ours(path: Path) -> bool:
 
 def _age(path: Path) -> float:
     return time.time() - path.lstat().st_mtime
-
-
-def _bytes(path: Path) -> int:
-    inside = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
-    # Blocks, not length: LMDB's files are sparse.
-    return sum(one.lstat().st_blocks * 512 for one in inside if one.is_file())

@@ -9,8 +9,9 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.desk.errors import NoSpace
@@ -25,13 +26,18 @@ _PUBLISH_STEPS = ("fsync-files", "fsync-folder", "rename", "fsync-parent", "fsyn
 _COMMIT_STEPS = ("write", "fsync-file", "link", "fsync-commits", "unlink-temporary")
 
 FAULT_POINTS: tuple[str, ...] = (
-    *(f"version:{step}" for step in _PUBLISH_STEPS),
-    *(f"generation:{step}" for step in _PUBLISH_STEPS),
+    *(f"version:{step}" for step in ("share", *_PUBLISH_STEPS)),
+    *(f"generation:{step}" for step in ("share", *_PUBLISH_STEPS)),
     "release:stage",
     "release:write-manifest",
-    *(f"release:{step}" for step in _PUBLISH_STEPS),
+    *(f"release:{step}" for step in ("share", *_PUBLISH_STEPS)),
     *(f"commit:{step}" for step in _COMMIT_STEPS),
 )
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether an error of the operating system says that the disk, or a quota, is full."""
+    return error.errno in _FULL
 
 
 def fault(point: str) -> None:
@@ -133,7 +139,7 @@ def explaining_full_disk(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL:
+        if not is_full(error):
             raise
         raise NoSpace(
             phrase(
@@ -163,6 +169,19 @@ def require_space(path: Path, bytes_needed: int) -> None:
 def folder_bytes(folder: Path) -> int:
     """Returns how large the files right in a folder are together; 0 where there is none."""
     return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
+
+
+def room(*places: Path) -> int:
+    """Returns how much of the disk files, and the files below folders, take; one with several names takes it once."""
+    files = {}
+    for place in places:
+        for path in place.rglob("*") if place.is_dir() and not place.is_symlink() else [place]:
+            with suppress(FileNotFoundError):
+                one = path.lstat()
+                if stat.S_ISREG(one.st_mode):
+                    # Blocks, not length: LMDB's files are sparse.
+                    files[one.st_dev, one.st_ino] = one.st_blocks * 512
+    return sum(files.values())
 
 
 def free_bytes(path: Path) -> int:

@@ -1,9 +1,12 @@
 """Folders that never change once they have their place: versions, generations, releases.
 
 An id is a letter, a sequence number and the beginning of the sha256 of the folder's manifest, which names
-the checksum of every other file. The same content published again keeps the id it has.
+the checksum of every other file. The same content published again keeps the id it has. A file whose bytes are on the
+shelf already becomes another name of the one there (a hard link), so that it takes no room; each folder stays whole by
+itself, and what is removed of one takes nothing from another.
 """
 
+import filecmp
 import hashlib
 import json
 import os
@@ -14,10 +17,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from app.desk.errors import ReleaseDamaged
-from app.home.durable import FileSystem, explaining_full_disk, fault, publish_folder, sha256_of
+from app.home.durable import FileSystem, explaining_full_disk, fault, is_full, publish_folder, sha256_of
 
 JsonObject: TypeAlias = dict[str, object]
 MANIFEST = "manifest.json"
+_SHARED = ".shared"
 _ID = re.compile(r"([vgr])([0-9]+)-([0-9a-f]{8})")
 
 
@@ -61,6 +65,7 @@ class Shelf:
                 self._files.fsync_dir(self.folder)
                 shutil.rmtree(staged)
                 return existing
+            self._share(staged)
             highest = max((sequence(name) for name in self.ids()), default=0)
             target = self.folder / f"{self.label[0]}{highest + 1}-{digest[:8]}"
             publish_folder(self._files, staged, target, self.label)
@@ -109,6 +114,34 @@ class Shelf:
                 raise ReleaseDamaged(
                     f"{name} of {self.label} {published_id} has changed since it was published."
                 )
+
+    def _share(self, staged: Path) -> None:
+        """Gives the files of a staged folder that are on the shelf, byte by byte, the place of those."""
+        held = {facts: path for name in self.ids() for facts, path in self._files_of(name)}
+        fault(f"{self.label}:share")
+        for name, size, digest in _listed_files(_json_object((staged / MANIFEST).read_bytes(), staged.name)):
+            twin = held.get((size, digest))
+            try:
+                # What is on the shelf may have rotted since; then this copy is the sound one, and stays.
+                if twin is None or not filecmp.cmp(twin, staged / name, shallow=False):
+                    continue
+                fresh = staged / f"{name}{_SHARED}"
+                self._files.link(twin, fresh)
+            except OSError as error:
+                if is_full(error):
+                    raise
+                # A file system without hard links, or the twin has gone meanwhile: it stays a file of its own.
+            else:
+                self._files.rename(fresh, staged / name)
+
+    def _files_of(self, published_id: str) -> Iterator[tuple[tuple[int | None, str | None], Path]]:
+        try:
+            manifest, _ = self.read(published_id)
+        except ReleaseDamaged:
+            return
+        for name, size, digest in _listed_files(manifest):
+            if digest is not None:
+                yield (size, digest), self.folder / published_id / name
 
     def _is_id(self, name: str) -> bool:
         match = _ID.fullmatch(name)

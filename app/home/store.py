@@ -290,6 +290,15 @@ class ReleaseStore:
         """The ids of all releases on the shelf, damaged ones too, oldest first."""
         return self._releases.ids()
 
+    def version_bytes(self, version: str) -> int:
+        """How large the files of a version are that the version it was made from does not have; 0 when it has gone."""
+        folder = self._home.versions / version
+        if not folder.is_dir():
+            return 0
+        before = folder.with_name(str(self._versions.read(version)[0].get("parent")))
+        shared = {path.stat().st_ino for path in before.iterdir()} if before.is_dir() else set()
+        return sum(one.st_size for one in map(Path.stat, folder.iterdir()) if one.st_ino not in shared)
+
     def verify_release(self, id_or_prefix: str, *, every_byte: bool = True) -> ReleaseRecord:
         """Reads every byte of a release, its version and its generation; or only compares their sizes.
 

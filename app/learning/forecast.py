@@ -81,7 +81,7 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
         epochs=foreseen.epochs,
         seconds={stage: round(rates.get(stage, 0.0) * getattr(work, stage), 2) for stage in STAGES},
         peak_bytes=_peak(past, encoder),
-        disk_bytes=_disk(workspace, record, encoder, work),
+        disk_bytes=_disk(workspace, record, past, work),
         based_on=_said(past, name),
     )
 
@@ -168,10 +168,12 @@ def _peak(past: Sequence[JobRecord], encoder: Encoder) -> int:
     return _PROCESS_BYTES + _TRAINED_COPIES * weights
 
 
-def _disk(workspace: Workspace, record: ReleaseRecord, encoder: Encoder, work: Workload) -> int:
-    version = folder_bytes(workspace.home.versions / record.version)
+def _disk(workspace: Workspace, record: ReleaseRecord, past: Sequence[JobRecord], work: Workload) -> int:
+    """Returns what a version adds, which shares what did not change with live, an index, and features."""
+    before = [workspace.releases.version_bytes(str(job.result.get("version"))) for job in past]
+    version = max(before, default=0) or folder_bytes(workspace.home.versions / record.version)
     generation = folder_bytes(workspace.home.generations / record.generation) if work.embed else 0
-    return version + generation + 4 * encoder.dim * work.features
+    return version + generation + 4 * workspace.open_encoder(record.version).dim * work.features
 
 
 def _said(past: Sequence[JobRecord], strategy: str) -> str:

@@ -80,12 +80,12 @@ def taken(releases: ReleaseStore, home: Home, job: JobRecord) -> Taken | None:
     """Returns what an update that was judged took; None where its version is not told."""
     if not job.result.get("version"):
         return None
-    folders = [home.versions / str(job.result["version"])]
+    added = releases.version_bytes(str(job.result["version"]))
     if job.result.get("release") and job.result.get("mode") not in (None, "none"):
         record = releases.readable(str(job.result["release"]))
-        folders += [home.generations / record.generation] if record is not None else []
+        added += 0 if record is None else folder_bytes(home.generations / record.generation)
     seconds = float(job.result.get("seconds") or 0.0)
-    return Taken(seconds, int(job.progress.get("peak_bytes") or 0), sum(map(folder_bytes, folders)))
+    return Taken(seconds, int(job.progress.get("peak_bytes") or 0), added)
 
 
 def _judged(releases: ReleaseStore, record: ReleaseRecord) -> ReleaseRecord:

@@ -41,7 +41,7 @@ class Upkeep(Opened):
             interrupted=tuple(one.id for one in interrupted),
             jobs=tuple(self.catalog.jobs(limit=_JOBS)),
             chunks=tuple(replace(one, report={}) for one in reversed(chunks)),
-            used_bytes=sum(path.stat().st_blocks * 512 for path in place.root.rglob("*") if path.is_file()),
+            used_bytes=durable.room(place.root),
             free_bytes=durable.free_bytes(place.root),
         )
 

@@ -22,6 +22,8 @@ from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseStore
 
 WEIGHT_BYTES = 600
+COMMON = "common.bin"
+"""The file that is the same in everything of one kind."""
 
 
 class UnsyncedFileSystem(FileSystem):
@@ -83,13 +85,14 @@ def full_disk() -> OSError:
 
 
 def stage(home: Home, kind: str, content: str, files: FileSystem) -> Path:
-    """A finished staging folder with one nested file, nothing of it flushed."""
+    """A finished staging folder with a nested file and one that all have in common, nothing of it flushed."""
     folder = home.staging / f"{kind}-{content}"
     files.mkdir(folder)
     files.mkdir(folder / "state")
     listed: dict[str, dict[str, object]] = {}
-    for name in ("weights.bin", "state/memory.bin"):
-        data = hashlib.sha256(f"{kind} {name} {content}".encode()).digest() * (WEIGHT_BYTES // 32)
+    for name in ("weights.bin", "state/memory.bin", COMMON):
+        said = kind if name == COMMON else f"{kind} {name} {content}"
+        data = hashlib.sha256(said.encode()).digest() * (WEIGHT_BYTES // 32)
         files.write(folder / name, data)
         listed[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     manifest = {"kind": kind, "content": content, "files": listed}

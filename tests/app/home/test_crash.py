@@ -115,7 +115,10 @@ def violations(
 
 def linked(files: RecordingFileSystem) -> int:
     """The operation that made the release live: before it, a missing fsync can do no harm."""
-    return next(done for done, operation in enumerate(files.operations, 1) if operation.name == "link")
+    operations = enumerate(files.operations, 1)
+    return next(
+        done for done, one in operations if one.name == "link" and one.paths[1].startswith("commits/")
+    )
 
 
 def _violation(home: Home, is_promised: bool, when: str) -> Iterator[str]:

@@ -98,10 +98,11 @@ def test_a_commit_needs_one_of_the_four_reasons(home: Home, store: ReleaseStore)
         store.commit(publish(home, "a"), parent=None, reason="because", why="", by="")
 
 
-def test_a_full_disk_at_any_step_before_the_link_leaves_the_old_release_live(home: Home) -> None:
-    promote(home, "english")
+def test_a_full_disk_at_any_step_before_the_link_leaves_the_old_release_live(tmp_path: Path) -> None:
     live, errors = [], []
     for step in range(100):
+        home = Home.create(tmp_path / str(step))  # each step meets the same disk
+        promote(home, "english")
         files = FailingFileSystem(step, full_disk())
         try:
             promote(home, "german", files)
