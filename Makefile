@@ -12,10 +12,12 @@ PINNED := --constraint constraints.txt
 # Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.
 CLIP_RETRIEVAL := 2.45.0
 
-.PHONY: demo test quick check docs constraints clean
+.PHONY: demo install test quick check docs constraints clean
 
-demo: .venv/demo-installed
+demo: install
 	@$(BIN)/perennial demo
+
+install: .venv/demo-installed
 
 # One thread a process: two with two threads each wait for one another on two cores. One process more than there are
 # cores: a test waits for its browser. Jobs stand back for nobody: a test that waits for one would wait for every other

@@ -109,7 +109,7 @@ class ChunkRecording(TableQueries):
         with self._engine.connect() as connection:
             known = connection.execute(select(chunks.c.id, chunks.c.name).order_by(chunks.c.seq)).all()
         asked = said.strip()
-        matching = [one.id for one in known if one.id == asked.lower()] or [
+        matching: list[str] = [one.id for one in known if one.id == asked.lower()] or [
             one.id for one in known if asked and (one.name == asked or one.id.startswith(asked.lower()))
         ]
         if len(matching) == 1:

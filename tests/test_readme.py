@@ -27,7 +27,7 @@ from ingest.samples.chunks import write_chunk
 README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 # Installing has its own tests, and so has the demo; `bench` trains for minutes.
-ELSEWHERE = ("make demo", ".venv/bin/perennial demo", "perennial bench")
+ELSEWHERE = ("make demo", "make install", ".venv/bin/perennial demo", "perennial bench")
 PICTURES = 60
 _REVIEW = 4
 _ACTIVATE = ". .venv/bin/activate"

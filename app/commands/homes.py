@@ -47,6 +47,7 @@ def init(
     The release has the encoder that `--model` names, and no picture yet.
     """
     settings = settings_for(home)
+    from app.home.folder import home_option
     from app.learning.update_cycle import initialise
     from model_updates.errors import UnknownModel
 
@@ -56,11 +57,12 @@ def init(
         )
     except UnknownModel as error:
         raise UnknownModel(f"{error}. `perennial models` lists what there is") from error
+    named = home_option(settings.home)
     show(
         is_json,
         {"home": settings.home, **asdict(commit)},
         f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
-        "Next: `perennial ingest PICTURES`, then `perennial search WORDS`.",
+        f"Next: `perennial ingest PICTURES{named}`, then `perennial search WORDS{named}`.",
     )
 
 

@@ -59,7 +59,9 @@ class Home:
         try:
             text = home.format_file.read_text(encoding="ascii").strip()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NoHome(f"There is no home at {root} yet. Run `perennial init{_told(root)}`.") from error
+            raise NoHome(
+                f"There is no home at {root} yet. Run `perennial init{home_option(root)}`."
+            ) from error
         except UnicodeDecodeError:
             text = "?"
         if not text.isdecimal():
@@ -156,6 +158,6 @@ class Home:
         return (self.inbox, self.staging, self.versions, self.generations, self.releases, self.commits)
 
 
-def _told(root: Path) -> str:
-    """Returns the option that names a home, where one is made elsewhere unless told."""
+def home_option(root: Path) -> str:
+    """Returns what a command needs behind it to work on this home: nothing, or ` --home` and the place."""
     return "" if root == load_settings().home else f" --home {shlex.quote(str(root))}"
