@@ -1,8 +1,7 @@
 """Picture bytes in, a safe upright RGB picture out.
 
 Pillow's decoders accept more than they should and convert some modes wrongly; each rule here was measured
-(`verify()` passes truncated files, 16 bits would clip to white, hidden colours under alpha would show). An embedded
-colour profile is ignored, as CLIP's own preprocessing does.
+(`verify()` passes truncated files, 16 bits would clip to white, hidden colours under alpha would show).
 """
 
 import io
@@ -97,9 +96,10 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> De
         notes = _notes(opened, preview)
         pixels = _pixels(opened, side)
         turned = _orientation(opened, preview, notes)
+        profile = opened.info.get("icc_profile")
     finally:
         opened.close()
-    rgb = _upright(pixels, turned)
+    rgb = _upright(pixels, profile, turned, notes)
     if not limits.allow_flat and _is_flat(rgb):
         raise BadImage(
             "image_flat", phrase("The picture is one flat colour: it has no content to search for.")
@@ -226,10 +226,10 @@ def _orientation(opened: Image.Image, preview: RawPreview | None, notes: list[st
     return 1 if stated not in _TURNS or (stated in SIDEWAYS and is_upright) else int(stated)
 
 
-def _upright(pixels: Image.Image, orientation: int) -> Image.Image:
-    """Returns an opaque picture as RGB, turned, without metadata."""
+def _upright(pixels: Image.Image, profile: bytes | None, orientation: int, notes: list[str]) -> Image.Image:
+    """Returns an opaque picture as sRGB, turned, without metadata."""
     try:
-        rgb = to_rgb(pixels)
+        rgb = to_rgb(pixels, profile, notes)
     except _DECODER_ERRORS as error:
         raise _unconvertible(error) from None
     if orientation in _TURNS:
