@@ -43,7 +43,7 @@ THUMBNAIL_SIDE = 256
 THUMBNAIL_QUALITY = 82
 
 # What damaged files were seen to raise from inside Pillow's plugins. Warnings are errors under test.
-_DECODER_ERRORS = (
+DECODER_ERRORS = (
     OSError,
     SyntaxError,
     ValueError,
@@ -88,7 +88,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> De
     if len(data) > limits.image_bytes:
         raise BadImage("image_too_large", limits.too_large(len(data)))
     preview = preview_of(data)
-    opened = _open(preview.data if preview else data, limits)
+    opened = open_picture(preview.data if preview else data, limits)
     try:
         _check_size(opened, limits)
         size = (preview.width, preview.height) if preview else opened.size
@@ -118,7 +118,12 @@ def thumbnail(image: Image.Image, side: int = THUMBNAIL_SIDE) -> bytes:
     return target.getvalue()
 
 
-def _open(data: bytes, limits: Limits) -> Image.Image:
+def open_picture(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Image.Image:
+    """Opens a picture file; what stands before its pixels is read, and they are not.
+
+    Raises:
+        BadImage: not a supported format, damaged, or far too many pixels.
+    """
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except UnidentifiedImageError:
@@ -126,7 +131,7 @@ def _open(data: bytes, limits: Limits) -> Image.Image:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         pixels = re.search(r"\((\d+) pixels\)", str(error))
         raise _too_many_pixels(int(pixels[1]) if pixels else None, limits.image_pixels) from None
-    except _DECODER_ERRORS as error:
+    except DECODER_ERRORS as error:
         raise _unreadable(error) from None
 
 
@@ -187,7 +192,7 @@ def _has_more_frames(image: Image.Image) -> bool:
         # Not `n_frames`: counting the pages of a TIFF takes time quadratic in their number, and of a GIF all
         # frames are read.
         return bool(getattr(image, "is_animated", False))
-    except _DECODER_ERRORS:
+    except DECODER_ERRORS:
         return False
     finally:
         if image.tell() != first:
@@ -203,14 +208,14 @@ def _pixels(opened: Image.Image, side: int) -> Image.Image:
         if less > 1:
             opened.draft(None, (int(width / less), int(height / less)))  # JPEG alone can be decoded smaller
         opened.load()
-    except _DECODER_ERRORS as error:
+    except DECODER_ERRORS as error:
         if any(word in str(error).lower() for word in ("truncated", "not enough", "ends", "unexpected end")):
             raise BadImage("image_truncated", "The image data ends early: the file is incomplete.") from None
         raise _unreadable(error) from None
     try:
         pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)
         return pixels.copy() if pixels is opened else pixels
-    except _DECODER_ERRORS as error:
+    except DECODER_ERRORS as error:
         raise _unconvertible(error) from None
 
 
@@ -218,7 +223,7 @@ def _orientation(opened: Image.Image, preview: RawPreview | None, notes: list[st
     """Returns how a loaded picture is to be turned, as EXIF counts it."""
     try:
         stated = opened.getexif().get(ExifTags.Base.Orientation, preview.orientation if preview else 1)
-    except _DECODER_ERRORS:
+    except DECODER_ERRORS:
         notes.append(phrase("How the picture is turned cannot be read; it is left as it is."))
         return 1
     # A camera may have turned the preview of its raw file already.
@@ -230,7 +235,7 @@ def _upright(pixels: Image.Image, profile: bytes | None, orientation: int, notes
     """Returns an opaque picture as sRGB, turned, without metadata."""
     try:
         rgb = to_rgb(pixels, profile, notes)
-    except _DECODER_ERRORS as error:
+    except DECODER_ERRORS as error:
         raise _unconvertible(error) from None
     if orientation in _TURNS:
         rgb = rgb.transpose(_TURNS[orientation])
