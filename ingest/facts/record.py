@@ -34,7 +34,7 @@ _COMPANY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCaption:
+class WrittenCaption:
     """A text about the picture that its file holds."""
 
     text: str  # clean, on one line
@@ -51,13 +51,13 @@ class PictureFacts:
     camera: str | None = None  # maker and model
     latitude: float | None = None  # in degrees, north and east positive; both or none
     longitude: float | None = None
-    captions: tuple[FoundCaption, ...] = ()  # each text once
+    captions: tuple[WrittenCaption, ...] = ()  # each text once
     keywords: tuple[str, ...] = ()
 
 
 def together(*facts: PictureFacts) -> PictureFacts:
     """Returns as one what several places say: of each fact the first that is stated, of texts all, each once."""
-    captions: dict[str, FoundCaption] = {}
+    captions: dict[str, WrittenCaption] = {}
     for one in (caption for each in facts for caption in each.captions):
         known = captions.setdefault(one.text, one)
         if known.language is None and one.language is not None:
@@ -75,7 +75,7 @@ def together(*facts: PictureFacts) -> PictureFacts:
     )
 
 
-def caption_of(text: object, source: str, language: str | None = None) -> FoundCaption | None:
+def caption_of(text: object, source: str, language: str | None = None) -> WrittenCaption | None:
     """Returns a text as a caption, None when nobody wrote it about the picture."""
     if not isinstance(text, str):
         return None
@@ -85,7 +85,7 @@ def caption_of(text: object, source: str, language: str | None = None) -> FoundC
         return None
     if len(clean) <= _LONGEST_WORD and _NOBODYS.fullmatch(clean):
         return None
-    return FoundCaption(clean, source, _language(language))
+    return WrittenCaption(clean, source, _language(language))
 
 
 def words_of(texts: Iterable[object]) -> tuple[str, ...]:

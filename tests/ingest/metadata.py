@@ -84,19 +84,13 @@ def iptc_records(
     charset: bytes | None = _UTF8,
 ) -> bytes:
     """IIM records; texts are UTF-8, bytes are written as they are."""
-    found = [
-        (2, 120, caption),
-        (2, 5, title),
-        (2, 55, date),
-        (2, 60, time),
-        *((2, 25, word) for word in keywords),
-    ]
-    written = [] if charset is None else [(1, 90, charset)]
-    written += [
-        (*key, text.encode() if isinstance(text, str) else text) for *key, text in found if text is not None
-    ]
+    texts = [(120, caption), (5, title), (55, date), (60, time), *((25, word) for word in keywords)]
+    found = [(1, 90, charset)] if charset else []
+    for number, text in texts:
+        if text is not None:
+            found.append((2, number, text.encode() if isinstance(text, str) else text))
     return b"".join(
-        b"\x1c" + struct.pack(">BBH", record, number, len(data)) + data for record, number, data in written
+        b"\x1c" + struct.pack(">BBH", record, number, len(data)) + data for record, number, data in found
     )
 
 

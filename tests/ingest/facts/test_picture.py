@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from ingest.facts.picture import picture_facts, sidecar_facts
-from ingest.facts.record import FoundCaption, PictureFacts, camera_name, caption_of, moment, together
+from ingest.facts.record import PictureFacts, WrittenCaption, camera_name, caption_of, moment, together
 from tests.ingest.material import encoded
 from tests.ingest.metadata import exif_bytes, iptc_records, photoshop_segment, xmp_packet
 from tests.ingest.raw_files import dng
@@ -33,10 +33,10 @@ WRITTEN = PictureFacts(
     latitude=48.1375,
     longitude=-11.575,
     captions=(
-        FoundCaption("Zwei rote Boote", "EXIF description"),
-        FoundCaption("Two red boats", "XMP description", "en"),
-        FoundCaption("Deux bateaux rouges", "XMP description", "fr-FR"),
-        FoundCaption("Harbour", "XMP title"),
+        WrittenCaption("Zwei rote Boote", "EXIF description"),
+        WrittenCaption("Two red boats", "XMP description", "en"),
+        WrittenCaption("Deux bateaux rouges", "XMP description", "fr-FR"),
+        WrittenCaption("Harbour", "XMP title"),
     ),
     keywords=("boat", "sea"),
 )
@@ -81,7 +81,7 @@ def test_iptc_records_are_read_in_the_letters_they_were_written_in(charset: byte
     found = picture_facts(encoded(_image(), "JPEG", extra=photoshop_segment(records)))
     assert found == PictureFacts(
         taken="2019-07-04T12:33:21+02:00",
-        captions=(FoundCaption("Ein Hügel", "IPTC caption"), FoundCaption("Hügel", "IPTC title")),
+        captions=(WrittenCaption("Ein Hügel", "IPTC caption"), WrittenCaption("Hügel", "IPTC title")),
         keywords=("Öl", "Wasser"),
     )
     latin = iptc_records(caption="Ein Hügel".encode("cp1252"), charset=None)
@@ -101,7 +101,7 @@ def test_the_same_text_in_three_places_is_one_caption() -> None:
         xmp=xmp_packet(description={"x-default": "A hill", "en-GB": "A hill"}),
         extra=photoshop_segment(iptc_records(caption="A hill")),
     )
-    assert picture_facts(data).captions == (FoundCaption("A hill", "EXIF description", "en-GB"),)
+    assert picture_facts(data).captions == (WrittenCaption("A hill", "EXIF description", "en-GB"),)
 
 
 @pytest.mark.parametrize("order", [b"II", b"MM"])
@@ -120,14 +120,9 @@ def test_makers_raw_files_that_are_no_tiff_tell_what_they_hold() -> None:
     fuji = b"FUJIFILMCCD-RAW 0201FF389501X-T3".ljust(160, b"\0") + jpeg
     assert picture_facts(fuji).taken == "2019-07-04T12:33:21+02:00"
     canon = b"\0\0\0\x18ftypcrx \0\0\0\1crx isom"
-    for box, data in (
-        (b"CMT1", {"make": "Canon", "model": "Canon EOS R5"}),
-        (b"CMT2", None),
-        (b"CMT4", None),
-    ):
-        tiff = (
-            exif_bytes(**data).removeprefix(b"Exif\0\0") if data else _tiff_of_date(b"2020:01:02 03:04:05\0")
-        )
+    camera = exif_bytes(make="Canon", model="Canon EOS R5").removeprefix(b"Exif\0\0")
+    date = _tiff_of_date(b"2020:01:02 03:04:05\0")
+    for box, tiff in ((b"CMT1", camera), (b"CMT2", date), (b"CMT4", date)):
         canon += struct.pack(">I", len(tiff) + 8) + box + tiff
     found = picture_facts(canon)
     assert (found.camera, found.taken) == ("Canon EOS R5", "2020-01-02T03:04:05")
@@ -156,7 +151,7 @@ def test_a_sidecar_speaks_before_the_picture() -> None:
         camera="Apple iPhone 13",
         latitude=48.1375,
         longitude=-11.575,
-        captions=(FoundCaption("Am Hafen", "XMP description", "de"),),
+        captions=(WrittenCaption("Am Hafen", "XMP description", "de"),),
         keywords=("Boat", "harbour"),
     )
     both = together(sidecar, WRITTEN)
