@@ -92,7 +92,7 @@ def _opaque(image: Image.Image) -> Image.Image:
         # convert() clips at 255; 65535 / 257 is exactly 255.
         return Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
     if image.mode in ("I", "F"):
-        raise BadImage("image_depth", "The picture has 32 bits a channel; save it with 8 or 16.")
+        raise BadImage("image_depth", phrase("The picture has 32 bits a channel; save it with 8 or 16."))
     if image.mode in _WITH_ALPHA or "transparency" in image.info:
         with_alpha = image.convert("RGBA")
         shown = Image.alpha_composite(Image.new("RGBA", image.size, "white"), with_alpha)

@@ -84,7 +84,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> De
         BadImage: empty, too large, not a supported format, damaged, too small, too long or one flat colour.
     """
     if not data:
-        raise BadImage("image_empty", "The file is empty.")
+        raise BadImage("image_empty", phrase("The file is empty."))
     if len(data) > limits.image_bytes:
         raise BadImage("image_too_large", limits.too_large(len(data)))
     preview = preview_of(data)
@@ -210,7 +210,9 @@ def _pixels(opened: Image.Image, side: int) -> Image.Image:
         opened.load()
     except DECODER_ERRORS as error:
         if any(word in str(error).lower() for word in ("truncated", "not enough", "ends", "unexpected end")):
-            raise BadImage("image_truncated", "The image data ends early: the file is incomplete.") from None
+            raise BadImage(
+                "image_truncated", phrase("The image data ends early: the file is incomplete.")
+            ) from None
         raise _unreadable(error) from None
     try:
         pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)
@@ -280,7 +282,9 @@ def _refusal(data: bytes) -> BadImage:
 
 
 def _unconvertible(error: BaseException) -> BadImage:
-    return BadImage("image_unreadable", f"The picture's colours cannot be converted ({_reason(error)}).")
+    return BadImage(
+        "image_unreadable", phrase("The picture's colours cannot be converted ({why}).", why=_reason(error))
+    )
 
 
 def _unreadable(error: BaseException) -> BadImage:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ingest.sentence import phrase
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -30,7 +32,11 @@ class Limits:
 
     def too_large(self, size: int) -> str:
         """Says that a picture's file has too many bytes."""
-        return f"The file has {size / 1024**2:.1f} MB; the limit is {self.image_bytes / 1024**2:.0f} MB."
+        return phrase(
+            "The file has {size} MB; the limit is {most} MB.",
+            size=f"{size / 1024**2:.1f}",
+            most=f"{self.image_bytes / 1024**2:.0f}",
+        )
 
 
 DEFAULT_LIMITS = Limits()

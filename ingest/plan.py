@@ -10,6 +10,7 @@ from ingest.readers.formats import BY_SUFFIX
 from ingest.readers.listing import Listing
 from ingest.readers.names import shown, stem_of
 from ingest.readers.table import read_rows
+from ingest.readers.table_file import unreadable
 from ingest.sentence import phrase
 
 _NOT_CAPTIONS = frozenset(("readme", "license", "licence", "notice", "classes", "labels", "requirements"))
@@ -66,10 +67,10 @@ def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limit
     beside = _Beside(listing.pictures, limits)
     for name in sorted(listing.texts):
         text = listing.texts.pop(name)  # freed as soon as it is parsed
-        if text.format.captions is not None:
-            beside.add(name, text, plan)
-            continue
         try:
+            if text.format.captions is not None:
+                beside.add(name, text, plan)
+                continue
             rows = read_rows(name, text, mapping=mapping, limits=limits, locate=container.locate)
             for row in rows:
                 plan.add(row)
@@ -78,6 +79,8 @@ def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limit
             if text.is_upload or (mapping and isinstance(error, BadRow)):
                 raise BadUpload(error.code, error.sentence) from None
             plan.add(Skipped(name, error.code, error.sentence))
+        except OSError as error:
+            plan.add(unreadable(name, error))
     _note_ignored(plan, listing, beside.ignored)
     return plan
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ingest.limits import Limits
+from ingest.sentence import phrase
 
 if TYPE_CHECKING:
     from ingest.readers.listing import Listing
 
-SPECIAL_FILE = "Links and special files are not accepted; put the picture itself in."
+SPECIAL_FILE = phrase("Links and special files are not accepted; put the picture itself in.")
 NESTED_ARCHIVE = "Archives inside archives are not opened; upload it by itself."
 
 

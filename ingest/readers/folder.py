@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +10,11 @@ from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.readers.container import SPECIAL_FILE, Container, Format, Formats, Origin, Skipped, Text
 from ingest.readers.listing import Listing
-from ingest.readers.names import NameIndex, is_system_file, suffix_of
-from ingest.readers.table_file import read_file
+from ingest.readers.names import PICTURE_SUFFIXES, NameIndex, suffix_of
+from ingest.readers.table_file import read_file, unreadable
+from ingest.sentence import phrase
+
+_NAMED_LIKE_A_PICTURE = phrase("This is a folder that is named like a picture; what lies in it is read.")
 
 
 class Folder:
@@ -36,21 +39,12 @@ class Folder:
         listing = Listing(self._limits, formats)
         shards: dict[str, Listing] = {}
         for name in self._names(listing):
-            path = self._path / name
-            format = formats.get(suffix_of(name))
-            if format is not None and format.is_shard:
-                try:
-                    if shard := self._opened(name, format):
-                        shards[name] = shard.scan(formats)
-                        self._shards[name] = shard
-                        continue
-                except BadUpload as error:
-                    listing.problem(name, error.code, error.sentence)
-                    continue
-            stat = path.stat()
-            self._seen[name] = (stat.st_size, stat.st_mtime_ns)
-            if text := listing.text_format(name, stat.st_size):
-                listing.add_text(name, Text(text, path))
+            try:
+                self._sort_in(name, listing, formats, shards)
+            except BadUpload as error:
+                listing.problem(name, error.code, error.sentence)
+            except OSError as error:
+                listing.problems.append(unreadable(name, error))
         self._index = listing.index()
         for name, shard_listing in shards.items():
             listing.add_shard(name, shard_listing)
@@ -84,6 +78,15 @@ class Folder:
         for shard, names in inside.items():
             yield from shard.read(names)
 
+    def _sort_in(self, name: str, listing: Listing, formats: Formats, shards: dict[str, Listing]) -> None:
+        path = self._path / name
+        format = formats.get(suffix_of(name))
+        if format is not None and format.is_shard and (shard := self._opened(name, format)):
+            shards[name] = shard.scan(formats)
+            self._shards[name] = shard
+        elif text := listing.text_format(name, path.stat().st_size):
+            listing.add_text(name, Text(text, path))
+
     def _opened(self, name: str, format: Format) -> Container | None:
         path = self._path / name
         with path.open("rb") as file:
@@ -101,14 +104,36 @@ class Folder:
         return next((self._shards[name] for name in above if name in self._shards), None)
 
     def _names(self, listing: Listing) -> Iterator[str]:
-        for root, folders, files in os.walk(self._path):
-            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        def skip(error: OSError) -> None:
+            listing.problems.append(unreadable(self._name(error.filename), error))
+
+        for root, folders, files in os.walk(self._path, onerror=skip):
+            folders[:] = [one for one in sorted(folders) if self._is_entered(Path(root) / one, listing)]
             for file in sorted(files):
                 path = Path(root) / file
-                name = path.relative_to(self._path).as_posix()
-                if is_system_file(name):
-                    continue
-                if path.is_symlink() or not path.is_file():
-                    listing.problem(name, "special_file", SPECIAL_FILE)
-                else:
+                name = self._name(path)
+                if not listing.is_left_out(name) and self._is_plain(path, Path.is_file, listing):
                     yield name
+
+    def _is_entered(self, folder: Path, listing: Listing) -> bool:
+        name = self._name(folder)
+        if listing.is_left_out(name) or not self._is_plain(folder, Path.is_dir, listing):
+            return False
+        if suffix_of(name) in PICTURE_SUFFIXES:
+            listing.problem(name, "folder", _NAMED_LIKE_A_PICTURE)
+        return True
+
+    def _is_plain(self, path: Path, is_kind: Callable[[Path], bool], listing: Listing) -> bool:
+        """Returns whether something is a file, or a folder, and no link to one; what is not is noted."""
+        name = self._name(path)
+        try:
+            is_plain = not path.is_symlink() and is_kind(path)
+        except OSError as error:
+            listing.problems.append(unreadable(name, error))
+            return False
+        if not is_plain:
+            listing.problem(name, "special_file", SPECIAL_FILE)
+        return is_plain
+
+    def _name(self, path: str | Path) -> str:
+        return Path(path).relative_to(self._path).as_posix()

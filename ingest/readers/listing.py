@@ -15,6 +15,7 @@ from ingest.readers.names import (
     label_of,
     suffix_of,
 )
+from ingest.sentence import phrase
 
 
 class Listing:
@@ -32,6 +33,7 @@ class Listing:
         self._within = within
         self._text_bytes = 0
         self._renamed = 0
+        self._hidden = 0
 
     def label(self, raw_name: str) -> str:
         """Returns the name by which a member is known, whatever folders it names."""
@@ -43,7 +45,7 @@ class Listing:
         """Sorts a regular file in; returns its format when it is a text to be read, which `add_text` then takes."""
         suffix = suffix_of(name)
         format = self._formats.get(suffix)
-        if is_system_file(name):
+        if self.is_left_out(name):
             return None
         if suffix in PICTURE_SUFFIXES:
             self.pictures.append(name)
@@ -75,6 +77,14 @@ class Listing:
             self.notes.append(f"{name!r} is in the archive more than once; the last one counts")
         self.texts[name] = text
 
+    def is_left_out(self, name: str) -> bool:
+        """Returns whether nobody meant a file or folder to be taken in: an operating system's, or a hidden one."""
+        if is_system_file(name):
+            return True
+        is_hidden = any(part.startswith(".") for part in name.split("/"))
+        self._hidden += is_hidden
+        return is_hidden
+
     def problem(self, name: str, code: str, sentence: str) -> None:
         """Notes why a file is not taken."""
         self.problems.append(Skipped(name, code, sentence))
@@ -86,6 +96,8 @@ class Listing:
             self.notes.append(
                 f"{repeated} picture names stand twice in the archive; each picture was judged by itself"
             )
+        if self._hidden:
+            self.notes.append(phrase("{count} hidden files or folders were ignored", count=self._hidden))
         if self._renamed:
             self.notes.append(
                 f"the folders in {self._renamed} unusual member names (.., drive or root) were ignored"

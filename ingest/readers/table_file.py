@@ -7,6 +7,7 @@ from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.readers.container import SPECIAL_FILE, Format, Formats, Origin, Skipped, Text
 from ingest.readers.listing import Listing
+from ingest.sentence import phrase
 
 
 class TableFile:
@@ -64,7 +65,12 @@ def read_file(folder: Path, name: str, limits: Limits) -> bytes | Skipped:
             return too_large(name, size, limits)
         return path.read_bytes()
     except OSError as error:
-        return Skipped(name, "file_unreadable", f"The file cannot be read ({error.strerror}).")
+        return unreadable(name, error)
+
+
+def unreadable(name: str, error: OSError) -> Skipped:
+    """Says that a file or folder cannot be read, and what the system says of it."""
+    return Skipped(name, "file_unreadable", phrase("It cannot be read ({why}).", why=error.strerror or error))
 
 
 def too_large(name: str, size: int, limits: Limits) -> Skipped:
