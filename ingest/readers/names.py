@@ -22,7 +22,9 @@ VIDEO_SUFFIXES = frozenset(
 )
 # Archives that no reader opens.
 FOREIGN_ARCHIVES = frozenset((".bz2", ".xz", ".zst", ".7z", ".rar"))
-_SYSTEM_NAMES = frozenset(("__macosx", ".ds_store", "thumbs.db", "desktop.ini"))
+_SYSTEM_NAMES = frozenset(
+    ("__macosx", ".ds_store", "thumbs.db", "desktop.ini", "@eadir", "#recycle", "$recycle.bin")
+)
 _NAME_SHOWN = 120
 
 

@@ -8,7 +8,10 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pillow_heif
 from PIL import Image
+
+pillow_heif.register_heif_opener()
 
 
 def picture(
