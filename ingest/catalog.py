@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Engine, delete, distinct, func, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -232,6 +233,16 @@ class Catalog(ImageQueries, JobQueries, ChunkRecording):
         with writing(self._engine) as connection:
             set_standing(connection, chunk_id, standing, by=by, why=why, measures=measures)
         return self.chunk(chunk_id)
+
+    def set_report(self, chunk: str, report: dict[str, Any]) -> None:
+        """Replaces the report of a chunk.
+
+        Raises:
+            UnknownChunk: none or several match.
+        """
+        chunk_id = self._chunk_id(chunk)
+        with writing(self._engine) as connection:
+            connection.execute(update(chunks).where(chunks.c.id == chunk_id).values(report=report))
 
     def set_findings(self, chunk: str, findings: Sequence[Finding]) -> ChunkRecord:
         """Writes findings into a chunk's report, in place of those it had.

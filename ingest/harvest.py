@@ -1,6 +1,6 @@
 """What one upload yields: its pictures and pairs, judged while it streams by and settled when all is seen."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ingest.blobs import BlobStore
@@ -102,14 +102,6 @@ class Harvest:
         self.forget(self.stored - used)
         self.stored &= used
 
-    def slices(self, pairs: Sequence[Accepted] | None = None) -> dict[SliceKey, set[ImageId]]:
-        """Returns by slice the captioned pictures, of all pairs when none are given."""
-        found: dict[SliceKey, set[ImageId]] = {}
-        for pair in self.pairs if pairs is None else pairs:
-            key = SliceKey(pair.language, self.images[pair.image_id].domain)
-            found.setdefault(key, set()).add(pair.image_id)
-        return found
-
     def copies(self) -> dict[str, int]:
         """Returns how many pictures are near-copies, as `IntakeReport.copies` has it."""
         kept = [self.settled[image_id] for image_id in self.images]
@@ -125,7 +117,7 @@ class Harvest:
         known_groups = self.catalog.known_groups({claim.group for claim in claims if claim.group})
         self._same = copies.same
         settled = settle_splits(claims, known_groups, copies.same)
-        self.settled = grown(settled, self.slices(pairs))
+        self.settled = grown(settled, slices_of(pairs, self.images))
         for image_id, place in self.settled.items():
             self.images[image_id] = replace(
                 self.images[image_id], split=place.split, group=place.group, cluster=place.cluster
@@ -226,3 +218,11 @@ class Harvest:
                 refused.append((entry, row_of))
         self.pairs.extend(pairs)
         return bool(pairs), refused
+
+
+def slices_of(pairs: Iterable[Accepted], images: Mapping[ImageId, NewImage]) -> dict[SliceKey, set[ImageId]]:
+    """Returns by slice the pictures of pairs."""
+    found: dict[SliceKey, set[ImageId]] = {}
+    for pair in pairs:
+        found.setdefault(SliceKey(pair.language, images[pair.image_id].domain), set()).add(pair.image_id)
+    return found

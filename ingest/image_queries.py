@@ -57,6 +57,15 @@ class ImageQueries(TableQueries):
                     found[row.id] = ImageRecord(**{**row._mapping, "split": Split(row.split)})
         return found
 
+    def newest_chunk_of(self, ids: Iterable[ImageId]) -> str:
+        """Returns the id of the newest chunk that brought any of these pictures; empty where none did."""
+        newest = (0, "")
+        query = select(chunks.c.seq, chunks.c.id).join(images, images.c.chunk == chunks.c.seq)
+        for group in grouped(ids):
+            found = self._rows(query.where(images.c.id.in_(group)).order_by(chunks.c.seq.desc()).limit(1))
+            newest = max([newest, *((row.seq, row.id) for row in found)])
+        return newest[1]
+
     def ids_where(
         self,
         *,

@@ -2,36 +2,40 @@
 
 Blobs are stored while the upload streams by, rows afterwards in one transaction. A crash in between leaves
 pictures that no row names: harmless, and used when the upload comes again. A refused upload takes its
-pictures away again.
+pictures away again. A large folder is taken in part by part, each as an upload of its own that adds to one chunk.
 """
 
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ingest.blobs import BlobStore
 from ingest.captions import normalise_language
 from ingest.catalog import Catalog
 from ingest.checks import normalise_domain
-from ingest.errors import BadOption, BadRow, BadUpload
+from ingest.errors import BadOption, BadRow, BadUpload, NoValidPair
 from ingest.harvest import Harvest, Progress
-from ingest.held_out import held_out, too_few_note
 from ingest.limits import DEFAULT_LIMITS, Limits
-from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from ingest.plan import IntakePlan, make_plan
 from ingest.readers.container import Container
+from ingest.readers.folder import Folder
 from ingest.readers.formats import open_container
 from ingest.readers.names import shown
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
-from ingest.report import IntakeReport, copies_note, withheld_note
-from ingest.sources import source_of
+from ingest.report import IntakeReport
+from ingest.rescan import Rescan, Stated, look_again
+from ingest.sources import PictureSource, source_of
+from ingest.tally import Tally
 from ingest.unstated_languages import fill_in
 
 logger = logging.getLogger(__name__)
+
+PORTION = 1000
+"""Pictures of a folder that are recorded together: so many are read again at most when somebody stops it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def ingest_source(
     """Takes a folder, archive or table in as one chunk.
 
     `progress` is called with pictures done and pictures in all. Content that is known already makes a report of "0
-    new".
+    new". Of a folder that was read before, files that are as they were are not opened again, and those that are gone
+    are marked.
 
     Raises:
         BadUpload: the upload is refused as a whole, and nothing is stored.
@@ -73,27 +78,22 @@ def ingest_source(
     options = _checked(options or IntakeOptions())
     container = open_container(source, options.limits, pictures_beside=options.pictures_beside)
     plan = make_plan(container, mapping=options.mapping, limits=options.limits)
+    again = Rescan()
+    if isinstance(container, Folder) and options.pictures_beside:
+        stated = Stated(options.language, options.domain, options.in_gallery)
+        again = look_again(catalog, blobs, container, plan, stated)
     if options.language is None:
         fill_in(plan)
-    pictures = container.read(plan.rows.keys())
-    harvest = Harvest(catalog, blobs, language=options.language, domain=options.domain, limits=options.limits)
-    for problem in plan.problems:
-        harvest.reject([problem.where], problem.code, problem.sentence)
-    try:
-        blobs.put(harvest.gather(pictures, plan, progress))
-        harvest.settle()
-        harvest.pairs.sort(key=lambda pair: plan.places.get(pair.where, len(plan.places)))
-    except BadUpload:
-        harvest.forget(harvest.stored)
-        raise
-    report = _record(harvest, plan, options, container)
+    report = _Intake(catalog, blobs, options, container, again).run(plan, progress)
     logger.info(
-        "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d",
+        "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d unchanged=%d gone=%d",
         report.chunk_id,
         report.new_pairs,
         report.new_images,
         report.held,
         report.rejected,
+        report.unchanged,
+        report.gone,
     )
     return report
 
@@ -119,55 +119,113 @@ def _checked(options: IntakeOptions) -> IntakeOptions:
     return replace(options, language=language, domain=domain)
 
 
-def _record(harvest: Harvest, plan: IntakePlan, options: IntakeOptions, container: Container) -> IntakeReport:
-    name = options.name or container.name
-    uploaded = None if options.pictures_beside else shown(name)
-    chunk = NewChunk(
-        id=_chunk_id(harvest),
-        name=shown(name),
-        in_gallery=options.in_gallery,
-        images=list(harvest.images.values()),
-        captions=[(pair.image_id, pair.language, pair.text) for pair in harvest.pairs],
-        aside=harvest.aside,
-        sources=[
-            source_of(image_id, name, container.origin(name), uploaded=uploaded, told=plan.told.get(name))
-            for image_id in harvest.images
-            for name in sorted(harvest.names[image_id])
-        ],
-    )
-    share = _english_share(harvest)
-    held_out_counts = {
-        key: len(held_out(harvest.settled, ids)) for key, ids in sorted(harvest.slices().items())
-    }
-    copies = harvest.copies()
-    found = [note for note in (copies_note(copies), too_few_note(held_out_counts)) if note]
+class _Intake:
+    """Takes a plan in part by part: whoever stops it loses no more than a part, and goes on after the others."""
 
-    def report_of(recorded: Recorded) -> IntakeReport:
-        outcomes = Counter(row.outcome for row in harvest.rows)
-        known = [f"already have chunk {chunk.id}: {recorded.new_pairs} new"] if recorded.known_chunk else []
-        if recorded.returned:
-            known = [f"chunk {chunk.id} was withdrawn; it is taken in again, as new, and searched again"]
-        if recorded.withheld:
-            known.append(withheld_note(recorded.withheld))
-        return IntakeReport(
-            chunk_id=chunk.id,
-            name=chunk.name,
-            new_pairs=recorded.new_pairs,
-            known_pairs=len(harvest.pairs) - recorded.new_pairs,
-            new_images=recorded.new_images,
-            held=outcomes["held"],
-            rejected=outcomes["rejected"],
-            per_slice=_per_slice(harvest),
-            english_share=share,
-            notes=(*known, *plan.notes, *found),
-            rows=tuple(harvest.rows),
-            held_out={str(key): count for key, count in held_out_counts.items()},
-            copies=copies,
-            detected=plan.detected,
+    def __init__(
+        self, catalog: Catalog, blobs: BlobStore, options: IntakeOptions, container: Container, again: Rescan
+    ) -> None:
+        self._catalog, self._blobs, self._options = catalog, blobs, options
+        self._container, self._again = container, again
+        self._tally = Tally(name=shown(options.name or container.name))
+
+    def run(self, plan: IntakePlan, progress: Progress | None) -> IntakeReport:
+        """Takes all of it in.
+
+        Raises:
+            NoValidPair: nothing in it can be used, and nothing is known of it.
+        """
+        parts = [list(plan.rows)]
+        if isinstance(self._container, Folder):
+            parts = list(self._container.portions(plan.rows, PORTION)) or [[]]
+        done, refused = 0, None
+        for number, names in enumerate(parts):
+            rows = {name: plan.rows[name] for name in names}
+            part = replace(plan, rows=rows, problems=[] if number else plan.problems)
+            try:
+                self._take(plan, part, _from(progress, done, len(plan.rows)))
+            except NoValidPair as error:
+                refused = error
+            done += len(names)
+        if refused is not None and not (self._tally.chunk_id or self._again.unchanged):
+            raise refused
+        self._catalog.sources.set_gone(self._again.gone)
+        tally = self._tally
+        if not tally.chunk_id:
+            tally.chunk_id = self._catalog.newest_chunk_of(self._again.unchanged)
+            return self._report(plan, tally.recorded)
+        report = self._report(plan, tally.recorded)
+        if refused is not None and not tally.recorded.known_chunk:  # no row of the last parts could be used
+            self._catalog.set_report(tally.chunk_id, report.to_json())
+        return report
+
+    def _take(self, plan: IntakePlan, part: IntakePlan, progress: Progress | None) -> None:
+        options = self._options
+        harvest = Harvest(
+            self._catalog,
+            self._blobs,
+            language=options.language,
+            domain=options.domain,
+            limits=options.limits,
+        )
+        for problem in part.problems:
+            harvest.reject([problem.where], problem.code, problem.sentence)
+        try:
+            self._blobs.put(harvest.gather(self._container.read(part.rows.keys()), part, progress))
+            harvest.settle()
+            harvest.pairs.sort(key=lambda pair: plan.places.get(pair.where, len(plan.places)))
+        except NoValidPair:
+            self._tally.rows += harvest.rows
+            raise
+        except BadUpload:
+            harvest.forget(harvest.stored)
+            raise
+        self._record(plan, harvest)
+
+    def _record(self, plan: IntakePlan, harvest: Harvest) -> None:
+        tally, is_first = self._tally, not self._tally.chunk_id
+        chunk = NewChunk(
+            id=tally.chunk_id or _chunk_id(harvest),
+            name=tally.name,
+            in_gallery=self._options.in_gallery,
+            images=list(harvest.images.values()),
+            captions=[(pair.image_id, pair.language, pair.text) for pair in harvest.pairs],
+            aside=harvest.aside,
+            sources=self._sources(plan, harvest),
+            goes_on=not is_first and not tally.recorded.known_chunk,
+        )
+        tally.add(harvest)
+
+        def report_of(recorded: Recorded) -> dict[str, Any]:
+            tally.chunk_id = chunk.id
+            return self._report(plan, tally.with_part(recorded, is_first=is_first)).to_json()
+
+        recorded = self._catalog.record_chunk(chunk, report_of)
+        tally.chunk_id, tally.recorded = chunk.id, tally.with_part(recorded, is_first=is_first)
+
+    def _report(self, plan: IntakePlan, recorded: Recorded) -> IntakeReport:
+        again, seen = self._again, self._tally.images.keys() | self._again.unchanged
+        lost = {one.image_id for one in again.gone}
+        elsewhere = self._catalog.sources.of(lost - seen)
+        places = {(one.place, one.name) for one in again.gone}
+        left = {
+            image_id
+            for image_id, every in elsewhere.items()
+            if all(one.gone or (one.place, one.name) in places for one in every)
+        }
+        moved = len(lost & self._tally.images.keys())
+        return self._tally.report(
+            self._catalog, plan, recorded, unchanged=len(again.unchanged), moved=moved, gone=len(left)
         )
 
-    recorded = harvest.catalog.record_chunk(chunk, lambda changes: report_of(changes).to_json())
-    return report_of(recorded)
+    def _sources(self, plan: IntakePlan, harvest: Harvest) -> list[PictureSource]:
+        container, told = self._container, plan.told
+        uploaded = None if self._options.pictures_beside else self._tally.name
+        return [
+            source_of(image_id, name, container.origin(name), uploaded=uploaded, told=told.get(name))
+            for image_id in harvest.images
+            for name in sorted(harvest.names[image_id])
+        ]
 
 
 def _chunk_id(harvest: Harvest) -> str:
@@ -177,18 +235,6 @@ def _chunk_id(harvest: Harvest) -> str:
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
 
 
-def _per_slice(harvest: Harvest) -> dict[str, dict[str, int]]:
-    counts: dict[SliceKey, Counter[Split]] = {}
-    for pair in harvest.pairs:
-        image = harvest.images[pair.image_id]
-        counts.setdefault(SliceKey(pair.language, image.domain), Counter())[image.split] += 1
-    return {str(key): {split.value: counts[key][split] for split in Split} for key in sorted(counts)}
-
-
-def _english_share(harvest: Harvest) -> float | None:
-    foreign = [pair.image_id for pair in harvest.pairs if pair.language != BASE_LANGUAGE]
-    if not foreign:
-        return None
-    english = {pair.image_id for pair in harvest.pairs if pair.language == BASE_LANGUAGE}
-    english |= harvest.catalog.captions_in(BASE_LANGUAGE, set(foreign)).keys()
-    return sum(image_id in english for image_id in foreign) / len(foreign)
+def _from(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """Returns what is told of one part, after others, and tells of all."""
+    return None if progress is None else lambda part, _: progress(done + part, max(total, done + part))

@@ -145,11 +145,18 @@ def _record_chunk(
     recorded = Recorded(
         images_after - images_before,
         pairs_after - pairs_before,
-        known_chunk=present is not None and not returned,
+        known_chunk=present is not None and not returned and not chunk.goes_on,
         returned=returned,
         withheld=out_already,
     )
-    if not recorded.known_chunk:
+    if chunk.goes_on:
+        more: dict[str, Any] = {
+            "new_pairs": chunks.c.new_pairs + recorded.new_pairs,
+            "new_images": chunks.c.new_images + recorded.new_images,
+            "report": report_of(recorded) if report_of is not None else {},
+        }
+        connection.execute(update(chunks).where(chunks.c.seq == seq).values(**more))
+    elif not recorded.known_chunk:
         values: dict[str, Any] = {"new_pairs": recorded.new_pairs, "new_images": recorded.new_images}
         values |= {"name": chunk.name, "in_gallery": chunk.in_gallery}
         values |= {"report": report_of(recorded) if report_of is not None else {}}

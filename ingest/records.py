@@ -162,6 +162,7 @@ class NewChunk:
     captions: Sequence[tuple[ImageId, str, str]]
     aside: Sequence[NewAside] = ()
     sources: Sequence[PictureSource] = ()
+    goes_on: bool = False  # it is a further part of the chunk of its id, which was recorded just before
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,10 @@ class IntakeReport:
     # how many new pictures are near-copies: `in_upload` of an earlier one of the upload, `of_known` of one in the
     # catalog, `of_held_out` of one there that is held out
     copies: Mapping[str, int] = field(default_factory=dict)
+    # pictures of a folder that was read again whose files are as they were
+    unchanged: int = 0
+    moved: int = 0  # how many were found at another place than before
+    gone: int = 0  # how many are at no place any more, and in no answer
     # by language, how many captions without one were detected to be in it
     detected: Mapping[str, int] = field(default_factory=dict)
 
@@ -80,6 +84,20 @@ def withheld_note(count: int) -> str:
         "`--put-back` takes them in again",
         count=count,
     )
+
+
+def rescan_notes(unchanged: int, moved: int, gone: int) -> list[str]:
+    """Says what reading a folder again has shown."""
+    told = {
+        phrase("{count} pictures are as they were, and were not read again", count=unchanged): unchanged,
+        phrase("{count} pictures have moved", count=moved): moved,
+        phrase(
+            "{count} pictures are gone: they are in no answer until their files are back; `--forget` removes them for "
+            "good",
+            count=gone,
+        ): gone,
+    }
+    return [note for note, count in told.items() if count]
 
 
 def copies_note(copies: Mapping[str, int]) -> str | None:

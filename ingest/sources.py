@@ -16,6 +16,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.pair import ImageId
 from ingest.readers.container import Origin, Told
+from ingest.readers.names import text_of
 from ingest.schema import images, writing
 from ingest.standing import settle_images
 from ingest.tables import TableQueries, columns_of, grouped, record_table
@@ -70,16 +71,16 @@ class SourceTable(TableQueries):
                 found[row.image_id].append(PictureSource(*row))
         return {image_id: tuple(every) for image_id, every in found.items()}
 
-    def files_below(self, folder: Path) -> dict[str, PictureSource]:
-        """Returns by path the newest source of each file in a folder or below, whether it is there or gone."""
+    def below(self, folder: Path) -> list[PictureSource]:
+        """Returns the sources that lie in a folder or below; of the same place, one that is there comes last."""
         beginning = text_of(str(folder).rstrip("/") + "/")
         query = select(*columns_of(sources, PictureSource)).where(
-            sources.c.kind == "file",
+            sources.c.kind.in_(("file", "member", "row")),
             sources.c.place >= beginning,
             sources.c.place < beginning[:-1] + chr(ord("/") + 1),
         )
         rows = self._rows(query.order_by(sources.c.gone == "", sources.c.modified))
-        return {row.place: PictureSource(*row) for row in rows}
+        return [PictureSource(*row) for row in rows]
 
     def set_gone(self, gone: Collection[PictureSource]) -> list[ImageId]:
         """Marks sources as gone; returns the pictures that left the gallery, since none of theirs is left."""
@@ -174,8 +175,3 @@ def source_of(
         key=key,
         fields=own,
     )
-
-
-def text_of(name: str) -> str:
-    """Returns a name as SQLite takes it: bytes that are no text become question marks."""
-    return name.encode("utf-8", "replace").decode()

@@ -10,7 +10,7 @@ from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.readers.container import SPECIAL_FILE, Container, Format, Formats, Origin, Skipped, Text
 from ingest.readers.listing import Listing
-from ingest.readers.names import PICTURE_SUFFIXES, NameIndex, suffix_of
+from ingest.readers.names import PICTURE_SUFFIXES, NameIndex, suffix_of, text_of
 from ingest.readers.table_file import read_file, unreadable
 from ingest.sentence import phrase
 
@@ -24,8 +24,8 @@ class Folder:
     """
 
     def __init__(self, path: Path, limits: Limits) -> None:
-        self.name = path.resolve().name
-        self._path = path.resolve()
+        self.path = path.resolve()
+        self.name = self.path.name
         self._limits = limits
         # A folder on the own disk may be of any size.
         huge = sys.maxsize >> 16
@@ -33,6 +33,8 @@ class Folder:
         self._index = NameIndex()
         self._shards: dict[str, Container] = {}
         self._seen: dict[str, tuple[int, int]] = {}  # size and time of change of each file, by name
+        self._files: set[str] = set()  # these names as the catalog has them
+        self._closed: list[str] = []  # beginnings of the names below folders that cannot be looked into
 
     def scan(self, formats: Formats) -> Listing:
         """Lists the pictures and the texts."""
@@ -45,10 +47,16 @@ class Folder:
                 listing.problem(name, error.code, error.sentence)
             except OSError as error:
                 listing.problems.append(unreadable(name, error))
+        self._files = {text_of(name) for name in self._seen}
         self._index = listing.index()
         for name, shard_listing in shards.items():
             listing.add_shard(name, shard_listing)
         return listing
+
+    def lacks(self, place: str) -> bool:
+        """Returns whether the scan has not found a file below this folder, where it could look."""
+        name = place.removeprefix(text_of(f"{self.path}/"))
+        return name not in self._files and not name.startswith(tuple(self._closed))
 
     def locate(self, name: str) -> str | None:
         """Finds a file of the folder, or of a shard in it, by its relative name."""
@@ -61,10 +69,31 @@ class Folder:
         if shard is not None:
             return shard.origin(name)
         return (
-            Origin(self._path / name, "", *self._seen[name])
+            Origin(self.path / name, "", *self._seen[name])
             if name in self._seen
-            else Origin.at(self._path / name)
+            else Origin.at(self.path / name)
         )
+
+    def portions(self, names: Collection[str], size: int) -> Iterator[list[str]]:
+        """Yields names in the order in which they are read, in lists of about `size`; a shard stays whole."""
+        inside: dict[Container, list[str]] = {}
+        part: list[str] = []
+        for name in sorted(names):
+            shard = self._shard_of(name)
+            if shard is not None:
+                inside.setdefault(shard, []).append(name)
+                continue
+            part.append(name)
+            if len(part) == size:
+                yield part
+                part = []
+        for of_shard in inside.values():
+            part += of_shard
+            if len(part) >= size:
+                yield part
+                part = []
+        if part:
+            yield part
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:
         """Yields the bytes of the wanted files in alphabetical order, then shard after shard."""
@@ -72,28 +101,30 @@ class Folder:
         for name in sorted(wanted):
             shard = self._shard_of(name)
             if shard is None:
-                yield name, read_file(self._path, name, self._limits)
+                yield name, read_file(self.path, name, self._limits)
             else:
                 inside.setdefault(shard, set()).add(name)
         for shard, names in inside.items():
             yield from shard.read(names)
 
     def _sort_in(self, name: str, listing: Listing, formats: Formats, shards: dict[str, Listing]) -> None:
-        path = self._path / name
+        path = self.path / name
+        stat = path.stat()
+        self._seen[name] = (stat.st_size, stat.st_mtime_ns)
         format = formats.get(suffix_of(name))
         if format is not None and format.is_shard and (shard := self._opened(name, format)):
             shards[name] = shard.scan(formats)
             self._shards[name] = shard
-        elif text := listing.text_format(name, path.stat().st_size):
+        elif text := listing.text_format(name, stat.st_size):
             listing.add_text(name, Text(text, path))
 
     def _opened(self, name: str, format: Format) -> Container | None:
-        path = self._path / name
+        path = self.path / name
         with path.open("rb") as file:
             head = file.read(4096)
         if format.opens is None or format.recognises is None or not format.recognises(path, head):
             return None
-        return format.opens(path, self._shard_limits, folder=self._path, within=name)
+        return format.opens(path, self._shard_limits, folder=self.path, within=name)
 
     def _shard_of(self, name: str) -> Container | None:
         """Returns the shard below which a name lies."""
@@ -105,9 +136,11 @@ class Folder:
 
     def _names(self, listing: Listing) -> Iterator[str]:
         def skip(error: OSError) -> None:
-            listing.problems.append(unreadable(self._name(error.filename), error))
+            name = self._name(error.filename)
+            self._closed.append("" if name == "." else text_of(f"{name}/"))
+            listing.problems.append(unreadable(name, error))
 
-        for root, folders, files in os.walk(self._path, onerror=skip):
+        for root, folders, files in os.walk(self.path, onerror=skip):
             folders[:] = [one for one in sorted(folders) if self._is_entered(Path(root) / one, listing)]
             for file in sorted(files):
                 path = Path(root) / file
@@ -136,4 +169,4 @@ class Folder:
         return is_plain
 
     def _name(self, path: str | Path) -> str:
-        return Path(path).relative_to(self._path).as_posix()
+        return Path(path).relative_to(self.path).as_posix()

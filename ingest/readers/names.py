@@ -86,3 +86,8 @@ def is_system_file(name: str) -> bool:
     """Returns whether a file was left by an operating system and is nobody's picture."""
     parts = name.lower().split("/")
     return any(part in _SYSTEM_NAMES for part in parts) or parts[-1].startswith("._")
+
+
+def text_of(name: str) -> str:
+    """Returns a name as SQLite takes it: bytes that are no text become question marks."""
+    return name.encode("utf-8", "replace").decode()

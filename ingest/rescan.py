@@ -1,0 +1,146 @@
+"""A folder that is read again: which of its pictures are as they were, and which places are gone.
+
+A file is as it was when its path, size and time of change are; it is not opened then. Any other is read, and known by
+its bytes: one that moved has its new place at once, and its old one is gone.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ingest.blobs import BlobStore
+from ingest.captions import UNDETERMINED, normalise_caption, normalise_language
+from ingest.catalog import Catalog
+from ingest.errors import BadCaption, BadUpload, UnknownLanguage
+from ingest.pair import ImageId
+from ingest.plan import IntakePlan
+from ingest.readers.container import Origin, Row
+from ingest.readers.folder import Folder
+from ingest.readers.names import text_of
+from ingest.sentence import phrase
+from ingest.sources import PictureSource
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What is said of all that a folder holds, beside what its own files say."""
+
+    language: str | None = None  # of captions that state none; None: it is detected
+    domain: str | None = None  # of pictures
+    in_gallery: bool = True  # whether search is to find them
+
+
+@dataclass(frozen=True)
+class Rescan:
+    """What looking at a folder again has shown."""
+
+    unchanged: frozenset[ImageId] = frozenset()  # pictures with a place that is as it was
+    gone: tuple[PictureSource, ...] = ()  # places that are no longer there
+
+
+def look_again(
+    catalog: Catalog, blobs: BlobStore, folder: Folder, plan: IntakePlan, stated: Stated
+) -> Rescan:
+    """Takes out of the plan what is known and unchanged; returns that, and what is gone.
+
+    Raises:
+        BadUpload: the folder holds nothing any more, as when its disk is not mounted.
+    """
+    known = {(one.place, one.name): one for one in catalog.sources.below(folder.path)}
+    if not known:
+        return Rescan()
+    gone = [one for one in known.values() if not one.gone and folder.lacks(one.place)]
+    there = sum(not one.gone for one in known.values())
+    if gone and len(gone) == there and not plan.rows:
+        raise BadUpload(
+            "folder_empty",
+            phrase(
+                "{folder} holds no picture any more, where {count} were. Is its disk mounted? Nothing was changed; "
+                "with --forget they are removed for good.",
+                folder=str(folder.path),
+                count=there,
+            ),
+        )
+    same = {
+        name: source
+        for name in plan.rows
+        if (source := known.get(_key(folder.origin(name)))) and _is_as_it_was(source, folder.origin(name))
+    }
+    kept = _kept(catalog, blobs, {one.image_id for one in same.values()}, stated)
+    said = _captions(catalog, {one.image_id for name, one in same.items() if plan.rows[name]})
+    unchanged: set[ImageId] = set()
+    for name, source in same.items():
+        if source.image_id in kept and _says_nothing_new(
+            plan, name, source, said.get(source.image_id, set()), stated.language
+        ):
+            del plan.rows[name]
+            unchanged.add(source.image_id)
+    return Rescan(frozenset(unchanged), tuple(gone))
+
+
+def _key(origin: Origin) -> tuple[str, str]:
+    return text_of(str(origin.path)), text_of(origin.within)
+
+
+def _is_as_it_was(source: PictureSource, origin: Origin) -> bool:
+    return not source.gone and (source.size, source.modified) == (origin.size, origin.modified)
+
+
+def _kept(catalog: Catalog, blobs: BlobStore, ids: Collection[ImageId], stated: Stated) -> set[ImageId]:
+    """Returns those pictures that need not be taken in again.
+
+    They are in the store, are what is stated, and nobody withdrew them but by themselves.
+    """
+    out = catalog.withheld.ids()
+    settled = [
+        one.id
+        for one in catalog.images(ids).values()
+        if one.id in out
+        or not (one.withdrawn or (stated.in_gallery and not one.in_gallery))
+        and stated.domain in (None, one.domain)
+    ]
+    stored = blobs.contains(settled)
+    return {image_id for image_id, is_stored in zip(settled, stored, strict=True) if is_stored}
+
+
+def _captions(catalog: Catalog, ids: Collection[ImageId]) -> dict[ImageId, set[tuple[str, str]]]:
+    """Returns language and text of each caption of these pictures."""
+    found: dict[ImageId, set[tuple[str, str]]] = {}
+    for language in catalog.languages() if ids else ():
+        for image_id, texts in catalog.captions_in(language, ids).items():
+            found.setdefault(image_id, set()).update((language, text) for text in texts)
+    return found
+
+
+def _says_nothing_new(
+    plan: IntakePlan,
+    name: str,
+    source: PictureSource,
+    said: Collection[tuple[str, str]],
+    language: str | None,
+) -> bool:
+    """Returns whether a picture's captions, and what else is told of it, are known already."""
+    told = plan.told.get(name)
+    if told is not None and (told.key, dict(told.fields)) != (source.key, dict(source.fields)):
+        return False
+    texts = {text for _, text in said}
+    for row in plan.rows[name]:
+        text, stated = _caption(row), _language(row, language)
+        if (stated, text) not in said if stated else text not in texts:
+            return False
+    return True
+
+
+def _language(row: Row, otherwise: str | None) -> str | None:
+    """Returns the tag of a row's language; None where it was, or is to be, detected."""
+    tag = (row.language or "").strip() or otherwise
+    try:
+        return normalise_language(tag) if tag and tag.lower() != UNDETERMINED else otherwise
+    except UnknownLanguage:
+        return tag
+
+
+def _caption(row: Row) -> str:
+    try:
+        return normalise_caption(row.caption or "").text
+    except BadCaption:
+        return ""
