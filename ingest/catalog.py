@@ -28,10 +28,10 @@ from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
-from ingest.sources import SourceTable
+from ingest.sources import SourceTable, sources
 from ingest.standing import Standing, set_standing
 from ingest.tables import grouped
-from ingest.withheld import WithheldTable
+from ingest.withheld import WithheldTable, forget_pictures
 
 
 class Catalog(ImageQueries, JobQueries, ChunkRecording):
@@ -263,6 +263,18 @@ class Catalog(ImageQueries, JobQueries, ChunkRecording):
         query = select(images.c.id, captions.c.language, captions.c.text, captions.c.seq).select_from(JOINED)
         query = query.where(pairs_counted([self._chunk_id(chunk)]), images.c.id.in_(list(image_ids)))
         return {(i, spoken, text): number for i, spoken, text, number in self._rows(query)}
+
+    def forget(self, ids: Collection[ImageId]) -> None:
+        """Removes for good what is known of pictures: captions, places, canaries and what they look like.
+
+        That there was a picture of these bytes stays known; an upload that brings them takes it in as new. Its file is
+        the caller's to delete, after this.
+        """
+        with writing(self._engine) as connection:
+            for group in grouped(ids):
+                forget_pictures(connection, group)
+                connection.execute(delete(pins).where(pins.c.image_id.in_(group)))
+                connection.execute(delete(sources).where(sources.c.image_id.in_(group)))
 
     # Pins
 

@@ -50,6 +50,10 @@ class IntakeOptions:
     name: str | None = None  # what to call the chunk; the file's or folder's name otherwise
     in_gallery: bool = True  # whether its pictures are found by search
     limits: Limits = DEFAULT_LIMITS  # bounds on what is read
+    # whether pictures of a folder that are at no place any more are removed for good
+    forget: bool = False
+    # whether the folder is followed, not given anew: pictures of it that a person withdrew stay out
+    follow: bool = False
     # whether a bare table may name pictures in its own folder; False for browser uploads
     pictures_beside: bool = True
 
@@ -80,7 +84,7 @@ def ingest_source(
     plan = make_plan(container, mapping=options.mapping, limits=options.limits)
     again = Rescan()
     if isinstance(container, Folder) and options.pictures_beside:
-        stated = Stated(options.language, options.domain, options.in_gallery)
+        stated = _stated(options)
         again = look_again(catalog, blobs, container, plan, stated)
     if options.language is None:
         fill_in(plan)
@@ -96,6 +100,26 @@ def ingest_source(
         report.gone,
     )
     return report
+
+
+def nothing_new(
+    source: Path, *, catalog: Catalog, blobs: BlobStore, options: IntakeOptions
+) -> IntakeReport | None:
+    """Returns the report of a folder in which nothing has changed since it was read; None for anything else.
+
+    Raises:
+        As `ingest_source`.
+    """
+    options = _checked(options)
+    container = open_container(source, options.limits, pictures_beside=options.pictures_beside)
+    if not isinstance(container, Folder) or options.forget:
+        return None
+    plan = make_plan(container, mapping=options.mapping, limits=options.limits)
+    stated = _stated(options)
+    again = look_again(catalog, blobs, container, plan, stated)
+    if plan.rows or again.gone or not again.unchanged:
+        return None
+    return _Intake(catalog, blobs, options, container, again).run(plan, None)
 
 
 def check_upload(source: Path, options: IntakeOptions) -> None:
@@ -119,6 +143,10 @@ def _checked(options: IntakeOptions) -> IntakeOptions:
     return replace(options, language=language, domain=domain)
 
 
+def _stated(options: IntakeOptions) -> Stated:
+    return Stated(options.language, options.domain, options.in_gallery, options.forget, options.follow)
+
+
 class _Intake:
     """Takes a plan in part by part: whoever stops it loses no more than a part, and goes on after the others."""
 
@@ -128,6 +156,7 @@ class _Intake:
         self._catalog, self._blobs, self._options = catalog, blobs, options
         self._container, self._again = container, again
         self._tally = Tally(name=shown(options.name or container.name))
+        self._forgotten = 0
 
     def run(self, plan: IntakePlan, progress: Progress | None) -> IntakeReport:
         """Takes all of it in.
@@ -147,12 +176,13 @@ class _Intake:
             except NoValidPair as error:
                 refused = error
             done += len(names)
-        if refused is not None and not (self._tally.chunk_id or self._again.unchanged):
+        tally, known = self._tally, self._again.known
+        if refused is not None and not (tally.chunk_id or known):
             raise refused
-        self._catalog.sources.set_gone(self._again.gone)
-        tally = self._tally
+        newest = tally.chunk_id or self._catalog.newest_chunk_of(known)
+        self._leave_gone()
         if not tally.chunk_id:
-            tally.chunk_id = self._catalog.newest_chunk_of(self._again.unchanged)
+            tally.chunk_id = newest
             return self._report(plan, tally.recorded)
         report = self._report(plan, tally.recorded)
         if refused is not None and not tally.recorded.known_chunk:  # no row of the last parts could be used
@@ -203,6 +233,15 @@ class _Intake:
         recorded = self._catalog.record_chunk(chunk, report_of)
         tally.chunk_id, tally.recorded = chunk.id, tally.with_part(recorded, is_first=is_first)
 
+    def _leave_gone(self) -> None:
+        """Takes pictures whose places are gone out of the gallery, or out of everything."""
+        self._catalog.sources.set_gone(self._again.gone)
+        if self._options.forget and isinstance(self._container, Folder):
+            left = self._catalog.sources.gone_from(self._container.path)
+            self._catalog.forget(left)
+            self._blobs.delete(left)
+            self._forgotten = len(left)
+
     def _report(self, plan: IntakePlan, recorded: Recorded) -> IntakeReport:
         again, seen = self._again, self._tally.images.keys() | self._again.unchanged
         lost = {one.image_id for one in again.gone}
@@ -215,7 +254,13 @@ class _Intake:
         }
         moved = len(lost & self._tally.images.keys())
         return self._tally.report(
-            self._catalog, plan, recorded, unchanged=len(again.unchanged), moved=moved, gone=len(left)
+            self._catalog,
+            plan,
+            recorded,
+            unchanged=len(again.unchanged),
+            moved=moved,
+            gone=len(left),
+            forgotten=self._forgotten,
         )
 
     def _sources(self, plan: IntakePlan, harvest: Harvest) -> list[PictureSource]:

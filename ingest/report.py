@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 
 Outcome = Literal["accepted", "held", "rejected"]
 
@@ -51,6 +51,7 @@ class IntakeReport:
     unchanged: int = 0
     moved: int = 0  # how many were found at another place than before
     gone: int = 0  # how many are at no place any more, and in no answer
+    forgotten: int = 0  # how many of these were removed for good
     # by language, how many captions without one were detected to be in it
     detected: Mapping[str, int] = field(default_factory=dict)
 
@@ -86,18 +87,32 @@ def withheld_note(count: int) -> str:
     )
 
 
-def rescan_notes(unchanged: int, moved: int, gone: int) -> list[str]:
+def rescan_notes(unchanged: int, moved: int, gone: int, forgotten: int) -> list[str]:
     """Says what reading a folder again has shown."""
     told = {
-        phrase("{count} pictures are as they were, and were not read again", count=unchanged): unchanged,
-        phrase("{count} pictures have moved", count=moved): moved,
+        phrase("unchanged pictures, which were not read again: {count}", count=f"{unchanged:,}"): unchanged,
+        phrase("pictures that moved: {count}", count=f"{moved:,}"): moved,
         phrase(
-            "{count} pictures are gone: they are in no answer until their files are back; `--forget` removes them for "
-            "good",
-            count=gone,
+            "pictures whose files are gone: {count}; no answer shows them until they are back (`--forget` removes "
+            "them for good)",
+            count=f"{gone:,}",
         ): gone,
+        phrase("pictures that were forgotten: {count}", count=f"{forgotten:,}"): forgotten,
     }
     return [note for note, count in told.items() if count]
+
+
+def batch_line(report: Mapping[str, Any]) -> str:
+    """Says in one line what reading a folder again has changed, from a report's JSON."""
+    counts = {
+        phrase("new pictures: {count}", count=report["new_images"]): report["new_images"],
+        phrase("new captions: {count}", count=report["new_pairs"]): report["new_pairs"],
+        phrase("moved: {count}", count=report["moved"]): report["moved"],
+        phrase("gone: {count}", count=report["gone"]): report["gone"],
+        phrase("not usable: {count}", count=report["rejected"]): report["rejected"],
+    }
+    told = [words for words, count in counts.items() if count]
+    return joined(told, " · ") if told else phrase("nothing new")
 
 
 def copies_note(copies: Mapping[str, int]) -> str | None:

@@ -27,6 +27,8 @@ class Stated:
     language: str | None = None  # of captions that state none; None: it is detected
     domain: str | None = None  # of pictures
     in_gallery: bool = True  # whether search is to find them
+    forget: bool = False  # whether pictures whose files are gone are removed for good
+    follow: bool = False  # whether what a person withdrew stays out
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Rescan:
 
     unchanged: frozenset[ImageId] = frozenset()  # pictures with a place that is as it was
     gone: tuple[PictureSource, ...] = ()  # places that are no longer there
+
+    @property
+    def known(self) -> frozenset[ImageId]:
+        """The pictures that are known of it."""
+        return self.unchanged | {one.image_id for one in self.gone}
 
 
 def look_again(
@@ -50,7 +57,7 @@ def look_again(
         return Rescan()
     gone = [one for one in known.values() if not one.gone and folder.lacks(one.place)]
     there = sum(not one.gone for one in known.values())
-    if gone and len(gone) == there and not plan.rows:
+    if gone and len(gone) == there and not plan.rows and not stated.forget:
         raise BadUpload(
             "folder_empty",
             phrase(
@@ -95,6 +102,7 @@ def _kept(catalog: Catalog, blobs: BlobStore, ids: Collection[ImageId], stated: 
         one.id
         for one in catalog.images(ids).values()
         if one.id in out
+        or (stated.follow and one.withdrawn)
         or not (one.withdrawn or (stated.in_gallery and not one.in_gallery))
         and stated.domain in (None, one.domain)
     ]

@@ -82,6 +82,14 @@ class SourceTable(TableQueries):
         rows = self._rows(query.order_by(sources.c.gone == "", sources.c.modified))
         return [PictureSource(*row) for row in rows]
 
+    def gone_from(self, folder: Path) -> list[ImageId]:
+        """Returns the pictures that were seen in a folder or below, and are at no place any more."""
+        ids = {one.image_id for one in self.below(folder) if one.gone}
+        found: list[ImageId] = []
+        for group in grouped(ids):
+            found += self._column(select(images.c.id).where(images.c.id.in_(group), images.c.gone))
+        return found
+
     def set_gone(self, gone: Collection[PictureSource]) -> list[ImageId]:
         """Marks sources as gone; returns the pictures that left the gallery, since none of theirs is left."""
         if not gone:

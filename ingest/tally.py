@@ -56,6 +56,7 @@ class Tally:
         unchanged: int = 0,
         moved: int = 0,
         gone: int = 0,
+        forgotten: int = 0,
     ) -> IntakeReport:
         """Returns the report of all that was counted."""
         outcomes = Counter(row.outcome for row in self.rows)
@@ -64,7 +65,11 @@ class Tally:
             for key, ids in sorted(slices_of(self.pairs, self.images).items())
         }
         copies = dict(self.copies) or {"in_upload": 0, "of_known": 0, "of_held_out": 0}
-        found = (copies_note(copies), too_few_note(held_out_counts), *rescan_notes(unchanged, moved, gone))
+        found = (
+            copies_note(copies),
+            too_few_note(held_out_counts),
+            *rescan_notes(unchanged, moved, gone, forgotten),
+        )
         return IntakeReport(
             chunk_id=self.chunk_id,
             name=self.name,
@@ -82,6 +87,7 @@ class Tally:
             unchanged=unchanged,
             moved=moved,
             gone=gone,
+            forgotten=forgotten,
             detected=plan.detected,
         )
 

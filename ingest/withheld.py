@@ -92,6 +92,20 @@ class WithheldTable(TableQueries):
         return wanted
 
 
+def forget_pictures(connection: Connection, ids: Sequence[ImageId]) -> None:
+    """Takes pictures out of every chunk and removes their captions and what is known of each."""
+    out = withheld_among(connection, ids)
+    numbers = dict(connection.execute(select(images.c.id, images.c.seq).where(images.c.id.in_(ids))).all())
+    for image_id, seq in numbers.items():
+        if image_id not in out:
+            _take_out(connection, image_id, seq, by="", why="")
+    connection.execute(delete(withheld).where(withheld.c.image_id.in_(ids)))
+    connection.execute(delete(captions).where(captions.c.image.in_(numbers.values())))
+    nothing: dict[str, Any] = {"taken": "", "camera": "", "latitude": None, "longitude": None}
+    nothing |= {"sketch": None, "group": None, "cluster": None}
+    connection.execute(update(images).where(images.c.id.in_(ids)).values(**nothing))
+
+
 def withheld_among(connection: Connection, ids: Iterable[ImageId]) -> set[ImageId]:
     """Returns which of these pictures a person has taken out."""
     wanted = set(ids)

@@ -53,6 +53,11 @@ class ServerDesk(Connection):
 
     def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
         """Uploads a file, or a folder as a zip of it, and waits until it is taken in."""
+        if options.forget:
+            raise UsageProblem(
+                "A server does not know your folder, so it cannot forget what is gone from it. Run --forget on its "
+                "own machine, without --server."
+            )
         with _packed(source) as file:
             done = self._done(self.start_chunk(file, options), on_stage)
         desk = as_desk(self)

@@ -29,8 +29,8 @@ ReasonOption = Annotated[str, option("--why", says="The reason; it is kept with 
 
 
 @dataclass(frozen=True, kw_only=True)
-class IngestOptions:
-    """What `ingest` takes in, and how it is to be read."""
+class AddOptions:
+    """What `add` takes in, and how it is to be read."""
 
     source: Annotated[Path, argument(_SOURCES, "SOURCE", parser=source_path)]
     language: StatedLanguage = None
@@ -38,6 +38,12 @@ class IngestOptions:
     mapping: Annotated[list[str] | None, option("--map", says="A table's column as ours: text=caption.")] = (
         None
     )
+    key: Annotated[str | None, option("--key", "--id-column", says="A table's column with your own ids.")] = (
+        None
+    )
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Remove pictures whose files are gone for good.")
+    ] = False
     name: Annotated[str | None, option("--name", says="What to call the chunk.")] = None
     gallery: Annotated[bool, typer.Option(help="Let search find the pictures.")] = True
     report: Annotated[Path | None, option("--report", says="Write what became of each row as CSV.")] = None
@@ -46,11 +52,12 @@ class IngestOptions:
         """Returns a table's columns by ours; refuses what cannot work before anything is taken in."""
         if self.report is not None:
             require_place(self.report, "--report")
-        return pairs_of(self.mapping, "--map", "text=caption")
+        stated = {} if self.key is None else {self.key: "key"}
+        return pairs_of(self.mapping, "--map", "text=caption") | stated
 
 
 @verb
-def ingest(desk: Desk, asked: IngestOptions, is_json: JsonOption = False) -> Shown:
+def add(desk: Desk, asked: AddOptions, is_json: JsonOption = False) -> Shown:
     """Take pictures and captions in.
 
     They are one chunk, and searchable at once.
@@ -64,6 +71,7 @@ def ingest(desk: Desk, asked: IngestOptions, is_json: JsonOption = False) -> Sho
         mapping=asked.columns(),
         name=asked.name,
         in_gallery=asked.gallery,
+        forget=asked.forget,
     )
     with staged(is_json=is_json) as tell:
         added = desk.add_chunk(asked.source, options, tell)

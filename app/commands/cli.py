@@ -17,7 +17,18 @@ import typer
 from typer.core import TyperGroup
 
 from app import DISTRIBUTION
-from app.commands import bench, chunks, homes, judging, learning, pictures, releasing, searching, upkeep
+from app.commands import (
+    bench,
+    chunks,
+    folders,
+    homes,
+    judging,
+    learning,
+    pictures,
+    releasing,
+    searching,
+    upkeep,
+)
 from app.desk.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -28,7 +39,7 @@ logger = logging.getLogger(__name__)
 _STOPPED = "Interrupted; nothing live has changed. The same command again finishes what was begun."
 _HELP = 60  # letters of a verb's line of help, which stay on one line of a terminal
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
-_ON_A_HOME = frozenset({"init", "serve", "work", "account", "demo", "bench"})
+_ON_A_HOME = frozenset({"init", "serve", "work", "account", "demo", "bench", "open", "watch"})
 
 
 class _Edge(TyperGroup):
@@ -146,10 +157,11 @@ def _everywhere(
 
 
 _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    "Start": (homes.demo, homes.init, homes.models),
+    "Start": (folders.open_, homes.demo, homes.init, homes.models),
     "Search": (searching.search, judging.feedback, judging.canaries),
     "Pictures": (
-        chunks.ingest,
+        chunks.add,
+        folders.watch,
         pictures.pictures,
         chunks.check,
         chunks.accept,
@@ -181,3 +193,4 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
 }
 for verb in chain.from_iterable(_VERBS.values()):
     app.command(_name(verb))(verb)
+app.command("ingest", hidden=True)(chunks.add)  # its name in earlier releases

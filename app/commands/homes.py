@@ -16,7 +16,7 @@ from app.commands.starting import starting
 from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
 from app.desk.errors import UsageProblem
 
-_DEFAULT_MODEL = "perennial-photo"
+DEFAULT_MODEL = "perennial-photo"
 
 
 def init(
@@ -26,7 +26,7 @@ def init(
             help="An embedded encoder or an open_clip architecture (`models` lists them), or the folder of a "
             "sentence-transformers CLIP model."
         ),
-    ] = _DEFAULT_MODEL,
+    ] = DEFAULT_MODEL,
     pretrained: Annotated[
         str | None,
         typer.Option(help="For an architecture: a tag or a local .safetensors file.", show_default=False),
@@ -62,7 +62,7 @@ def init(
         is_json,
         {"home": settings.home, **asdict(commit)},
         f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
-        f"Next: `perennial ingest PICTURES{named}`, then `perennial search WORDS{named}`.",
+        f"Next: `perennial add PICTURES{named}`, then `perennial search WORDS{named}`.",
     )
 
 
@@ -87,7 +87,7 @@ def models(
         raise UsageProblem(f"No encoder has {part!r} in its name; `perennial models` lists all.")
     said: list[Any] = []
     if found.embedded:
-        names = [name + " (the default)" * (name == _DEFAULT_MODEL) for name in found.embedded]
+        names = [name + " (the default)" * (name == DEFAULT_MODEL) for name in found.embedded]
         said.append(f"Nothing to download: {', '.join(names)}.")
     if found.architectures:
         said += [

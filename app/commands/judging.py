@@ -87,7 +87,7 @@ def feedback(
         chosen = _kept_pairs(found, leave_out)
         to.write_bytes(desk.proposal_file(chosen))
         document |= {"file": str(to), "written": len(chosen)}
-        said.append(f"{len(chosen)} pairs are in {to}. Look at it, then `perennial ingest {to}`.")
+        said.append(f"{len(chosen)} pairs are in {to}. Look at it, then `perennial add {to}`.")
     return document, *said, _proposed(found.pairs) if found.pairs else "No pair is proposed yet."
 
 

@@ -109,7 +109,7 @@ def coverage(workspace: Workspace) -> Iterator[Diagnosis]:
             all=f"{len(wanted):,}",
             release=live.id,
         )
-        advice = phrase("The next `perennial ingest` adds them, and so does promoting a release.")
+        advice = phrase("The next `perennial add` adds them, and so does promoting a release.")
         yield Diagnosis("coverage", Level.ERROR, said, advice, figures)
     if gone:
         said = phrase(

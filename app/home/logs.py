@@ -53,7 +53,7 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
         root.addHandler(handler)
     root.setLevel(level)
     # Pillow and PyTorch tell at INFO and below what only their own developers want.
-    for name in ("PIL", "matplotlib", "httpx", "asyncio"):
+    for name in ("PIL", "matplotlib", "httpx", "asyncio", "watchfiles"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

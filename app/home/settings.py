@@ -88,6 +88,8 @@ class Settings(BaseSettings):
     # Names or groups of contributors; everybody else may search.
     proxy_contributors: Annotated[list[str], NoDecode] = []
     allow_open: bool = False  # Serve beyond loopback without a password.
+    # Folders of this machine that a server watches: what changes in them is taken in, moved or left out by itself.
+    watch: Annotated[list[Path], NoDecode] = []
     # From which role on people are told where pictures lie, and are given the files themselves.
     places_for: Literal["searcher", "contributor", "admin"] = "admin"
     origins: Annotated[list[str], NoDecode] = []  # Web origins that may call the server, beside its own.
@@ -106,7 +108,9 @@ class Settings(BaseSettings):
     def _expand(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser()
 
-    @field_validator("origins", "proxy_addresses", "proxy_admins", "proxy_contributors", mode="before")
+    @field_validator(
+        "origins", "watch", "proxy_addresses", "proxy_admins", "proxy_contributors", mode="before"
+    )
     @classmethod
     def _split(cls, value: Any) -> Any:
         """Takes `https://a.org,https://b.org`, since the environment has no lists."""

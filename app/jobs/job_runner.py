@@ -29,6 +29,7 @@ from ingest.errors import BadUpload
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.report import batch_line
 from ingest.sentence import phrase
 from model_updates.errors import StrategyMisfit
 
@@ -209,6 +210,19 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     return {"state": "succeeded", "result": result}
 
 
+def _folder(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
+    from app.jobs.requests import FOLLOWED
+    from app.learning import update_cycle
+
+    folder, by = Path(job.arguments["folder"]), job.arguments["by"]
+    done = update_cycle.add_chunk(workspace, folder, FOLLOWED, by=by, progress=report)
+    said = _in_short(done.report.to_json())
+    logger.info("job=%s folder=%s %s", job.id, folder, batch_line(said))
+    commit = done.commit.number if done.commit else None
+    result = {"report": said, "commit": commit, "images_embedded": done.images_embedded}
+    return {"state": "succeeded", "result": result}
+
+
 def _in_short(report: dict[str, Any]) -> dict[str, Any]:
     """An intake report with its first telling rows; the chunk keeps them all."""
     rows = sorted(report["rows"], key=lambda row: bool(row["outcome"] == "accepted"))
@@ -281,6 +295,7 @@ def _import(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
 _KINDS = {
     "update": _update,
     "ingest": _ingest,
+    "folder": _folder,
     "gallery": _gallery,
     "removal": _removal,
     "import": _import,

@@ -28,6 +28,9 @@ from model_updates.errors import ModelUpdateError
 
 logger = logging.getLogger(__name__)
 
+FOLLOWED = IntakeOptions(follow=True)
+"""How a watched folder is read."""
+
 
 def update_job(workspace: Workspace, request: UpdateRequest) -> JobRecord:
     """Queues an update together with what it is expected to take.
@@ -91,6 +94,14 @@ def intake_arguments(
         },
         "then": then.to_json() if then else None,
     }
+
+
+def folder_job(workspace: Workspace, folder: Path, *, by: str) -> JobRecord:
+    """Queues looking at a folder of this machine again; one that waits sees what changed since, too."""
+    for waiting in workspace.catalog.jobs(state="queued"):
+        if waiting.kind == "folder" and waiting.arguments["folder"] == str(folder):
+            return waiting
+    return worker.submit(workspace.settings, "folder", {"folder": str(folder), "by": by})
 
 
 def import_job(settings: Settings, received: Path, *, name: str, sha256: str | None, by: str) -> JobRecord:

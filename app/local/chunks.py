@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from app.desk.desk import OnStage
     from app.desk.jobs import StartUpdate, UpdateRequest
     from ingest.intake import IntakeOptions
+    from ingest.report import IntakeReport
 
 _AGAINST = [Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT]  # what speaks against it first
 _SAMPLES = 12
@@ -55,6 +56,8 @@ class Chunks(Opened):
             raise UsageProblem(
                 f"{source} holds the home {self.home.root} itself; name the folder of the pictures."
             )
+        if (report := self._nothing_new(source, options)) is not None:
+            return Added(self.chunk(report.chunk_id), report.to_json(), images_embedded=0)
         from app.learning.update_cycle import add_chunk
 
         done = add_chunk(self.workspace, source, options, by=self.by, progress=on_stage)
@@ -64,6 +67,22 @@ class Chunks(Opened):
             images_embedded=done.images_embedded,
             release=done.commit.release if done.commit else None,
         )
+
+    def _nothing_new(self, source: Path, options: IntakeOptions) -> IntakeReport | None:
+        """Returns the report of a folder that is as it was, before anything heavy is loaded; None of any other."""
+        from index.manifest import read_manifest
+        from ingest.blobs import BlobStore
+        from ingest.intake import nothing_new
+        from ingest.storage import Store
+
+        live = self.store.current()
+        if live is None or not source.is_dir():
+            return None
+        with Store.open(self.home.require_stores().blobs) as store:
+            report = nothing_new(source, catalog=self.catalog, blobs=BlobStore(store), options=options)
+        generation = self.home.generations / self.store.release(live.release).generation
+        is_whole = read_manifest(generation)["count"] == len(self.catalog.gallery_ids())
+        return report if is_whole else None
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
         from app.desk.jobs import UpdateRequest

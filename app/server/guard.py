@@ -171,7 +171,7 @@ class Guard:
         if stated.isdecimal() and int(stated) <= most:
             return None
         shown = f"{most / 1024**2:.0f} MB"
-        advice = " Split the chunk, or use `perennial ingest` on the server." if takes_files else ""
+        advice = " Split the chunk, or use `perennial add` on the server." if takes_files else ""
         return _refusal(413, "too_large", f"The request is larger than the {shown} this route takes.{advice}")
 
     async def _account(self, scope: Scope, headers: Headers) -> Account | JSONResponse:

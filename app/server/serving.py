@@ -22,6 +22,7 @@ from app.query.snapshot import LiveSnapshot, Snapshot
 from app.server.metrics import ServerMetrics
 from app.server.places import Places
 from app.server.shadowing import Shadowing
+from app.server.watching import FolderWatch
 from app.server.work import Work
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class Serving:
         self.metrics.watch(self)
         self.languages_asked = LanguageCounter(workspace.catalog)
         self.shadowing = Shadowing(workspace, self.metrics)
+        self.folders = FolderWatch(workspace, self.work.follow)
         self._live: LiveSnapshot | None = None
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
@@ -67,6 +69,7 @@ class Serving:
         self.work.take_up()
         self.languages_asked.start()
         self.shadowing.start()
+        self.folders.start()
         self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
         self._poller.start()
 
@@ -92,6 +95,7 @@ class Serving:
         self.work.stop()
         self.languages_asked.stop()
         self.shadowing.stop()
+        self.folders.stop()
         if self._poller is not None:
             self._poller.join(timeout=10)
 

@@ -82,7 +82,7 @@ class Work:
         # Updates keep one another out; of the others one at a time has the machine's few cores.
         is_here = self._settings.jobs == "here"
         turn = self.turn if is_here and job.kind not in worker.TEACHING else nullcontext()
-        intake = self.intake if is_here and job.kind == "ingest" else nullcontext()
+        intake = self.intake if is_here and job.kind in {"ingest", "folder"} else nullcontext()
         try:
             with turn, intake:
                 if is_here:

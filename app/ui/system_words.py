@@ -16,6 +16,7 @@ from ingest.sentence import phrase
 KINDS = {
     "update": phrase("Update"),
     "ingest": phrase("Upload taken in"),
+    "folder": phrase("Folder looked at again"),
     "gallery": phrase("Gallery made whole"),
     "removal": phrase("Chunk removed"),
     "import": phrase("Release taken in"),

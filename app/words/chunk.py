@@ -80,7 +80,7 @@ def next_steps(chunk: ChunkRecord) -> list[str]:
             f"If they are wrong, take it out: {withdraw}, and upload a corrected chunk.",
         ]
     if chunk.standing == "withdrawn":
-        return ["Upload a corrected chunk: `perennial ingest SOURCE`. The same files take this one in anew."]
+        return ["Upload a corrected chunk: `perennial add SOURCE`. The same files take this one in anew."]
     if chunk.standing == "rejected":
         return [
             "`perennial gate JOB` shows why its update was rejected, and what may help.",

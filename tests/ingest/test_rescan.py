@@ -13,6 +13,7 @@ import pytest
 from ingest import intake
 from ingest.errors import BadUpload
 from ingest.limits import Limits
+from ingest.pair import image_id_of
 from ingest.readers import folder as folder_reader
 from ingest.readers.table_file import read_file
 from tests.ingest.conftest import Place
@@ -100,7 +101,7 @@ def test_what_was_deleted_leaves_the_answers_and_comes_back(place: Place, tmp_pa
     report = place.ingest(folder)
 
     assert (report.gone, report.unchanged) == (1, 3)
-    assert any("1 pictures are gone" in note for note in report.notes)
+    assert any("files are gone: 1" in note for note in report.notes)
     assert len(place.catalog.gallery_ids()) == 3
     (folder / "back.png").write_bytes(kept)
     assert place.ingest(folder).new_images == 0
@@ -240,3 +241,35 @@ def test_thousands_of_unchanged_files_take_a_moment(place: Place, tmp_path: Path
     assert report.unchanged == 40
     assert len(place.catalog.sources.below(folder)) == 2_000
     assert seconds < 0.6  # 3 s of 10,000
+
+
+def test_what_is_gone_is_kept_until_it_is_forgotten(place: Place, tmp_path: Path) -> None:
+    folder = _photos(tmp_path)
+    (folder / "00002.txt").write_text("a red boat")
+    place.ingest(folder)
+    data = (folder / "00002.png").read_bytes()
+    (image,) = place.catalog.images([image_id_of(data)])
+    place.catalog.set_pin("boat", "en", image)
+    (folder / "00002.png").unlink()
+    assert place.ingest(folder).gone == 1
+    assert place.blobs.contains([image]) == [True]
+
+    report = place.ingest(folder, forget=True)
+
+    assert (report.gone, report.forgotten) == (0, 1)
+    assert place.blobs.contains([image]) == [False]
+    assert (place.catalog.captions_of(image), place.catalog.pins()) == ([], [])
+    assert place.catalog.sources.of([image]) == {}
+    assert place.catalog.withheld.all() == []
+    (folder / "again.png").write_bytes(data)
+    assert place.ingest(folder).new_images == 1
+    assert image in place.catalog.gallery_ids()
+
+
+def test_a_folder_that_was_emptied_can_be_forgotten(place: Place, tmp_path: Path) -> None:
+    folder = _photos(tmp_path)
+    place.ingest(folder)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    report = place.ingest(folder, forget=True)
+    assert (report.forgotten, place.catalog.gallery_ids()) == (4, [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from app.desk.chunks import Added, Chunk
@@ -10,11 +12,13 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.words.chunk import added_lines
+from ingest.catalog import Catalog
 from ingest.intake import IntakeOptions
 from ingest.report import IntakeReport
 from tests.app import small_home
 from tests.app.commands.running import document, run
 from tests.app.gate_reports import HOSTILE, chunk_with_findings, findings
+from tests.ingest.material import folder_of, picture
 
 
 def test_ingest_reports_what_became_of_each_row_and_the_same_again_is_0_new(
@@ -93,3 +97,34 @@ def test_accept_and_withdraw_change_what_a_chunk_counts_for(home: Path) -> None:
     assert document("search", "a red boat", home=home)["hits"] == []
     refused = document("update", "--chunk", chunk, home=home, code=4)
     assert "withdrawn (wrong names)" in refused["error"]
+
+
+def test_a_folder_read_again_says_what_changed_without_loading_a_model(home: Path, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "photos", {f"{n}.png": picture(n) for n in range(3)})
+    assert run("add", folder, home=home).exit_code == 0
+    command = [sys.executable, "-X", "importtime", "-m", "perennial", "add", str(folder), "--home", str(home)]
+
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert "unchanged pictures, which were not read again: 3" in again.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in again.stderr.splitlines()}
+    assert "ingest.rescan" in loaded
+    assert "torch" not in loaded
+    (folder / "1.png").unlink()
+    gone = document("add", folder, home=home)
+    assert (gone["unchanged"], gone["gone"], gone["release"] is not None) == (2, 1, True)
+    assert document("add", folder, "--forget", home=home)["forgotten"] == 1
+
+
+def test_own_ids_come_from_the_column_that_is_named(home: Path, tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path / "photos", {"a.png": picture(1), "t.csv": "image,sku,brand\na.png,b-17,Acme\n"}
+    )
+    run("add", folder, "--key", "sku", home=home)
+    (image,) = document("search", "a boat", "-k", "1", "--chunk", _newest(home), home=home)["hits"]
+    assert [(one["key"], one["fields"]) for one in image["sources"]] == [("b-17", {"brand": "Acme"})]
+
+
+def _newest(home: Path) -> str:
+    with Catalog.open(home / "catalog.sqlite") as catalog:
+        return catalog.chunks()[-1].id

@@ -12,13 +12,25 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 import perennial
-from app.commands import bench, chunks, cli, homes, judging, learning, pictures, releasing, searching, upkeep
+from app.commands import (
+    bench,
+    chunks,
+    cli,
+    folders,
+    homes,
+    judging,
+    learning,
+    pictures,
+    releasing,
+    searching,
+    upkeep,
+)
 
 ROOT = Path(__file__).parents[3]
 VERBS = {
     *(
         "init",
-        "ingest",
+        "add",
         "update",
         "methods",
         "evaluate",
@@ -40,7 +52,7 @@ VERBS = {
     ),
     *("search", "serve", "work", "mcp", "account", "demo", "status", "models"),
     *("changes", "quality", "feedback", "bench", "canaries", "pictures", "held", "decide", "shadow"),
-    *("export", "import_", "doctor"),
+    *("export", "import_", "doctor", "open_", "watch"),
 }
 
 
@@ -98,7 +110,18 @@ def test_the_version_is_that_of_the_one_public_module() -> None:
 def test_every_verb_knows_json_and_home() -> None:
     verbs = {
         name: function
-        for module in (bench, chunks, homes, judging, learning, pictures, releasing, searching, upkeep)
+        for module in (
+            bench,
+            chunks,
+            folders,
+            homes,
+            judging,
+            learning,
+            pictures,
+            releasing,
+            searching,
+            upkeep,
+        )
         for name, function in vars(module).items()
         if name in VERBS and inspect.isfunction(function)
     }
@@ -106,4 +129,12 @@ def test_every_verb_knows_json_and_home() -> None:
     for name, function in verbs.items():
         parameters = set(inspect.signature(function).parameters)
         assert "home" in parameters or name in {"account", "methods", "models"}
-        assert "is_json" in parameters or name in {"serve", "work", "mcp", "account", "demo"}
+        assert "is_json" in parameters or name in {
+            "serve",
+            "work",
+            "mcp",
+            "account",
+            "demo",
+            "open_",
+            "watch",
+        }

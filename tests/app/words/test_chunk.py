@@ -46,7 +46,7 @@ def test_what_speaks_against_a_chunk_comes_first_with_figures_and_examples() -> 
         ("new", ["update --chunk 0a1b2c3d4e5f", "withdraw"]),
         ("accepted", ["update --chunk 0a1b2c3d4e5f", "withdraw"]),
         ("rejected", ["gate JOB", "withdraw"]),
-        ("withdrawn", ["ingest SOURCE"]),
+        ("withdrawn", ["add SOURCE"]),
     ],
 )
 def test_each_standing_says_what_can_be_done(standing: str, verbs: list[str]) -> None:

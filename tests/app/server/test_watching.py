@@ -1,0 +1,63 @@
+"""Claims about a server that watches folders: search follows them by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ingest import watching
+from tests.app.server.served import make_home, served
+from tests.ingest.material import folder_of, picture
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_QUIET_MILLISECONDS", 50)
+    monkeypatch.setattr(watching, "_LOOK_MILLISECONDS", 300)
+
+
+def _paths(client: httpx.Client) -> set[str]:
+    hits = client.post("/v1/search", json={"text": "a boat", "k": 100}).json()["hits"]
+    return {
+        Path(one["place"]).name
+        for hit in hits
+        for one in hit["sources"]
+        if one["kind"] == "file" and not one["gone"]
+    }
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end, "search did not follow the folder"
+        time.sleep(0.2)
+
+
+def test_search_follows_a_watched_folder(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1), "b.png": picture(2)})
+    settings = make_home(tmp_path, watch=[folder, tmp_path / "not there"])
+    with served(settings) as server, server.client() as client:
+        _until(lambda: _paths(client) == {"a.png", "b.png"})
+        (folder / "c.png").write_bytes(picture(3))
+        (folder / "broken.png").write_bytes(b"nothing")
+        _until(lambda: _paths(client) == {"a.png", "b.png", "c.png"})
+        (folder / "a.png").rename(folder / "moved.png")
+        (folder / "b.png").unlink()
+        _until(lambda: _paths(client) == {"moved.png", "c.png"})
+        jobs = [one for one in client.get("/v1/jobs").json()["jobs"] if one["kind"] == "folder"]
+        assert {one["state"] for one in jobs} <= {"queued", "running", "succeeded"}
+
+
+def test_what_a_person_withdrew_stays_out_of_what_is_watched(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1), "b.png": picture(2)})
+    settings = make_home(tmp_path, watch=[folder])
+    with served(settings) as server, server.client() as client:
+        _until(lambda: _paths(client) == {"a.png", "b.png"})
+        chunk = client.get("/v1/chunks").json()["chunks"][0]["id"]
+        assert client.post(f"/v1/chunks/{chunk}/withdraw", json={"why": "not these"}).status_code == 200
+        (folder / "c.png").write_bytes(picture(3))
+        _until(lambda: _paths(client) == {"c.png"})

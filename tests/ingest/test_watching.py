@@ -1,0 +1,76 @@
+"""Watched folders: each change once, a batch at a time, and folders that come later."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest import watching
+from ingest.watching import changed_folders
+
+Next = Callable[[], list[Path]]
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[Path]], Next]]:
+    """Watches folders in a thread; what it returns waits for the next batch."""
+    for name, milliseconds in (("_QUIET", 50), ("_LONGEST", 300), ("_LOOK", 200)):
+        monkeypatch.setattr(watching, f"{name}_MILLISECONDS", milliseconds)
+    stopping, threads = threading.Event(), list[threading.Thread]()
+
+    def begin(folders: list[Path]) -> Next:
+        batches: queue.Queue[list[Path]] = queue.Queue()
+
+        def run() -> None:
+            for batch in changed_folders(folders, stopping):
+                batches.put(batch)
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        return lambda: batches.get(timeout=20)
+
+    yield begin
+    stopping.set()
+    for thread in threads:
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path.resolve()
+
+
+def test_all_come_first_and_then_the_one_that_changed(
+    watched: Callable[[list[Path]], Next], tmp_path: Path
+) -> None:
+    one, other = _folder(tmp_path / "one"), _folder(tmp_path / "other/deep")
+    batch = watched([one, tmp_path / "other"])
+    assert batch() == [one, other.parent]
+    for name in ("a.png", "b.png", "c.png"):
+        (other / name).write_bytes(b"x")
+    assert batch() == [other.parent]
+    (one / "d.png").write_bytes(b"x")
+    assert batch() == [one]
+
+
+def test_a_folder_that_comes_later_is_looked_at_then(
+    watched: Callable[[list[Path]], Next], tmp_path: Path
+) -> None:
+    one, late = _folder(tmp_path / "one"), tmp_path / "late"
+    batch = watched([one, late])
+    assert batch() == [one]
+    late.mkdir()
+    assert batch() == [late.resolve()]
+    (late / "a.png").write_bytes(b"x")
+    assert batch() == [late.resolve()]
+
+
+def test_it_waits_where_no_folder_is_there(watched: Callable[[list[Path]], Next], tmp_path: Path) -> None:
+    batch = watched([tmp_path / "late"])
+    late = _folder(tmp_path / "late")
+    assert batch() == [late]
