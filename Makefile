@@ -55,7 +55,7 @@ constraints: | .venv/pyvenv.cfg
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
 	$(BIN)/python -m venv "$$tools" && \
 	"$$tools/bin/python" -m pip --disable-pip-version-check --quiet install uv && \
-	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra dev --extra mcp --no-annotate $(UPGRADE) \
+	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra dev --extra mcp --extra jxl --no-annotate $(UPGRADE) \
 		--custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
 
 clean:

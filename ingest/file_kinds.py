@@ -3,6 +3,7 @@
 from ingest.sentence import phrase
 
 VIDEO = phrase("This is a video, not a picture.")
+JPEG_XL = "JPEG XL"
 # Brands of ISO media files (`ftyp` boxes). Whatever else begins so is a video.
 _HEIF = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"))
 _AVIF = frozenset((b"avif", b"avis"))
@@ -13,6 +14,8 @@ _PICTURES = (
     (b"GIF8", "GIF"),
     (b"II*\0", "TIFF"),
     (b"MM\0*", "TIFF"),
+    (b"\xff\x0a", JPEG_XL),
+    (b"\0\0\0\x0cJXL \r\n\x87\n", JPEG_XL),
 )
 _VIDEOS = (
     b"\x1aE\xdf\xa3",  # Matroska and WebM
@@ -29,8 +32,6 @@ _LOOKS_LIKE = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"8BPS", "a Photoshop file"),
-    (b"\xff\x0a", "JPEG XL"),
-    (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
     (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000"),
     (b"version https://git-lfs", "a git-LFS pointer: run `git lfs pull` first"),
 )

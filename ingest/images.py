@@ -17,16 +17,29 @@ from PIL import ExifTags, Image, UnidentifiedImageError
 from ingest.camera_raw import SIDEWAYS, RawPreview, is_camera_raw, preview_of
 from ingest.colours import opaque, to_rgb
 from ingest.errors import BadImage
-from ingest.file_kinds import VIDEO, is_video, looks_like, picture_format
+from ingest.file_kinds import JPEG_XL, VIDEO, is_video, looks_like, picture_format
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.sentence import phrase
 
-# Pillow alone would open 43, EPS through Ghostscript included.
-FORMATS = ("JPEG", "PNG", "WEBP", "HEIF", "AVIF", "GIF", "BMP", "TIFF")
+
+def _formats() -> tuple[str, ...]:
+    """Returns the formats that are opened; Pillow alone would open 43, EPS through Ghostscript included."""
+    pillow_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False)
+    known = ("JPEG", "PNG", "WEBP", "HEIF", "AVIF", "GIF", "BMP", "TIFF")
+    try:
+        import pylibjxl
+    except ImportError:  # the extra `jxl` is not installed
+        return known
+    pylibjxl.register_pillow()
+    return (*known, _JPEG_XL)
+
+
+_JPEG_XL = "JXL"
+FORMATS = _formats()
 FULL_PIXELS = 40_000_000
 """Larger pictures are decoded smaller: nothing here looks at more, and 200 megapixels are 800 MB."""
 # How many times as much memory as others these decoders take; so much fewer pixels may a picture have.
-_HEAVY = {"WEBP": 3, "AVIF": 2, "HEIF": 2}
+_HEAVY = {"WEBP": 3, "AVIF": 2, "HEIF": 2, _JPEG_XL: 2}
 # The limits below say how large a picture may be; Pillow's own are lower.
 Image.MAX_IMAGE_PIXELS = DEFAULT_LIMITS.image_pixels
 _TURNS = {
@@ -38,7 +51,6 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-pillow_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False)
 THUMBNAIL_SIDE = 256
 THUMBNAIL_QUALITY = 82
 
@@ -223,6 +235,8 @@ def _pixels(opened: Image.Image, side: int) -> Image.Image:
 
 def _orientation(opened: Image.Image, preview: RawPreview | None, notes: list[str]) -> int:
     """Returns how a loaded picture is to be turned, as EXIF counts it."""
+    if opened.format == _JPEG_XL:  # its decoder turns it, and leaves what EXIF said of it
+        return 1
     try:
         stated = opened.getexif().get(ExifTags.Base.Orientation, preview.orientation if preview else 1)
     except DECODER_ERRORS:
@@ -256,6 +270,12 @@ def _refusal(data: bytes) -> BadImage:
         said = phrase("The camera's raw file holds no preview that can be read; save the picture as JPEG.")
         return BadImage("image_no_preview", said)
     begins_as = picture_format(data)
+    if begins_as == JPEG_XL and _JPEG_XL not in FORMATS:
+        said = phrase(
+            "It is a JPEG XL file, and reading those needs one more package: {command}",
+            command="pip install 'perennial-search[jxl]'",
+        )
+        return BadImage("image_needs_package", said)
     if begins_as:
         said = phrase(
             "The file begins as {format} does, but cannot be read: it is damaged.", format=begins_as

@@ -39,8 +39,9 @@ def exif_facts(tags: ExifTagSets) -> PictureFacts:
     )
 
 
-def exif_of(exif: Image.Exif) -> ExifTagSets:
-    """Returns the directories of what Pillow has read."""
+def exif_of(exif: Image.Exif | bytes) -> ExifTagSets:
+    """Returns the directories of what Pillow has read, or of a TIFF."""
+    exif = _loaded(exif) if isinstance(exif, bytes) else exif
     return ExifTagSets(exif, exif.get_ifd(ExifTags.IFD.Exif), exif.get_ifd(ExifTags.IFD.GPSInfo))
 
 
@@ -49,7 +50,7 @@ def exif_of_raw(data: bytes) -> ExifTagSets:
     if data[4:8] == b"ftyp":
         head = data[:_CANON_HEAD]
         return ExifTagSets(*(_loaded(head.partition(box)[2]) for box in (b"CMT1", b"CMT2", b"CMT4")))
-    return exif_of(_loaded(data[:2] + (b"*\0" if data.startswith(b"II") else b"\0*") + data[4:]))
+    return exif_of(data[:2] + (b"*\0" if data.startswith(b"II") else b"\0*") + data[4:])
 
 
 def _loaded(tiff: bytes) -> Image.Exif:

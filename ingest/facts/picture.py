@@ -4,8 +4,10 @@ from ingest.camera_raw import is_camera_raw, preview_of
 from ingest.errors import BadImage
 from ingest.facts.exif import exif_facts, exif_of, exif_of_raw
 from ingest.facts.iptc import iptc_facts
+from ingest.facts.jpeg_xl import exif_and_xmp
 from ingest.facts.record import PictureFacts, together
 from ingest.facts.xmp import xmp_facts
+from ingest.file_kinds import JPEG_XL, picture_format
 from ingest.images import DECODER_ERRORS, open_picture
 
 _OF_TIFFS = (b"II", b"MM")
@@ -17,6 +19,9 @@ def picture_facts(data: bytes) -> PictureFacts:
     What is damaged says nothing, and does not silence the others.
     """
     try:
+        if picture_format(data) == JPEG_XL:
+            tiff, packet = exif_and_xmp(data)
+            return together(exif_facts(exif_of(tiff)), xmp_facts(packet))
         exif, iptc = _of_raw(data) if is_camera_raw(data) else _of_picture(data)
     except (BadImage, *DECODER_ERRORS):
         exif = iptc = PictureFacts()

@@ -11,11 +11,11 @@ RAW_SUFFIXES = frozenset(
 )
 READ_SUFFIXES = RAW_SUFFIXES.union(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif")
-    + (".tiff", ".heic", ".heics", ".heif", ".heifs", ".hif", ".avif", ".avifs")
+    + (".tiff", ".heic", ".heics", ".heif", ".heifs", ".hif", ".avif", ".avifs", ".jxl")
 )
 """What pictures are called that can be read."""
 # The others cannot be read, but to leave them out without a word would look like a loss.
-PICTURE_SUFFIXES = READ_SUFFIXES.union((".svg", ".pdf", ".eps", ".psd", ".jp2", ".jxl", ".ico"))
+PICTURE_SUFFIXES = READ_SUFFIXES.union((".svg", ".pdf", ".eps", ".psd", ".jp2", ".ico"))
 VIDEO_SUFFIXES = frozenset(
     (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".webm", ".3gp", ".3g2", ".mts", ".m2ts", ".mpg", ".mpeg")
     + (".wmv", ".flv", ".ogv")

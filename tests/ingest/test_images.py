@@ -127,6 +127,24 @@ def test_a_picture_is_turned_once_in_every_format(format_name: str, orientation:
     assert max(decoded.image.getpixel((4, 16))) < 40  # type: ignore[arg-type]
 
 
+def test_a_jpeg_that_became_a_jpeg_xl_is_turned_once() -> None:
+    pylibjxl = pytest.importorskip("pylibjxl")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    upright = _halves("black", "white", size=(64, 32))
+    jpeg = encoded(upright.rotate(90, expand=True), "JPEG", exif=exif.tobytes())
+    decoded = decode(pylibjxl.jpeg_to_jxl(jpeg))
+    assert (decoded.format, decoded.width, decoded.height) == ("JXL", 64, 32)
+    assert max(decoded.image.getpixel((4, 16))) < 40  # type: ignore[arg-type]
+
+
+def test_a_jpeg_xl_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "FORMATS", tuple(name for name in FORMATS if name != "JXL"))
+    with pytest.raises(BadImage, match=r"pip install 'perennial-search\[jxl\]'") as caught:
+        decode(b"\xff\x0a\xfa\x1f\x01\x91\x08\x06")
+    assert caught.value.code == "image_needs_package"
+
+
 def test_of_a_heic_with_several_pictures_the_primary_one_is_used() -> None:
     first, second = _halves("black", "white"), _halves("white", "black")
     decoded = decode(encoded(first, "HEIF", save_all=True, append_images=[second], primary_index=1))
@@ -226,7 +244,6 @@ def test_pages_that_are_not_used_cost_nothing() -> None:
         (b"just words", "image_unsupported", "looks like text"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "image_unsupported", "git lfs pull"),
         (b"\0\0\0\x18ftypheic....", "image_unreadable", "begins as HEIC does"),
-        (b"\xff\x0a....", "image_unsupported", "JPEG XL"),
         (b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom", "image_video", "a video"),
         (b"\0\0\0\x14ftypqt  \0\0\0\0qt  ", "image_video", "a video"),
         (b"\x1aE\xdf\xa3\x01\0\0\0\0\0\0#B\x86", "image_video", "a video"),
@@ -321,7 +338,8 @@ def test_a_phones_48_megapixels_take_bounded_memory(format_name: str, most_megab
 
 def _as_before(data: bytes) -> Image.Image:
     """What was decoded before pictures were made smaller and their profiles were looked at: Pillow's own steps."""
-    image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+    image: Image.Image = Image.open(io.BytesIO(data))
+    image = image if image.format == "JXL" else ImageOps.exif_transpose(image)
     if image.mode.startswith("I;16"):
         return Image.fromarray((np.asarray(image, dtype=np.uint32) // 257).astype(np.uint8)).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
@@ -339,6 +357,7 @@ _MODES = {
     "GIF": ["P", "RGBA"],
     "BMP": ["RGB", "L", "P", "1"],
     "TIFF": ["RGB", "RGBA", "L", "P", "1", "I;16", "CMYK"],
+    "JXL": ["RGB", "RGBA", "L"],
 }
 
 
