@@ -7,6 +7,7 @@ Pillow's decoders accept more than they should and convert some modes wrongly; e
 import io
 import re
 import struct
+import warnings
 import zlib
 from dataclasses import dataclass
 from typing import cast
@@ -40,8 +41,10 @@ FULL_PIXELS = 40_000_000
 """Larger pictures are decoded smaller: nothing here looks at more, and 200 megapixels are 800 MB."""
 # How many times as much memory as others these decoders take; so much fewer pixels may a picture have.
 _HEAVY = {"WEBP": 3, "AVIF": 2, "HEIF": 2, _JPEG_XL: 2}
-# The limits below say how large a picture may be; Pillow's own are lower.
+# The limits say how large a picture may be; Pillow's own are lower.
 Image.MAX_IMAGE_PIXELS = DEFAULT_LIMITS.image_pixels
+# What is odd about a file is in the report, if it matters; a library has hundreds with odd EXIF.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
