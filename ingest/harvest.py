@@ -8,19 +8,23 @@ from ingest.catalog import Catalog
 from ingest.checks import Accepted, Judge, judge_split, repeated_captions
 from ingest.copies import Copies, CopyFinder
 from ingest.errors import BadImage, NoValidPair
+from ingest.facts.picture import picture_facts
+from ingest.facts.record import PictureFacts, together
 from ingest.grouping import Anchor, Claim, Settled, settle_splits
 from ingest.held_out import grown
 from ingest.images import decode, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, SliceKey, Split, image_id_of
 from ingest.plan import IntakePlan
-from ingest.readers.container import Row, Skipped
+from ingest.readers.container import Row, Skipped, Told
 from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, top_reasons
 from ingest.sentence import joined, phrase
 from ingest.sketch import sketch_of
 from ingest.unsettled import Unsettled
+from ingest.written import CaptionInFile
+from ingest.written import rows_of as written_rows
 
 Progress = Callable[[int, int | None], None]
 
@@ -37,12 +41,16 @@ class Harvest:
         self.rows: list[ReportRow] = []
         self.stored: set[ImageId] = set()  # blobs that this upload brought
         self.names: dict[ImageId, set[str]] = {}  # what the container calls each picture
+        self.facts: dict[ImageId, PictureFacts] = {}  # what the files of new pictures say of them
+        self.notes: list[str] = []  # for the report
         self.aside: list[NewAside] = []  # rows that can be shown with their pictures, when all is settled
         self._blobs = blobs
         self._uncaptioned: set[ImageId] = set()
         self._known: dict[ImageId, Anchor] = {}
         self.settled: dict[ImageId, Settled] = {}
         self._same: Sequence[tuple[ImageId, ImageId]] = ()
+        self._written: list[CaptionInFile] = []
+        self._language = language
         self._limits = limits
         self._judge = Judge(language=language, domain=domain, limits=limits)
         self._unsettled = Unsettled(blobs, language=language, domain=domain, limits=limits)
@@ -64,7 +72,7 @@ class Harvest:
                 self.reject(places, data.code, data.sentence)
             else:
                 try:
-                    yield from self._take(name, data, rows)
+                    yield from self._take(name, data, rows, plan.told.get(name, Told()))
                 except BadImage as error:
                     self.reject(places, error.code, error.sentence)
                     self._unsettled.bad_picture(error, rows, places, data)
@@ -80,6 +88,7 @@ class Harvest:
         Raises:
             NoValidPair: nothing is left.
         """
+        self._take_written()
         repeated = repeated_captions(self.pairs, self._limits)
         kept: list[Accepted] = []
         for pair in self.pairs:
@@ -101,6 +110,20 @@ class Harvest:
         self.aside = self._unsettled.kept(self.stored - used)
         self.forget(self.stored - used)
         self.stored &= used
+
+    def _take_written(self) -> None:
+        """Judges the captions that pictures' own files hold; a picture that has such a caption has one."""
+        rows, note = written_rows(self._written, self._language)
+        self.notes += [note] if note else []
+        captioned: set[str] = set()
+        for image_id, row in rows:
+            for entry in self._judge.judge(image_id, [row], self._judge.domain_of(image_id)):
+                if isinstance(entry, Accepted):
+                    self.pairs.append(entry)
+                    captioned.add(row.image)
+                else:
+                    self.rows.append(entry)
+        self.rows = [row for row in self.rows if row.code != "no_caption" or row.where not in captioned]
 
     def copies(self) -> dict[str, int]:
         """Returns how many pictures are near-copies, as `IntakeReport.copies` has it."""
@@ -164,7 +187,9 @@ class Harvest:
         """Deletes blobs that this upload brought, except those another upload has come to rely on meanwhile."""
         self._blobs.delete(image_ids - self.catalog.images(image_ids).keys())
 
-    def _take(self, name: str, data: bytes, rows: Sequence[Row]) -> Iterator[tuple[ImageId, bytes, bytes]]:
+    def _take(
+        self, name: str, data: bytes, rows: Sequence[Row], told: Told
+    ) -> Iterator[tuple[ImageId, bytes, bytes]]:
         image_id = image_id_of(data)
         record = self.catalog.image(image_id)
         known = None
@@ -183,6 +208,10 @@ class Harvest:
         self.names.setdefault(image_id, set()).add(name)
         size = decoded or record
         if image_id not in self.images and size is not None:
+            facts = together(*filter(None, (told.facts, picture_facts(data) if decoded else None)))
+            self.facts[image_id] = facts
+            if not rows:
+                self._written += [CaptionInFile(image_id, shown(name), caption) for caption in facts.captions]
             self.images[image_id] = NewImage(
                 image_id,
                 self._judge.domain_of(image_id),
@@ -191,6 +220,10 @@ class Harvest:
                 size.height,
                 size.format,
                 sketch=sketch_of(decoded.image) if decoded is not None else None,
+                taken=facts.taken or "",
+                camera=facts.camera or "",
+                latitude=facts.latitude,
+                longitude=facts.longitude,
             )
         if decoded is not None and not is_stored:
             self.stored.add(image_id)

@@ -20,7 +20,7 @@ from ingest.errors import BadOption, BadRow, BadUpload, NoValidPair
 from ingest.harvest import Harvest, Progress
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.plan import IntakePlan, make_plan
-from ingest.readers.container import Container
+from ingest.readers.container import Container, Told
 from ingest.readers.folder import Folder
 from ingest.readers.formats import open_container
 from ingest.readers.names import shown
@@ -264,13 +264,17 @@ class _Intake:
         )
 
     def _sources(self, plan: IntakePlan, harvest: Harvest) -> list[PictureSource]:
-        container, told = self._container, plan.told
         uploaded = None if self._options.pictures_beside else self._tally.name
-        return [
-            source_of(image_id, name, container.origin(name), uploaded=uploaded, told=told.get(name))
-            for image_id in harvest.images
-            for name in sorted(harvest.names[image_id])
-        ]
+        found = []
+        for image_id in harvest.images:
+            keywords = harvest.facts[image_id].keywords
+            for name in sorted(harvest.names[image_id]):
+                told = plan.told.get(name, Told())
+                if keywords:
+                    told |= Told(fields={"keywords": ", ".join(keywords)})
+                origin = self._container.origin(name)
+                found.append(source_of(image_id, name, origin, uploaded=uploaded, told=told))
+        return found
 
 
 def _chunk_id(harvest: Harvest) -> str:

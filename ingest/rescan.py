@@ -4,18 +4,20 @@ A file is as it was when its path, size and time of change are; it is not opened
 its bytes: one that moved has its new place at once, and its old one is gone.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ingest.blobs import BlobStore
 from ingest.captions import UNDETERMINED, normalise_caption, normalise_language
 from ingest.catalog import Catalog
 from ingest.errors import BadCaption, BadUpload, UnknownLanguage
+from ingest.facts.record import PictureFacts
 from ingest.pair import ImageId
 from ingest.plan import IntakePlan
-from ingest.readers.container import Origin, Row
+from ingest.readers.container import Origin, Row, Told
 from ingest.readers.folder import Folder
 from ingest.readers.names import text_of
+from ingest.records import ImageRecord
 from ingest.sentence import phrase
 from ingest.sources import PictureSource
 
@@ -72,15 +74,17 @@ def look_again(
         for name in plan.rows
         if (source := known.get(_key(folder.origin(name)))) and _is_as_it_was(source, folder.origin(name))
     }
-    kept = _kept(catalog, blobs, {one.image_id for one in same.values()}, stated)
-    said = _captions(catalog, {one.image_id for name, one in same.items() if plan.rows[name]})
+    records = catalog.images({one.image_id for one in same.values()})
+    kept = _kept(catalog, blobs, records.values(), stated)
+    told = {one.image_id for name, one in same.items() if plan.rows[name] or name in plan.told}
+    said = _captions(catalog, told)
     unchanged: set[ImageId] = set()
     for name, source in same.items():
-        if source.image_id in kept and _says_nothing_new(
-            plan, name, source, said.get(source.image_id, set()), stated.language
-        ):
+        image_id = source.image_id
+        of_picture = _Known(source, records.get(image_id), said.get(image_id, set()))
+        if image_id in kept and of_picture.has(plan, name, stated.language):
             del plan.rows[name]
-            unchanged.add(source.image_id)
+            unchanged.add(image_id)
     return Rescan(frozenset(unchanged), tuple(gone))
 
 
@@ -92,7 +96,7 @@ def _is_as_it_was(source: PictureSource, origin: Origin) -> bool:
     return not source.gone and (source.size, source.modified) == (origin.size, origin.modified)
 
 
-def _kept(catalog: Catalog, blobs: BlobStore, ids: Collection[ImageId], stated: Stated) -> set[ImageId]:
+def _kept(catalog: Catalog, blobs: BlobStore, records: Iterable[ImageRecord], stated: Stated) -> set[ImageId]:
     """Returns those pictures that need not be taken in again.
 
     They are in the store, are what is stated, and nobody withdrew them but by themselves.
@@ -100,7 +104,7 @@ def _kept(catalog: Catalog, blobs: BlobStore, ids: Collection[ImageId], stated: 
     out = catalog.withheld.ids()
     settled = [
         one.id
-        for one in catalog.images(ids).values()
+        for one in records
         if one.id in out
         or (stated.follow and one.withdrawn)
         or not (one.withdrawn or (stated.in_gallery and not one.in_gallery))
@@ -119,23 +123,43 @@ def _captions(catalog: Catalog, ids: Collection[ImageId]) -> dict[ImageId, set[t
     return found
 
 
-def _says_nothing_new(
-    plan: IntakePlan,
-    name: str,
-    source: PictureSource,
-    said: Collection[tuple[str, str]],
-    language: str | None,
-) -> bool:
-    """Returns whether a picture's captions, and what else is told of it, are known already."""
-    told = plan.told.get(name)
-    if told is not None and (told.key, dict(told.fields)) != (source.key, dict(source.fields)):
-        return False
-    texts = {text for _, text in said}
-    for row in plan.rows[name]:
-        text, stated = _caption(row), _language(row, language)
-        if (stated, text) not in said if stated else text not in texts:
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a picture that lies where it lay."""
+
+    source: PictureSource
+    record: ImageRecord | None
+    said: Collection[tuple[str, str]]  # language and text of its captions
+
+    def has(self, plan: IntakePlan, name: str, language: str | None) -> bool:
+        """Returns whether the plan says nothing new of it."""
+        told = plan.told.get(name, Told())
+        fields = self.source.fields
+        if told.key not in ("", self.source.key) or any(
+            fields.get(key) != one for key, one in told.fields.items()
+        ):
             return False
-    return True
+        texts = {text for _, text in self.said}
+        if told.facts is not None and not self._agrees(told.facts, texts):
+            return False
+        for row in plan.rows[name]:
+            text, stated = _caption(row), _language(row, language)
+            if (stated, text) not in self.said if stated else text not in texts:
+                return False
+        return True
+
+    def _agrees(self, facts: PictureFacts, texts: Collection[str]) -> bool:
+        record = self.record
+        if record is None:
+            return False
+        pairs = (
+            (facts.taken, record.taken),
+            (facts.camera, record.camera),
+            (facts.latitude, record.latitude),
+            (facts.longitude, record.longitude),
+        )
+        are_known = all(caption.text in texts for caption in facts.captions)
+        return are_known and all(new in (None, old) for new, old in pairs)
 
 
 def _language(row: Row, otherwise: str | None) -> str | None:

@@ -160,14 +160,14 @@ def _settle(connection: Connection, ids: Iterable[ImageId]) -> None:
 
 
 def source_of(
-    image_id: ImageId, name: str, origin: Origin, *, uploaded: str | None, told: Told | None
+    image_id: ImageId, name: str, origin: Origin, *, uploaded: str | None, told: Told
 ) -> PictureSource:
     """Returns the source of a picture that a container calls `name`.
 
     `uploaded` is what an upload was called, whose own places are of no use to anybody; None for what lies on this
     machine. `told` is what a table says of the picture.
     """
-    key, own = (told.key, told.fields) if told is not None else ("", {})
+    key, own = told.key, told.fields
     if origin.url:
         return PictureSource(image_id, "url", text_of(origin.url), key=key, fields=own)
     if uploaded is not None:

@@ -27,6 +27,7 @@ class Tally:
     rows: list[ReportRow] = field(default_factory=list)
     settled: dict[ImageId, Settled] = field(default_factory=dict)
     copies: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
     def add(self, harvest: Harvest) -> None:
         """Counts what one part yields."""
@@ -35,6 +36,7 @@ class Tally:
         self.rows += harvest.rows
         self.settled |= harvest.settled
         self.copies.update(harvest.copies())
+        self.notes += [note for note in harvest.notes if note not in self.notes]
 
     def with_part(self, part: Recorded, *, is_first: bool) -> Recorded:
         """Returns what recording all parts changed; the first one says whether the chunk was known."""
@@ -80,7 +82,7 @@ class Tally:
             rejected=outcomes["rejected"],
             per_slice=self._per_slice(),
             english_share=_english_share(catalog, self.pairs),
-            notes=(*self._known(recorded), *plan.notes, *filter(None, found)),
+            notes=(*self._known(recorded), *plan.notes, *self.notes, *filter(None, found)),
             rows=tuple(self.rows),
             held_out={str(key): count for key, count in held_out_counts.items()},
             copies=copies,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ingest.facts.record import PictureFacts, together
 from ingest.limits import Limits
 from ingest.sentence import phrase
 
@@ -37,14 +38,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a table or a file beside a picture says of it: its owner's id, and free fields."""
+    """What a table or a file beside a picture says of it: its owner's id, free fields, and what its camera knew."""
 
     key: str = ""
     fields: Mapping[str, str | int | float] = field(default_factory=dict)
+    facts: PictureFacts | None = None
 
     def __or__(self, other: Told) -> Told:
         """Returns both; what was said first counts."""
-        return Told(self.key or other.key, {**other.fields, **self.fields})
+        facts = [one.facts for one in (self, other) if one.facts is not None]
+        both = together(*facts) if facts else None
+        return Told(self.key or other.key, {**other.fields, **self.fields}, both)
 
 
 @dataclass(frozen=True, slots=True)

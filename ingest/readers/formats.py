@@ -9,7 +9,7 @@ from ingest.camera_raw import is_camera_raw
 from ingest.errors import BadUpload
 from ingest.file_kinds import VIDEO, is_video, picture_format
 from ingest.limits import Limits
-from ingest.readers import arrow_file, delimited, json_files, plain_text, tar_archive, zip_archive
+from ingest.readers import arrow_file, delimited, json_files, plain_text, tar_archive, xmp_files, zip_archive
 from ingest.readers.arrow_file import saved_dataset
 from ingest.readers.container import Container, Formats
 from ingest.readers.folder import Folder
@@ -26,6 +26,7 @@ FORMATS = (
     *delimited.FORMATS,
     *json_files.FORMATS,
     *plain_text.FORMATS,
+    *xmp_files.FORMATS,
 )
 BY_SUFFIX: Formats = {suffix: format for format in FORMATS for suffix in format.suffixes}
 _UPLOADED = [format for format in FORMATS if format.recognises is not None]
