@@ -31,6 +31,7 @@ def _read(query: str) -> list[tuple[Kind, str, float]]:
         ("0,5:cat", [(TEXT, "cat", 0.5)]),
         ("./new york city.jpg + night", [(IMAGE, "./new york city.jpg", 1), (TEXT, "night", 1)]),
         ("beach.png", [(IMAGE, "beach.png", 1)]),
+        ("IMG_1.HEIC - dsc.nef", [(IMAGE, "IMG_1.HEIC", 1), (IMAGE, "dsc.nef", -1)]),
         ("~/b.webp", [(IMAGE, "~/b.webp", 1)]),
         ("#ABCDEF12 - cat", [(ITEM, "abcdef12", 1), (TEXT, "cat", -1)]),
         # Signs, colons and marks inside words are words.

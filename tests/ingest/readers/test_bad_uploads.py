@@ -20,6 +20,7 @@ from ingest.errors import BadUpload
 from ingest.intake import ingest_source
 from tests.ingest.conftest import Place
 from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of
+from tests.ingest.raw_files import dng
 from tests.ingest.readers.bad_files import (
     GOOD,
     SMALL,
@@ -38,6 +39,14 @@ REFUSED: list[tuple[str, Maker, str, str]] = [
     ("1 empty file", one_file("upload.zip", b""), "file_empty", "The file is empty."),
     ("2 text renamed zip", one_file("upload.zip", b"hello there\n" * 50), "not_supported", "looks like text"),
     ("2 picture alone", one_file("cat.png", picture()), "not_supported", "single picture"),
+    ("2 HEIC alone", one_file("cat.heic", picture(format="HEIF")), "not_supported", "single picture"),
+    (
+        "2 raw file alone",
+        one_file("cat.nef", dng(picture(format="JPEG"), preview_size=(24, 24))),
+        "not_supported",
+        "single picture",
+    ),
+    ("2 video alone", one_file("cat.mp4", b"\0\0\0\x18ftypmp42" + bytes(99)), "not_supported", "a video"),
     ("18 parquet cut", one_file("a.parquet", b"PAR1" + bytes(99)), "damaged", "cannot be read"),
     (
         "3 truncated zip",
