@@ -81,7 +81,7 @@ def _measure(home: Path, pictures: int, asked: list[str]) -> Measured:
             with opened(playwright) as page:
                 admin = first_load(page, f"{server.url}/admin/", "#file")
             with opened(playwright) as page:
-                search = first_load(page, server.url, "#query textarea")
+                search = first_load(page, server.url, "#query input[type=search]")
                 rest, drawn = searches(page, server, asked)
     return Measured(pictures, search, admin, rest, drawn, pages, busy)
 

@@ -21,11 +21,12 @@ from playwright.sync_api import Page, Playwright, Response
 
 CHROMIUM = "/usr/bin/chromium"
 GRADIO = Path(gradio.__file__).parent / "templates" / "frontend"  # what it serves of its own
-SHOWN = 24  # hits a page of an answer
+SHOWN = 60  # pictures that the page asks for at once
+HITS = 24  # a page of an answer over REST
 START_SECONDS, STOP_SECONDS = 600, 120  # a large home on a busy machine
 # Resolves with the milliseconds from the next Enter to the moment in which the pictures are others.
 WATCH = """() => { window.drawn = new Promise((resolve) => {
-  const all = () => [...document.querySelectorAll("#results .thumbnail-item img")].map((one) => one.src).join();
+  const all = () => [...document.querySelectorAll("#results > .tile:not(.blank) img")].map((one) => one.src).join();
   const before = all();
   let pressed = 0;
   const note = (event) => { if (event.key === "Enter") pressed = performance.now(); };
@@ -161,9 +162,9 @@ def paging(server: Server, pages: int) -> Taken:
     """What each page of one answer took, the first to the deepest; the gallery must have that many."""
     taken, cursor = Taken(), ""
     with httpx.Client(base_url=server.url, timeout=120) as client:
-        client.post("/v1/search", json={"text": "warm", "k": SHOWN})
+        client.post("/v1/search", json={"text": "warm", "k": HITS})
         for _ in range(pages):
-            body = {"text": "three red boats at sunset", "k": SHOWN, "cursor": cursor}
+            body = {"text": "three red boats at sunset", "k": HITS, "cursor": cursor}
             cpu, started = server.cpu_ms(), time.perf_counter()
             answer = client.post("/v1/search", json=body).raise_for_status().json()
             taken.note(1000 * (time.perf_counter() - started), server.cpu_ms() - cpu)
@@ -192,7 +193,7 @@ def _over_rest(page: Page, server: Server, query: str, taken: Taken) -> None:
 
 
 def _on_the_page(page: Page, server: Server, query: str, taken: Taken) -> None:
-    page.fill("#query textarea", query)
+    page.fill("#query input[type=search]", query)
     page.wait_for_timeout(300)  # a person has stopped typing
     page.evaluate(WATCH)
     cpu = server.cpu_ms()

@@ -20,7 +20,7 @@ from ingest.sentence import phrase
 
 _OF_A_QUERY = ("translation", "rerank", "min_relevance", "explain", "captions")
 _LOOKED_AT = 400  # of the newest pictures, for examples
-_SHORTEST, _LONGEST = 6, 64  # characters of an example
+_SHORTEST, _LONGEST = 10, 64  # characters of an example
 
 
 def browsed(catalog: Catalog, snapshot: Snapshot, question: Question) -> SearchAnswer:
@@ -76,15 +76,17 @@ def examples(catalog: Catalog, languages: Sequence[str], count: int = 4) -> tupl
         for language in languages
         if language in captioned and (texts := _short(catalog.captions_in(language, newest), newest))
     ]
-    # Each from another part of the pictures: neighbours often show the same.
     drawn = [
-        texts[turn * len(texts) // count]
-        for turn in range(count)
-        if by_language
-        for texts in [by_language[turn % len(by_language)]]
+        _shortest(by_language[turn % len(by_language)], turn, count) for turn in range(count) if by_language
     ]
     others = (name for name in catalog.domains(in_gallery=True) if name != DEFAULT_DOMAIN)
     return tuple(dict.fromkeys(drawn)) or tuple(islice(others, count))
+
+
+def _shortest(texts: Sequence[str], part: int, parts: int) -> str:
+    """Returns the shortest text of a part of them: neighbours often show the same."""
+    start, end = (len(texts) * n // parts for n in (part, part + 1))
+    return min(texts[start : max(end, start + 1)], key=len)
 
 
 def _short(captions: dict[ImageId, list[str]], order: Sequence[ImageId]) -> list[str]:

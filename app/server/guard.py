@@ -61,7 +61,9 @@ _FORBIDDEN = (
 )
 _SMALL_BODY_BYTES = 1024**2
 # What is asked, or added, may bring pictures: in base64, or dropped into the box of the search page.
-_QUERY_PATHS = frozenset({*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/gradio_api/upload"})
+_QUERY_PATHS = frozenset(
+    {*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/pictures", "/gradio_api/upload"}
+)
 MOST_QUERY_BYTES = 48 * 1024**2
 _UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
 # What multipart wraps around a file.

@@ -96,6 +96,10 @@ class Served(AtHome):
         """Whether who asks is an admin."""
         return self._account.may("admin")
 
+    def may_add(self) -> bool:
+        """Whether who asks may upload."""
+        return self._account.may("contributor")
+
     def may_see_places(self) -> bool:
         """Whether the role of who asks is told where pictures lie."""
         return self._account.may(self.installed.places_for)

@@ -24,13 +24,11 @@ def is_empty(asked: SearchRequest) -> bool:
 
 
 def address_of(asked: SearchRequest) -> str:
-    """Returns "?text=two+red+boats&language=en"; "" for what is too long for one, or nothing."""
-    if is_empty(asked):
-        return ""
+    """Returns "?text=two+red+boats&language=en"; "" for what is too long for one, or says nothing."""
     said = asked.model_dump(mode="json", include=set(_NAMES), exclude_defaults=True)
     given = {name: "1" if value is True else value for name, value in said.items()}
     address = "?" + urlencode(given, doseq=True)
-    return address if len(address) <= _LONGEST else ""
+    return address if 1 < len(address) <= _LONGEST else ""
 
 
 def asked_of(address: str) -> tuple[SearchRequest, list[str]]:

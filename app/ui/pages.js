@@ -1,5 +1,5 @@
 // What the pages need beside Gradio: grids of pictures that can be heard and walked (see grid.py), drawings that are
-// heard as one picture, Escape, tables that can be scrolled by keys, and words in the direction of their own script.
+// heard as one picture, tables that can be scrolled by keys, and words in the direction of their own script.
 (() => {
   const BETWEEN = "\u2003";
 
@@ -55,17 +55,13 @@
     if (root.dir !== direction) root.dir = direction;
   };
 
-  // Whether a grid has pictures, and how large they are drawn, stands in attributes: rules that look into the page for it
-  // (`:has`) had the browser work out styles for 8 ms of each search.
+  // Whether a grid has pictures stands in an attribute: rules that look into the page for it (`:has`) had the browser
+  // work out styles for 8 ms of each search.
   const notePictures = () =>
     document.querySelectorAll(".results").forEach((grid) => {
       const has = grid.querySelector(".thumbnail-item") !== null;
       if (has !== "pictures" in grid.dataset) has ? (grid.dataset.pictures = "") : delete grid.dataset.pictures;
     });
-
-  document.addEventListener("change", (event) => {
-    if (event.target.closest?.("#size")) document.documentElement.dataset.size = event.target.value;
-  });
 
   const columnsOf = (items) => {
     const top = items[0].getBoundingClientRect().top;
@@ -94,13 +90,6 @@
     items[to].focus();
   };
 
-  const leave = () => {
-    const close = document.querySelector("#close");
-    if (!close || !close.offsetParent) return;
-    close.click();
-    document.querySelector("#results .thumbnail-item.selected, #results .thumbnail-item")?.focus();
-  };
-
   // A cell of a table that was drawn on the server says which it is; a hidden field tells the server that it was pressed.
   let pressed = 0;
   const pick = (event) => {
@@ -113,7 +102,7 @@
   };
   document.addEventListener("click", pick);
 
-  document.addEventListener("keydown", (event) => (event.key === "Escape" ? leave() : walk(event)), true);
+  document.addEventListener("keydown", walk, true);
   const look = () => {
     speak();
     describeAll();

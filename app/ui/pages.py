@@ -23,6 +23,7 @@ from app.ui.feedback import add_feedback_tab
 from app.ui.quality import add_quality_tab
 from app.ui.releases import add_releases_tab
 from app.ui.search import add_search_tab
+from app.ui.search_answers import add_answers
 from app.ui.system import add_system_tab
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from app.ui.update import add_update_tab
@@ -31,7 +32,17 @@ from app.ui.words import TRANSLATIONS, label, translate
 # Files that people chose on a screen are copied to the inbox at once; what Gradio keeps of them may go.
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
 _MOST_WAITING = 64
-SCRIPTS = tuple(Path(__file__).with_name(name) for name in ("pages.js", "searches.js"))
+_ASSETS = {
+    "": ("pages.js", "search.js", "viewer.js", "drawing.js", "search.css"),
+    "/admin": ("pages.js",),
+}
+"""What each page brings of ours, relative to it, so that it is found below any prefix of a proxy."""
+_HEAD = {
+    "": '<link rel="stylesheet" href="assets/search.css"><script type="module" src="assets/search.js"></script>',
+    "/admin": "",
+}
+
+_NAME = "# Perennial"
 
 NameOf = Callable[[Request], str | None]
 
@@ -39,9 +50,11 @@ NameOf = Callable[[Request], str | None]
 def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     """Mounts the admin page at /admin and the search page at /."""
     app.add_api_route("/admin", _to_admin, include_in_schema=False)
-    for page in ("", "/admin"):  # relative to the page, so that it is found below any prefix of a proxy
-        for script in SCRIPTS:
-            app.add_api_route(f"{page}/assets/{script.name}", _sender(script), include_in_schema=False)
+    add_answers(app)
+    for page, names in _ASSETS.items():
+        for name in names:
+            file = Path(__file__).with_name(name)
+            app.add_api_route(f"{page}/assets/{name}", _sender(file), include_in_schema=False)
     # Built inside a loop: outside of one Gradio makes a new loop for each lock and never closes it.
     asyncio.run(_mount_both(app, serving, passwords))
 
@@ -55,8 +68,8 @@ async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | Non
     _mount(app, search_page(serving, access, guide), "/", searcher_name, MOST_QUERY_BYTES)
 
 
-def _sender(script: Path) -> Callable[[], FileResponse]:
-    return lambda: FileResponse(script, media_type="text/javascript")
+def _sender(file: Path) -> Callable[[], FileResponse]:
+    return lambda: FileResponse(file)
 
 
 def _to_admin(request: Request) -> RedirectResponse:
@@ -68,7 +81,7 @@ def search_page(serving: Serving, access: Access, guide: Guide | None = None) ->
     """Builds the page with Search and Compare; in a demo's home the guide comes first."""
     blocks = _blocks("Perennial")
     with blocks:
-        _masthead(label("Image search that keeps learning"), label("[Teach it →](/admin/)"))
+        _masthead(label("[Teach it →](/admin/)"))
         with gr.Tabs(elem_classes="tabs"):
             if guide is not None:
                 with gr.Tab(label("Guide"), id="guide"):
@@ -86,9 +99,7 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
     """Builds the page with Update, Releases, Quality, Feedback, Data and System."""
     blocks = _blocks("Perennial · teaching")
     with blocks:
-        _masthead(
-            label("Teach a language or a way of drawing; only what passes goes live"), label("[← Search](/)")
-        )
+        _masthead(label("[← Search](/)"))
         with gr.Tabs(elem_classes="tabs"):
             with gr.Tab(label("Update"), id="update"):
                 add_update_tab(blocks, access)
@@ -115,10 +126,10 @@ def _blocks(title: str) -> gr.Blocks:
     )
 
 
-def _masthead(line: object, elsewhere: object) -> None:
+def _masthead(elsewhere: object) -> None:
     with gr.Row(elem_classes="masthead"):
         with gr.Column(scale=5, min_width=240):
-            gr.Markdown("# Perennial\n\n" + str(line))
+            gr.Markdown(_NAME)
         with gr.Column(scale=1, min_width=140):
             gr.Markdown(str(elsewhere), elem_classes="elsewhere")
 
@@ -140,7 +151,7 @@ def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_by
         footer_links=[],
         i18n=TRANSLATIONS,
         theme=perennial_theme(),
-        head="".join(f'<script src="assets/{script.name}" defer></script>' for script in SCRIPTS),
+        head=f'<script src="assets/pages.js" defer></script>{_HEAD[path.rstrip("/")]}',
         css_paths=[STYLE_SHEET],
     )
     # Gradio refuses files that nobody uploaded, on pages that it launched itself. One that is mounted would read any

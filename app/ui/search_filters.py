@@ -83,21 +83,6 @@ class FilterRow:
         filled = {name: value for name, value in zip(self.parts, values, strict=True) if value}
         return request_of(SearchRequest, **filled | more)
 
-    def known(self, asked: SearchRequest, choices: Choices) -> tuple[SearchRequest, list[str]]:
-        """Returns what an address asks without what no menu has, and that; a menu cannot show it."""
-        kept: dict[str, Any] = {}
-        missing: list[str] = []
-        for name, menu in _menus(choices).items():
-            offered = {value for _, value in menu}
-            given = getattr(asked, name)
-            if isinstance(given, list):
-                kept[name] = [one for one in given if one in offered] or None
-                missing += [one for one in given if one not in offered]
-            elif given and given not in offered:
-                kept[name] = AUTO
-                missing.append(given)
-        return asked.model_copy(update=kept), missing
-
     def shown(self, asked: SearchRequest, choices: Choices, say: Words) -> Shown:
         """Returns the components with menus as they are today and the values of what is asked."""
         menus, values = _menus(choices, say), asked.model_dump(mode="json")
@@ -110,13 +95,29 @@ class FilterRow:
             updates[part] = gr.update(value=value, **more.get(name, {}))
         return updates
 
-    def heading(self, asked: SearchRequest, say: Words, *, is_open: bool) -> Any:
-        """Returns what opens them with the number of those in use, opened where one is needed."""
+    def heading(self, asked: SearchRequest, say: Words) -> Any:
+        """Returns what opens them, with the number of those in use."""
         used = len(asked.model_dump(include=set(self.parts), exclude_defaults=True))
         text = (
             say("Language and filters · in use: {count}", count=used) if used else say("Language and filters")
         )
-        return gr.update(label=text, open=True) if is_open else gr.update(label=text)
+        return gr.update(label=text)
+
+
+def known(asked: SearchRequest, choices: Choices) -> tuple[SearchRequest, list[str]]:
+    """Returns what an address asks without what no menu has, and that; a menu cannot show it."""
+    kept: dict[str, Any] = {}
+    missing: list[str] = []
+    for name, menu in _menus(choices).items():
+        offered = {value for _, value in menu}
+        given = getattr(asked, name)
+        if isinstance(given, list):
+            kept[name] = [one for one in given if one in offered] or None
+            missing += [one for one in given if one not in offered]
+        elif given and given not in offered:
+            kept[name] = AUTO
+            missing.append(given)
+    return asked.model_copy(update=kept), missing
 
 
 def _menus(choices: Choices, say: Words = ENGLISH) -> dict[str, list[tuple[str, str]]]:

@@ -1,18 +1,21 @@
-"""The words of the Search tab: what was found, how it was read, what is known of a picture."""
+"""The words of the Search tab: what was found, how it was read, and the pictures themselves, as HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from app.desk.hits import AUTO, Choices, Found, Mode, Relevance, SearchAnswer, SearchRequest
-from app.desk.pictures import Item
+from babel.numbers import format_decimal
+
+from app.desk.hits import AUTO, Choices, Found, Mode, SearchAnswer, SearchRequest, Sort
+from app.desk.pictures import PictureSide
 from app.language.detection import UNDETERMINED
-from app.ui.address import address_of
+from app.query.grammar import literal, quoted
+from app.ui.address import address_of, is_empty
+from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.language_names import name_in, own_name
-from app.ui.screen import Screen
-from app.ui.wording import escaped, thumbnail_url
+from app.ui.wording import thumbnail_url
 from app.ui.words import ENGLISH, Words
 from ingest.sentence import phrase
 
@@ -22,11 +25,20 @@ MODES = {
     Mode.VECTORS: phrase("How pictures look"),
     Mode.CAPTIONS: phrase("Words of captions"),
 }
-RELEVANCE = {
-    Relevance.STRONG: phrase("a strong match"),
-    Relevance.WEAK: phrase("weak matches"),
-    Relevance.NOTHING: phrase("probably nothing here fits; these are the nearest"),
-}
+_FEW_LANGUAGES = 3  # that are named; of more the number is
+_NARROWEST, _WIDEST = (
+    0.5,
+    3.0,
+)  # width beside height of a picture in the grid; beyond that its ends are cut off
+_ROW = 220  # pixels of a row's height, for browsers that do not look themselves how large a picture is drawn
+_SIGN = tag(
+    "svg",
+    tag("circle", cx=12, cy=12, r=9),
+    tag("path", d="M12 11v6M12 7v.5"),
+    viewBox="0 0 24 24",
+    class_="icon",
+    aria_hidden="true",
+)
 
 
 def modes(say: Words = ENGLISH) -> list[tuple[str, str]]:
@@ -40,72 +52,164 @@ def language_choices(choices: Choices, say: Words = ENGLISH) -> list[tuple[str, 
     return [(say.said(ANY_LANGUAGE), AUTO), *learned]
 
 
-def answer_line(answer: SearchAnswer, first: int, count: int, say: Words) -> str:
-    """Returns the line above the results: how many, what they are worth, how the words were read, how fast.
+def above(
+    answer: SearchAnswer, asked: SearchRequest, choices: Choices, say: Words, notes: Sequence[str]
+) -> Markup:
+    """Returns what is said above the pictures: what they are, words to begin with, and the facts behind one sign.
 
     Args:
-        answer: of the page shown last.
-        first: number of the first picture on the screen, from 0.
-        count: pictures on the screen.
+        answer: with its first pictures.
+        asked: what it answers.
+        choices: what there is.
         say: the words.
+        notes: more that has to be said of it; empty ones are not.
     """
-    milliseconds = 1000 * (answer.timing.encode + answer.timing.index + answer.timing.rerank)
-    parts = [
-        _number(answer, first, count, say),
-        *([say.said(RELEVANCE[Relevance(answer.relevance)])] if answer.relevance else []),
-        *([f"**{readings(answer, say, answer.recalls)}**"] if answer.language else []),
-        f"{say('release')} `{answer.release}`",
-        f"{milliseconds:.0f} ms",
+    is_browsed = not answer.parts
+    lines = [tag("p", _counted(answer, choices, say), class_="count")]
+    if is_browsed and choices.examples and is_empty(asked):
+        lines.append(tag("p", tag("span", say("Try")), _tries(choices), class_="tries"))
+    if is_browsed and (asked.sort is Sort.TAKEN or any(hit.taken for hit in answer.hits)):
+        lines.append(tag("p", _order(asked, say), class_="order"))
+    for note in [*_unlearned(answer, say), *notes]:
+        lines += [tag("p", note, class_="note")] if note else []
+    if answer.captions:
+        lines.append(_captions_found(answer, say))
+    return tag("div", [lines[0], _about(answer, choices, say), *lines[1:]], class_="said")
+
+
+def _counted(answer: SearchAnswer, choices: Choices, say: Words) -> list[str | Markup]:
+    shown = _number(answer.searched, say)
+    if answer.searched < choices.pictures and not answer.parts:
+        shown = say("{some} of {all}", some=shown, all=_number(choices.pictures, say))
+    count = say("1 picture") if shown == "1" else say("{count} pictures", count=shown)
+    if answer.parts:
+        read = [name_in(one, say.language) for one in answer.language.split(" + ") if one]
+        told = say("read as {languages}", languages=", ".join(read)) if read else ""
+        first = say("{count}, the best match first", count=count)
+        return [first, tag("span", f" · {told}" if told else "", class_="more-said")]
+    names = [name_in(one.language, say.language) for one in choices.learned]
+    told = ", ".join(names) if len(names) <= _FEW_LANGUAGES else say("{count} languages", count=len(names))
+    title = say("Search in {languages}", languages=", ".join(names))
+    return [tag("b", count), tag("span", f" · {told}", title=title, class_="more-said")]
+
+
+def _tries(choices: Choices) -> list[Markup]:
+    return [
+        tag("a", one, href=address_of(SearchRequest(text=literal(one))), class_="chip", dir="auto", title=one)
+        for one in choices.examples
     ]
-    return " · ".join(parts)
 
 
-def links(screen: Screen, say: Words) -> str:
-    """Returns the link to a search that an address can hold, and one to a new one."""
-    address = "" if screen.files else address_of(screen.asked)
-    fresh = f"[{say('New search')}](?)"
-    return f"[{say('Link')}]({address}) · {fresh}" if address else fresh
+def _order(asked: SearchRequest, say: Words) -> Markup:
+    """Returns the link to the other order of what is browsed."""
+    is_taken = asked.sort is Sort.TAKEN
+    other = asked.model_copy(update={"sort": Sort.ADDED if is_taken else Sort.TAKEN, "offset": 0})
+    name = say("Sort by date added") if is_taken else say("Sort by date taken")
+    return tag("a", name, href=address_of(other) or "?")
 
 
-def notes(answer: SearchAnswer, say: Words) -> str:
+def _unlearned(answer: SearchAnswer, say: Words) -> list[str]:
     """Returns what has to be said about how words were read; for those in no learned language, what helps."""
     if not answer.unlearned:
-        return escaped(say.said(answer.note))
-    unknown = answer.unlearned == UNDETERMINED
+        return [say.said(answer.note)]
     name = name_in(answer.unlearned, say.language)
     first = (
         say("These words are in no language that is learned.")
-        if unknown
-        else say("{language} is not learned yet.", language=f"**{escaped(name)}**")
+        if answer.unlearned == UNDETERMINED
+        else say("{language} is not learned yet.", language=name)
     )
-    helps = say(
-        "What helps: write the same in English in the filter below the box; or [teach it](/admin/) with pairs in that "
-        "language."
+    return [
+        f"{first} {say('Write the same in English in the filters; or teach the language with pairs in it.')}"
+    ]
+
+
+def _captions_found(answer: SearchAnswer, say: Words) -> Markup:
+    items = [tag("li", caption_link(one.language, one.text)) for one in answer.captions]
+    return tag("details", tag("summary", say("Captions that fit")), tag("ul", items), class_="captions-found")
+
+
+def caption_link(language: str, text: str) -> Markup:
+    """Returns a caption as a search for exactly its words."""
+    asked = SearchRequest(text=quoted(text), language=language)
+    return tag("a", text, href=address_of(asked), dir="auto", lang=language)
+
+
+def _about(answer: SearchAnswer, choices: Choices, say: Words) -> Markup:
+    """Returns the facts of an answer, and what can be done with its pictures, behind a sign."""
+    milliseconds = 1000 * (answer.timing.encode + answer.timing.index + answer.timing.rerank)
+    facts = {
+        say("Release"): answer.release,
+        say("Language"): readings(answer, say, answer.recalls) if answer.language else "",
+        say("Time"): f"{milliseconds:.0f} ms",
+        say("Pictures"): say(
+            "{some} of {all}",
+            some=_number(answer.searched, say),
+            all=_number(choices.pictures, say),
+        ),
+    }
+    told = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
+    files = [
+        tag("button", name, type="button", data_file=kind)
+        for kind, name in (("csv", say("Table (CSV)")), ("zip", say("Pictures (ZIP)")))
+        if answer.hits
+    ]
+    inside = [tag("dl", told), *([tag("p", say("Save what is shown")), tag("div", files)] if files else [])]
+    return tag(
+        "details",
+        tag("summary", _SIGN, aria_label=say("About this answer")),
+        tag("div", inside),
+        class_="about",
     )
-    return f"{first} {helps}"
 
 
 def missing(names: Sequence[str], say: Words) -> str:
     """Returns what an address asked for and no menu has; "" where it has all."""
-    return (
-        say(
-            "Not here any more, and left out: {names}.",
-            names=", ".join(f"**{escaped(name[:40])}**" for name in names),
-        )
-        if names
-        else ""
+    if not names:
+        return ""
+    return say("Not here any more, and left out: {names}.", names=", ".join(name[:40] for name in names))
+
+
+def without_filters(asked: SearchRequest) -> str:
+    """Returns the address of the same search among all pictures."""
+    return address_of(SearchRequest(text=asked.text, items=asked.items, language=asked.language)) or "?"
+
+
+def tiles(hits: Sequence[Found], address: str, say: Words) -> list[Markup]:
+    """Returns the pictures, each a link to itself in its search, as wide as it is beside its height."""
+    return [_tile(hit, address, say) for hit in hits]
+
+
+def _tile(hit: Found, address: str, say: Words) -> Markup:
+    width, height = (hit.width, hit.height) if hit.width and hit.height else (1, 1)
+    ratio = min(max(width / height, _NARROWEST), _WIDEST)
+    small, large = (_width(width, height, side) for side in PictureSide)
+    base = hit.thumb_url.lstrip("/")
+    picture = tag(
+        "img",
+        src=base,
+        srcset=f"{base} {small}w, {base}?size={PictureSide.LARGE} {large}w" if large > small else None,
+        sizes=f"auto, {round(_ROW * ratio)}px" if large > small else None,
+        width=width,
+        height=height,
+        alt=_named(hit, say),
+        loading="lazy",
+        decoding="async",
     )
+    opens = f"{address.partition('#')[0] or '?'}&picture={hit.id}".replace("?&", "?")
+    link = tag("a", picture, href=opens, data_id=hit.id, tabindex=-1)
+    return tag("li", link, class_="tile", style=f"--ratio:{ratio:.4f}")
 
 
-def found_captions(answer: SearchAnswer, say: Words) -> str:
-    """Returns the captions that a picture found, each a search; "" where it found none."""
-    lines = [_caption(one.language, one.text) for one in answer.captions]
-    return "\n".join([f"## {say('Captions that fit')}", "", *lines]) if lines else ""
+def _named(hit: Found, say: Words) -> str:
+    """Returns what a picture is called for who cannot see it: its caption, or its file's name."""
+    if hit.captions:
+        return hit.captions[0].text
+    return next((one.label for one in hit.sources), "") or say("A picture without a caption")
 
 
-def hit_pictures(hits: Sequence[Found], base: str, say: Words = ENGLISH) -> list[Picture]:
-    """Returns the pictures that were found, with the score on each."""
-    return [hit_picture(hit, f"{hit.score:.3f}", base, say) for hit in hits]
+def _width(width: int, height: int, side: int) -> int:
+    """Returns how wide a picture is whose longer side has so many pixels at most."""
+    return max(1, round(width * min(1, side / max(width, height))))
 
 
 def hit_picture(hit: Found, note: str, base: str, say: Words = ENGLISH) -> Picture:
@@ -114,68 +218,8 @@ def hit_picture(hit: Found, note: str, base: str, say: Words = ENGLISH) -> Pictu
     return Picture(thumbnail_url(base, hit.id), said, note)
 
 
-def picture_details(
-    hit: Found, rank: int, known: Item, learned: Sequence[str], base: str, say: Words
-) -> tuple[str, str]:
-    """Returns the larger picture and, below it, everything known of it; each caption is a search.
-
-    Args:
-        hit: the picture that was chosen.
-        rank: of it among all.
-        known: of it.
-        learned: languages that the menu offers.
-        base: begins addresses.
-        say: the words.
-    """
-    facts = {
-        say("Score"): f"{hit.score:.4f}",
-        say("Rank"): str(rank),
-        say("Domain"): escaped(known.domain),
-        say("Split"): known.split,
-        say("Size"): f"{known.width} × {known.height} {escaped(known.format)}",
-        say("Chunk"): known.chunk,
-        say("Id"): f"{hit.id[:20]}…",
-    }
-    if known.taken:
-        facts |= {say("Taken"): escaped(known.taken.replace("T", " "))}
-    if known.camera:
-        facts |= {say("Camera"): escaped(known.camera)}
-    told = "  \n".join(f"{name} **{value}**" for name, value in facts.items())
-    spoken = "\n".join(
-        _caption(one.language, one.text, is_learned=one.language in learned) for one in known.captions
-    )
-    address = f"{base}{hit.url}"
-    picture = f"[![{say('Rank')} {rank}]({address})]({address})"
-    parts = [f"## {say('Captions')}\n\n{spoken or say('This picture has none.')}"]
-    if known.sources:
-        parts.append(f"## {say('Where it was seen')}\n\n{_places(known, address, say)}")
-    return picture, "\n\n".join([*parts, told])
-
-
-def _places(known: Item, address: str, say: Words) -> str:
-    """Returns the places of a picture, a line each, and a link to the file itself."""
-    lines = []
-    for one in known.sources:
-        fields = [one.key, *(f"{name} = {value}" for name, value in one.fields.items())]
-        more = "".join(f" · {escaped(field)}" for field in fields if field)
-        lines.append(f"- {escaped(one.path)}{more}{' · ' + say('no longer there') if one.gone else ''}")
-    lines.append(f"\n[{say('Open the original file')}]({address}/original)")
-    return "\n".join(lines)
-
-
-def _caption(language: str, text: str, *, is_learned: bool = True) -> str:
-    # In quotation marks it is words, whatever it contains; it cannot contain some itself.
-    words = '"{}"'.format(text.replace('"', " "))
-    asked = SearchRequest(text=words, language=language if is_learned else AUTO)
-    return f"- `{language}` [{escaped(text)}]({address_of(asked)})"
-
-
-def _number(answer: SearchAnswer, first: int, count: int, say: Words) -> str:
-    if first:
-        return say(
-            "pictures {first}–{last} of {all}", first=first + 1, last=first + count, all=answer.searched
-        )
-    return say("1 picture") if count == 1 else say("{count} pictures", count=count)
+def _number(count: int, say: Words) -> str:
+    return str(format_decimal(count, locale=say.language))
 
 
 def readings(answer: SearchAnswer, say: Words, recalls: Mapping[str, float] = MappingProxyType({})) -> str:

@@ -13,8 +13,11 @@ JOB_MS = 180_000  # a new process loads the encoder; on a busy machine that take
 EVENTS = (
     "/gradio_api/queue/",
     "/gradio_api/run/",
+    "/pictures",
 )  # what a person sets off, and what a page asks when it opens
-UNANSWERED: list[str] = []  # addresses of Gradio's events on the page that is open
+UNANSWERED: list[str] = []  # addresses of Gradio's events, and of ours, on the page that is open
+TILES = "#results > .tile:not(.blank)"
+"""The pictures of the Search tab."""
 
 IN_A_BROWSER = [
     pytest.mark.browser,

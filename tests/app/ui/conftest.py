@@ -20,7 +20,7 @@ from tests.app.gate_reports import findings, gate_report
 from tests.app.server.served import Served, add_held_out, make_home, served
 from tests.app.ui.browsing import CHROMIUM, UNANSWERED, WAIT_MS, is_event
 
-SERVERS = frozenset({"server", "guided", "judged", "measured", "fresh", "held", "strict", "toured"})
+SERVERS = frozenset({"server", "guided", "judged", "measured", "fresh", "held", "strict", "toured", "album"})
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
-from tests.app.ui.browsing import IN_A_BROWSER, ask, choose, open_page, overflows, settle
+from tests.app.ui.browsing import IN_A_BROWSER, TILES, ask, choose, open_page, overflows, settle
 
 pytestmark = IN_A_BROWSER
 Looks = tuple[tuple[int, str], ...]
@@ -53,11 +53,25 @@ def test_search(server: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{server.url}/")
     assert found_wrong(walked, looks) == []
     ask(walked, "#query", "a red boat on the beach")
-    walked.wait_for_selector("#results .thumbnail-item img")
+    expect(walked.locator("#status")).to_contain_text("the best match first")
     settle(walked)
-    walked.locator("#results .thumbnail-item").nth(1).click()
-    walked.wait_for_selector("#facts li")
+    walked.click("#filters button")
+    walked.click(".about summary")
     assert found_wrong(walked, looks) == []
+    walked.locator(f"{TILES} > a").nth(1).click()
+    walked.wait_for_selector("#viewer .spoken li")
+    assert found_wrong(walked, looks) == []
+
+
+def test_search_without_an_answer(server: Served, walked: Page, looks: Looks) -> None:
+    open_page(walked, f"{server.url}/?text=boat&until=2020-01-01")
+    expect(walked.locator("#empty")).to_contain_text("Nothing fits")
+    assert found_wrong(walked, looks) == []
+    walked.route("**/pictures", lambda route: route.abort())
+    ask(walked, "#query", "a red boat")
+    expect(walked.get_by_role("alert")).to_be_visible()
+    assert found_wrong(walked, looks) == []
+    walked.unroute("**/pictures")
 
 
 def test_compare(server: Served, walked: Page, looks: Looks) -> None:

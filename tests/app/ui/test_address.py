@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 
 from app.desk.hits import Mode, QueryPart, SearchRequest
 from app.ui.address import address_of, asked_of, is_empty
-from app.ui.screen import Screen
-from app.ui.search_words import links
-from app.ui.words import ENGLISH
 
 _TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
 _NAMES = st.lists(_TEXT.filter(bool), max_size=3).map(lambda names: names or None)
@@ -44,11 +41,10 @@ def test_an_address_has_the_names_of_rest_and_nothing_that_goes_without_saying()
     assert parse_qs(address[1:]) == expected | {"mode": ["hybrid"], "dedup": ["1"]}
 
 
-def test_a_dropped_picture_and_nothing_have_no_address() -> None:
-    boat = SearchRequest(text="boat")
-    assert "](?text=boat)" in links(Screen(boat), ENGLISH)
-    assert links(Screen(boat, ("/tmp/a.png",)), ENGLISH) == "[New search](?)"
-    assert address_of(SearchRequest(domains=["a"])) == ""
+def test_nothing_has_no_address_and_filters_alone_have_one() -> None:
+    assert address_of(SearchRequest()) == ""
+    assert address_of(SearchRequest(domains=["a"])) == "?domains=a"
+    assert asked_of("?sort=taken")[0].sort == "taken"
 
 
 def test_what_belongs_to_the_page_or_is_sent_along_is_in_no_address() -> None:

@@ -12,46 +12,49 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served, make_home, served
-from tests.app.ui.browsing import IN_A_BROWSER, ask, does_not_overflow, open_page, settle
+from tests.app.ui.album import make_album
+from tests.app.ui.browsing import IN_A_BROWSER, TILES, ask, does_not_overflow, open_page, settle
 
 pytestmark = IN_A_BROWSER
-HITS = "#results .thumbnail-item"
 
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with short pages and small uploads."""
+    """A server with small uploads."""
     settings = make_home(tmp_path_factory.mktemp("strict"))
-    with served(
-        settings.model_copy(update={"default_k": 4, "max_upload_bytes": 1_000_000}), with_pages=True
-    ) as running:
+    with served(settings.model_copy(update={"max_upload_bytes": 1_000_000}), with_pages=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with pictures for several pages."""
+    with served(make_album(tmp_path_factory.mktemp("album")), with_pages=True) as running:
         yield running
 
 
 def _drop(page: Page, file: Path) -> None:
     settle(page)
     page.locator("#query input[type=file]").set_input_files(file)
-    expect(page.locator("#query .thumbnail-item, #query .thumbnail-image").first).to_be_visible()
-    settle(page)
-    page.locator("#query textarea").press("Enter")
+    expect(page.locator("#query .dropped")).to_be_attached()
 
 
-def test_a_query_without_words_and_one_with_too_many(strict: Served, page: Page) -> None:
-    open_page(page, strict.url)
+def test_a_query_without_words_and_one_with_too_many(album: Served, page: Page) -> None:
+    open_page(page, album.url)
     ask(page, "#query", "   ")
-    expect(page.locator("#empty")).to_contain_text("Describe a picture")
+    expect(page.locator("#status")).to_contain_text("140 pictures")
     ask(page, "#query", "boats " * 90)
     expect(page.locator("#status")).to_contain_text("at most 500 are read. Shorten it.")
     does_not_overflow(page)
     ask(page, "#query", "a red boat")
-    expect(page.locator(HITS)).to_have_count(4)
+    expect(page.locator(TILES).nth(59)).to_be_attached()
 
 
 def test_pictures_that_cannot_be_searched_with(strict: Served, page: Page, tmp_path: Path) -> None:
-    Image.new("1", (12_000, 12_000)).save(tmp_path / "large.png")
+    Image.new("1", (15_000, 15_000)).save(tmp_path / "large.png")
     Image.fromarray(np.full((64, 64), np.nan, dtype=np.float32), "F").save(tmp_path / "no-numbers.tiff")
     for name, says in (
-        ("large.png", "144 megapixels; the limit is 40"),
+        ("large.png", "225 megapixels; the limit is 200"),
         ("no-numbers.tiff", "cannot be searched"),
     ):
         open_page(page, strict.url)
@@ -60,19 +63,20 @@ def test_pictures_that_cannot_be_searched_with(strict: Served, page: Page, tmp_p
     ask(page, "#query", "a red boat")
 
 
-def test_a_page_after_a_swap_is_of_the_release_that_answered_the_first(strict: Served, page: Page) -> None:
-    open_page(page, f"{strict.url}/?text=a+red+boat")
-    expect(page.locator(HITS)).to_have_count(4)
-    first = page.locator("#status code").first.inner_text()
-    with strict.client() as client:
+def test_a_page_after_a_swap_is_of_the_release_that_answered_the_first(album: Served, page: Page) -> None:
+    open_page(page, f"{album.url}/?text=a+red+boat")
+    expect(page.locator(TILES).nth(59)).to_be_attached()
+    before = page.locator(TILES).count()
+    assert before < 140
+    with album.client() as client:
         assert client.post("/v1/releases/r2/promote", json={}).status_code == 200
     settle(page)
-    page.click("#more")
-    expect(page.locator(HITS)).to_have_count(8)
-    sources = [one.get_attribute("src") for one in page.locator(f"{HITS} img").all()]
-    assert len(set(sources)) == 8
-    expect(page.locator("#status code").first).to_have_text(first)
-    with strict.client() as client:
+    page.evaluate("document.querySelector('#more').click()")
+    expect(page.locator(TILES).nth(before)).to_be_attached()
+    settle(page)
+    sources = [one.get_attribute("src") for one in page.locator(f"{TILES} img").all()]
+    assert len(set(sources)) == len(sources) > before
+    with album.client() as client:
         assert client.post("/v1/rollback", json={}).status_code == 200
 
 
@@ -107,12 +111,12 @@ def test_a_thumbnail_that_vanished_leaves_its_words(strict: Served, browser: Any
         image_id = client.post("/v1/search", json={"text": "a red boat", "k": 1}).json()["hits"][0]["id"]
     strict.serving.workspace.blobs.delete([image_id])
     open_page(page, f"{strict.url}/?text=a+red+boat")
-    expect(page.locator(HITS)).to_have_count(4)
-    lost = page.locator(f"{HITS} img").first
+    lost = page.locator(f"{TILES} img").first
     expect(lost).to_have_js_property("complete", True)
     assert lost.evaluate("image => image.naturalWidth") == 0
     assert lost.get_attribute("alt")
     settle(page)
-    page.locator(HITS).first.click()
-    expect(page.locator("#facts")).to_contain_text(image_id[:12])
+    page.locator(f"{TILES} > a").first.click()
+    expect(page.locator("#viewer .facts")).to_contain_text("Size")
+    assert image_id in page.url
     does_not_overflow(page)

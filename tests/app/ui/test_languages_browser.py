@@ -13,10 +13,9 @@ from app.ui import compare_words, quality_plots
 from app.ui.words import Words
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
-from tests.app.ui.browsing import IN_A_BROWSER, WAIT_MS, ask, choose, does_not_overflow, open_page
+from tests.app.ui.browsing import IN_A_BROWSER, TILES, WAIT_MS, ask, choose, does_not_overflow, open_page
 
 pytestmark = IN_A_BROWSER
-HITS = "#results .thumbnail-item"
 
 
 # Each way of writing and each width once; from right to left on a wide screen under -m slow.
@@ -49,16 +48,17 @@ def test_a_person_searches_in_their_own_language(server: Served, abroad: tuple[s
     say = Words(language)
     page.goto(server.url)
     expect(page.get_by_role("tab").first).to_have_text(say("Search"))
-    expect(page.locator("#query textarea")).to_have_attribute(
-        "placeholder", say("Describe a picture, or drop one here …")
+    expect(page.locator("#query input[type=search]")).to_have_attribute(
+        "placeholder", say("Search your pictures, or drop one here")
     )
-    page.wait_for_timeout(1000)  # until the menus are there: what is typed before then is lost
+    page.wait_for_timeout(1000)  # until the filters are there
     ask(page, "#query", "ein rotes Boot")
-    expect(page.locator(HITS)).to_have_count(10)
-    expect(page.locator("#status")).to_contain_text(say("New search"))
-    page.locator(HITS).nth(1).click()
-    expect(page.locator("#facts")).to_contain_text(say("Captions"))
-    expect(page.locator("#thumb-up")).to_have_text(say("👍 It fits"))
+    expect(page.locator(TILES)).to_have_count(10)
+    expect(page.locator("#status summary")).to_have_attribute("aria-label", say("About this answer"))
+    page.wait_for_timeout(500)
+    page.locator(f"{TILES} > a").nth(1).click()
+    expect(page.locator("#viewer .facts")).to_contain_text(say("Captions"))
+    expect(page.get_by_label(say("This picture fits the search"))).to_be_visible()
     assert page.evaluate("document.documentElement.lang") == language
     does_not_overflow(page)
     assert broken_rules(page) == []
@@ -69,17 +69,18 @@ def test_a_page_runs_from_right_to_left_where_its_language_does(
 ) -> None:
     language, page = abroad
     page.goto(f"{server.url}/?text=boat")
-    expect(page.locator(HITS)).to_have_count(10)
-    first, second = (page.locator(HITS).nth(n).bounding_box() for n in (0, 1))
+    expect(page.locator(TILES)).to_have_count(10)
+    first, second = (page.locator(TILES).nth(n).bounding_box() for n in (0, 1))
     assert first is not None
     assert second is not None
     assert (first["x"] > second["x"]) is (language == "ar")
     # Focus goes where the arrow points.
-    page.locator(HITS).nth(0).focus()
+    page.locator(f"{TILES} > a").nth(0).focus()
     page.keyboard.press("ArrowLeft" if language == "ar" else "ArrowRight")
-    assert page.locator(HITS).nth(1).evaluate("hit => hit === document.activeElement")
+    assert page.locator(f"{TILES} > a").nth(1).evaluate("tile => tile === document.activeElement")
     # What was asked in another script runs in that script's direction.
-    assert page.locator("#query textarea").evaluate("box => getComputedStyle(box).direction") == "ltr"
+    box = page.locator("#query input[type=search]")
+    assert box.evaluate("box => getComputedStyle(box).direction") == "ltr"
 
 
 def test_the_pages_for_admins_speak_it_too(server: Served, abroad: tuple[str, Page]) -> None:

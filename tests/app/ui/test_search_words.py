@@ -1,86 +1,164 @@
-"""Claims about the words of the Search tab."""
+"""Claims about the words of the Search tab, and about the pictures as HTML."""
 
 from __future__ import annotations
 
+import html
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from app.desk.hits import Found, HitCaption, SearchAnswer, SearchRequest, Timing
-from app.desk.pictures import Item
+from app.desk.hits import (
+    Choices,
+    Found,
+    FoundCaption,
+    HitCaption,
+    LearnedLanguage,
+    ReadPart,
+    SearchAnswer,
+    SearchRequest,
+    SeenAt,
+    Timing,
+)
 from app.ui import search_words
 from app.ui.address import asked_of
-from app.ui.words import ENGLISH
+from app.ui.words import ENGLISH, Words
+
+LEARNED = tuple(LearnedLanguage(tag, None) for tag in ("en", "de", "fr", "ja"))
+CHOICES = Choices("r3", 1234, False, LEARNED, ("en",), ("scenes",), (), ("two red boats", "a - b"))
 
 
-def _answer(
-    *ids: str, language: str = "de", detected: Any = (("de", 0.93), ("en", 0.07)), **more: Any
-) -> SearchAnswer:
+def _answer(*ids: str, **more: Any) -> SearchAnswer:
     hits = tuple(Found(image_id, 0.5 - rank / 100, rank) for rank, image_id in enumerate(ids, start=1))
-    timing, recalls = Timing(0.004, 0.001), {"de": 87.0}
-    return SearchAnswer(
-        "r3-1a2b3c4d", 7, "rote Boote", language, detected, "", timing, hits, recalls=recalls, **more
-    )
+    asked: dict[str, Any] = {
+        "language": "de",
+        "detected": (("de", 0.93), ("en", 0.07)),
+        "parts": (ReadPart("text", "rote Boote", 1.0),),
+        "searched": 1234,
+        "recalls": {"de": 87.0},
+    }
+    timing = Timing(0.004, 0.001)
+    return SearchAnswer("r3-1a2b3c4d", 7, "rote Boote", note="", timing=timing, hits=hits, **asked | more)
 
 
-def _line(answer: SearchAnswer, first: int = 0, count: int = 2) -> str:
-    return search_words.answer_line(answer, first, count, ENGLISH)
+def _browsed(**more: Any) -> SearchAnswer:
+    return _answer("a", parts=(), language="", detected=(), recalls={}, **more)
 
 
-def test_the_answer_line_says_language_with_its_recall_release_and_time() -> None:
-    line = _line(_answer("a", "b", relevance="weak"))
-    for expected in ("2 pictures", "weak matches", "German, R@10 87 (0.93)", "`r3-1a2b3c4d`", "5 ms"):
-        assert expected in line
+def _said(
+    answer: SearchAnswer, say: Words = ENGLISH, asked: SearchRequest | None = None, choices: Choices = CHOICES
+) -> tuple[str, str]:
+    """What is seen above an answer, and what only shows when the sign is pressed."""
+    said = search_words.above(answer, asked or SearchRequest(), choices, say, [])
+    hidden = re.search("<details class=.?about.*?</details>", said)
+    assert hidden is not None
+    text = said.replace(hidden[0], "")
+    return _text(text), _text(hidden[0])
 
 
-def test_an_unsure_detection_names_both_languages() -> None:
-    line = _line(_answer("a", language="de + nl", detected=(("de", 0.51), ("nl", 0.49))))
-    assert "German, R@10 87 (0.51) or Dutch (0.49)" in line
+def _text(markup: str) -> str:
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", markup)).split())
 
 
-def test_a_chosen_language_is_not_called_detected() -> None:
-    assert "language: German" in _line(_answer("a", detected=(("de", 1.0),)))
+def test_facts_of_an_answer_stand_behind_a_sign_and_nothing_is_said_of_its_worth() -> None:
+    seen, hidden = _said(_answer("a", "b", relevance="weak"))
+    assert seen == "1,234 pictures, the best match first · read as German"
+    for fact in ("r3-1a2b3c4d", "R@10 87 (0.93)", "5 ms", "1,234 of 1,234"):
+        assert fact in hidden
+    assert "weak" not in seen + hidden
 
 
-def test_a_later_page_says_where_it_lies() -> None:
-    assert "pictures 25–48 of 120" in _line(_answer("a", searched=120), first=24, count=24)
+def test_a_language_that_was_chosen_is_not_called_detected() -> None:
+    assert "language: German" in _said(_answer("a", detected=(("de", 1.0),)))[1]
 
 
-@pytest.mark.parametrize(("tag", "said"), [("th", "**Thai** is not learned yet"), ("und", "in no language")])
+def test_what_is_browsed_is_counted_with_languages_and_words_to_begin_with() -> None:
+    seen, hidden = _said(_browsed())
+    assert seen == "1,234 pictures · 4 languages Try two red boats a - b"
+    assert "R@10" not in hidden
+    few = replace(CHOICES, learned=LEARNED[:2], pictures=1)
+    assert _said(_browsed(searched=1), choices=few)[0].startswith("1 picture · English, German")
+    assert _said(_browsed(searched=12))[0].startswith("12 of 1,234 pictures")
+    german = _said(_browsed(), Words("de"))[0]
+    assert german.startswith("1.234 Bilder")
+
+
+def test_an_example_means_its_words_whatever_is_in_them() -> None:
+    markup = search_words.above(_browsed(), SearchRequest(), CHOICES, ENGLISH, [])
+    links = [html.unescape(one) for one in re.findall(r'<a href="([^"]*)" class="chip', markup)]
+    assert [asked_of(one)[0].text for one in links] == ["two red boats", '"a - b"']
+
+
+def test_the_other_order_is_offered_where_it_is_known_when_pictures_were_taken() -> None:
+    assert "Sort" not in _said(_browsed())[0]
+    (hit,) = _browsed().hits
+    dated = replace(_browsed(), hits=(replace(hit, taken="2024-05-01T10:00:00"),))
+    assert "Sort by date taken" in _said(dated)[0]
+    assert "Sort by date added" in _said(_browsed(), asked=SearchRequest(sort="taken"))[0]
+    found = replace(_answer("a"), hits=dated.hits)
+    assert "Sort" not in _said(found)[0]
+
+
+@pytest.mark.parametrize(("tag", "said"), [("th", "Thai is not learned yet"), ("und", "in no language")])
 def test_words_in_no_learned_language_are_told_what_helps(tag: str, said: str) -> None:
-    notes = search_words.notes(_answer("a", unlearned=tag), ENGLISH)
-    assert said in notes
-    assert "(/admin/)" in notes
-    assert search_words.notes(_answer("a"), ENGLISH) == ""
+    seen, _ = _said(_answer("a", unlearned=tag))
+    assert said in seen
+    assert "Write the same in English" in seen
 
 
-def test_a_note_of_the_engine_is_shown_literally() -> None:
-    assert search_words.notes(replace(_answer("a"), note="<b>"), ENGLISH) == "\\<b\\>"
+def test_what_an_engine_a_file_or_a_person_says_is_shown_literally() -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    captions = (FoundCaption(hostile, "en", 0.5, ("a",)),)
+    answer = replace(_answer("a", captions=captions), note=hostile, release=hostile)
+    choices = replace(CHOICES, examples=(hostile,))
+    drawn: str = search_words.above(answer, SearchRequest(), choices, ENGLISH, [hostile])
+    drawn += search_words.above(_browsed(), SearchRequest(), choices, ENGLISH, [])
+    hit = Found("a", None, 1, captions=(HitCaption("en", hostile),))
+    drawn += "".join(search_words.tiles([hit], f'?text="{hostile}', ENGLISH))
+    assert "<img src=x" not in drawn
+    assert drawn.count("onerror") == drawn.count("onerror=alert(1)&gt;") + drawn.count("onerror%3Dalert")
 
 
-def test_the_details_show_every_caption_as_a_search_for_exactly_its_words() -> None:
-    captions = (HitCaption("de", 'ein <b>"Boot"</b> - rot'), HitCaption("ja", "赤い船"))
-    known = Item("f" * 64, "photo", "test", "abc123", 640, 480, "JPEG", True, captions)
-    hit = Found("f" * 64, 0.31234, 1)
-    picture, facts = search_words.picture_details(hit, 2, known, ["de"], "http://here", ENGLISH)
-    assert f"http://here/v1/images/{'f' * 64}" in picture
-    for expected in (
-        '`de` [ein \\<b\\>\\"Boot',
-        "`ja` [赤い船]",
-        "0.3123",
-        "640 × 480",
-        "photo",
-        "test",
-        "abc123",
-    ):
-        assert expected in facts
-    german, japanese = (line.rpartition("](")[2][:-1] for line in facts.splitlines() if "](?" in line)
-    assert asked_of(german)[0] == SearchRequest(text='"ein <b> Boot </b> - rot"', language="de")
-    # Nobody has learned it, so that it is not named: a menu could not show it.
-    assert asked_of(japanese)[0] == SearchRequest(text='"赤い船"')
+def test_a_picture_is_as_wide_as_it_is_beside_its_height_and_comes_in_two_sizes() -> None:
+    hits = [
+        Found("a", None, 1, width=900, height=600),
+        Found("b", None, 2, width=9000, height=600),
+        Found("c", None, 3, width=120, height=100),
+        Found("d", None, 4),
+    ]
+    large, panorama, small, unknown = search_words.tiles(hits, "", ENGLISH)
+    assert 'style="--ratio:1.5000"' in large
+    assert 'srcset="v1/images/a/thumbnail 256w, v1/images/a/thumbnail?size=640 640w"' in large
+    assert 'width="900" height="600"' in large
+    assert 'style="--ratio:3.0000"' in panorama
+    assert "srcset" not in small
+    assert 'style="--ratio:1.0000"' in unknown
+
+
+@pytest.mark.parametrize(
+    ("hit", "name"),
+    [
+        ({"captions": (HitCaption("de", "ein Boot"),)}, "ein Boot"),
+        ({"sources": (SeenAt("file", "/photos/sea/boat.jpg"),)}, "boat.jpg"),
+        ({"sources": (SeenAt("member", "/photos.zip", "sea/boat.jpg"),)}, "boat.jpg"),
+        ({}, "A picture without a caption"),
+    ],
+)
+def test_a_picture_has_a_name_for_who_cannot_see_it(hit: dict[str, Any], name: str) -> None:
+    (tile,) = search_words.tiles([Found("a", None, 1, **hit)], "?text=boat", ENGLISH)
+    assert f'alt="{name}"' in tile
+    assert 'href="?text=boat&amp;picture=a"' in tile
+    (alone,) = search_words.tiles([Found("a", None, 1, **hit)], "", ENGLISH)
+    assert 'href="?picture=a"' in alone
 
 
 def test_what_an_address_asked_for_and_is_gone_is_named() -> None:
     assert search_words.missing([], ENGLISH) == ""
-    assert "**\\<x\\>**" in search_words.missing(["<x>"], ENGLISH)
+    assert "left out: a, b." in search_words.missing(["a", "b"], ENGLISH)
+
+
+def test_a_search_without_its_filters_keeps_its_words() -> None:
+    asked = SearchRequest(text="boat", language="de", domains=["x"], dedup=True)
+    assert asked_of(search_words.without_filters(asked))[0] == SearchRequest(text="boat", language="de")
+    assert search_words.without_filters(SearchRequest(domains=["x"])) == "?"

@@ -19,6 +19,7 @@ from app.home.settings import Settings
 from tests.app.server.served import Served, make_home, served
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
+    TILES,
     ask,
     does_not_overflow,
     is_drawn,
@@ -84,13 +85,16 @@ def _broken(page: Page, name: str) -> list[str]:
 
 def test_search(toured: Served, walking: Page) -> None:
     _go(walking, toured.url, "Search")
+    is_drawn(walking, f"{TILES} img")
+    assert _broken(walking, "browse") == []
     ask(walking, "#query", QUERY)
-    walking.wait_for_selector("#results .thumbnail-item img")
-    is_drawn(walking, "#results img")
+    expect(walking.locator("#status .about")).to_be_visible()
+    is_drawn(walking, f"{TILES} img")
     assert _broken(walking, "search") == []
-    walking.locator("#results .thumbnail-item").nth(1).click()
-    walking.wait_for_selector("#facts li")
-    assert _broken(walking, "details") == []
+    walking.locator(f"{TILES} > a").nth(1).click()
+    walking.wait_for_selector("#viewer .spoken li", state="attached")
+    is_drawn(walking, "#viewer .stage img")
+    assert _broken(walking, "picture") == []
 
 
 def test_compare(toured: Served, walking: Page) -> None:
