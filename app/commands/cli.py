@@ -185,6 +185,7 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
         releasing.keep,
         releasing.pin,
         releasing.unpin,
+        releasing.prune,
         releasing.export,
         releasing.import_,
     ),

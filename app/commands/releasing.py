@@ -1,10 +1,10 @@
-"""Verbs about releases: releases, promote, rollback, diff, drift, reject, keep, pin, unpin, shadow, export, import."""
+"""Verbs about releases: what there is, what is live, what a person says of one, pruning, export and import."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,7 +35,7 @@ def releases(
         return nodes, *lineage_lines(nodes)
     found = desk.releases()
     rows = [
-        (one.id, "live" if one.live else "", str(one.created)[:19])
+        (one.id, "live" if one.live else "pruned" if one.pruned else "", str(one.created)[:19])
         + (one.strategy, one.mode, one.verdict, ", ".join(one.languages))
         for one in found
     ]
@@ -169,6 +169,32 @@ def shadow(
     lines = [*told.languages, *([told.total] if told.total and len(told.languages) > 1 else [])]
     shown = [table(HEADERS, [line_cells(line) for line in lines])] if lines else []
     return told, *shadow_sentences(told), *shown
+
+
+@verb
+def prune(
+    desk: Desk,
+    keep: Annotated[int, typer.Option("--keep", min=0, help="How many of the newest stay.")] = 5,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    why: WhyOption = "",
+) -> Shown:
+    """Remove old releases, to free room.
+
+    What is live or needed stays, and so do the reports and the history of what goes.
+    """
+    plan = desk.prune_plan(keep)
+    rows = [
+        (one.release, one.version, one.created[:19], "was live" if one.was_live else "") for one in plan.going
+    ]
+    told: list[Any] = [table(("goes", "encoder", "created", ""), rows)] if rows else []
+    told += [f"{one.release} stays: {one.why}" for one in plan.staying]
+    if not plan.going and not plan.folders:
+        return plan, *told, "There is nothing to prune."
+    if not yes:
+        room = f"{plan.sentence} That leaves {size(plan.bytes)}."
+        return plan, *told, room, f"Nothing was removed yet: `perennial prune --keep {keep} --yes` does it."
+    done = desk.prune([one.release for one in plan.going], keep, why)
+    return done, *told, f"{done.sentence} {size(done.bytes)} are free again."
 
 
 @verb

@@ -41,6 +41,7 @@ from app.desk.releases import (
     Imported,
     ListedRelease,
     Node,
+    PrunePlan,
     ReleaseWords,
     WentLive,
 )
@@ -64,6 +65,8 @@ Lines = Annotated[int, Field(ge=1, le=5000, description="How many, counted from 
 Number = Annotated[int, Field(ge=1, le=2**63 - 1)]  # of SQLite
 Numbers = Annotated[Sequence[Number], Field(max_length=1000)]
 Ids = Annotated[Sequence[Name], Field(min_length=1, max_length=500)]
+Keep = Annotated[int, Field(ge=0, le=10_000, description="How many of the newest releases stay in any case.")]
+Names = Annotated[Sequence[Name], Field(max_length=10_000)]
 Metric = Annotated[str, Field(max_length=20, description="t2i_r1, t2i_r5, t2i_r10 or t2i_mean")]
 View = Annotated[str, Field(max_length=20, description="own, mixed or memory")]
 Pairs = Annotated[Sequence[Annotated[str, Field(max_length=32)]] | None, Field(max_length=10_000)]
@@ -378,6 +381,17 @@ class Desk(Protocol):
     @reads("/v1/release-words")
     def release_words(self) -> ReleaseWords:
         """Lists what people said of releases, newest first, and the pin that holds what is live, if any."""
+
+    @reads("/v1/prune", role="admin")
+    def prune_plan(self, keep: Keep = 5) -> PrunePlan:
+        """Says which old releases could give up encoder and index, what room that leaves, and why the others stay."""
+
+    @acts("/v1/prune")
+    def prune(self, releases: Names, keep: Keep = 5, why: Note = "") -> PrunePlan:
+        """Removes encoder and index of releases that the plan for `keep` names; their reports and history stay.
+
+        What is live or needed is refused; then nothing is removed.
+        """
 
     def export(self, release: str, to: Path) -> Exported:
         """Writes a release into one file for another home: into `to`, or under its own name into that folder."""

@@ -11,6 +11,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── NewerFormat            the home was written by a newer Perennial
 ├── NoRelease              nothing has been released yet, or nothing released can be trusted
 ├── UnknownRelease         no release has this id or prefix
+├── ReleasePruned          a release's encoder and index were removed to free room
 ├── ReleaseDamaged         a release, version, generation or commit fails its checksum
 ├── PackageDamaged         a file to import is not what an export wrote
 ├── CommitUnconfirmed      a commit is live but the disk failed to confirm it
@@ -92,6 +93,10 @@ class NoRelease(AppError):
 
 class UnknownRelease(AppError):
     """No release has this id or prefix."""
+
+
+class ReleasePruned(AppError):
+    """A release's encoder and index were removed to free room."""
 
 
 class ReleaseDamaged(AppError):

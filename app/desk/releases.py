@@ -45,6 +45,7 @@ class Node:
     joins: tuple[int, ...]  # lanes whose lines come down from newer releases and end here
     passes: tuple[int, ...]  # lanes whose lines pass by
     goes_on: bool  # whether its parent is among the releases
+    pruned: str | None = None  # since when its encoder and index are gone; None while they are kept
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,37 @@ class ListedRelease:
     images_embedded: int | None
     languages: tuple[str, ...]
     created: str | None
+    # since when its encoder and index are gone (ISO 8601, UTC); None while they are kept
+    pruned: str | None
+
+
+@dataclass(frozen=True)
+class Staying:
+    """A release that is not pruned, and why."""
+
+    release: str  # its id
+    why: str  # a sentence
+
+
+@dataclass(frozen=True)
+class Going:
+    """A release whose encoder and index would be removed, or were."""
+
+    release: str  # its id
+    version: str  # of its encoder
+    created: str  # ISO 8601, UTC
+    was_live: bool  # whether it was ever live: updates are no longer compared with it then
+
+
+@dataclass(frozen=True)
+class PrunePlan:
+    """What pruning removes, or removed."""
+
+    going: tuple[Going, ...]  # newest first
+    staying: tuple[Staying, ...]  # newest first
+    folders: tuple[str, ...]  # encoders and indexes on the disk that go
+    bytes: int  # room that they leave
+    sentence: str  # for people
 
 
 @dataclass(frozen=True)

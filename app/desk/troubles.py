@@ -21,6 +21,7 @@ from app.desk.errors import (
     NotAllowed,
     ParentMoved,
     ReleaseDamaged,
+    ReleasePruned,
     TooBusy,
     UnknownCanary,
     UnknownFeedback,
@@ -56,6 +57,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             ingest_errors.UnknownImage,
         ),
     ),
+    (410, (ReleasePruned,)),
     (409, (ChunkHeld, UpdateRunning, ParentMoved)),
     (
         422,

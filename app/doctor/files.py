@@ -34,7 +34,9 @@ _AT_TOP = frozenset(
         "captions",
         "releases",
         "commits",
+        "pruned",
         "updater.lock",
+        "commits.lock",
         "exports",
         "uploads",
     )
@@ -64,13 +66,8 @@ def installation() -> Iterator[Diagnosis]:
 
 def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
     """Looks for folders that nothing names, work that nobody will finish, and files that are not ours."""
-    home, records = workspace.home, workspace.releases.releases()
-    readable = len(records) == len(workspace.releases.names())
-    found: list[Path] = []
-    if readable:  # else nobody knows what the unreadable one needs
-        needed = {record.version for record in records} | {record.generation for record in records}
-        shelves = (*home.versions.iterdir(), *home.generations.iterdir())
-        found += [path for path in shelves if path.name not in needed]
+    home = workspace.home
+    found = workspace.releases.unneeded()
     resumable = garbage.resumable(workspace.catalog.jobs())
     leftovers = [path for path in home.staging.iterdir() if path.name not in resumable]
     found += [path for path in (*leftovers, *home.inbox.iterdir()) if _age(path) > STAGING_SECONDS]

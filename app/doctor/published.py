@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from app.desk.errors import ReleaseDamaged
+from app.desk.errors import ReleaseDamaged, ReleasePruned
 from app.desk.health import Diagnosis, Level
 from app.home.store import ReleaseRecord, ReleaseStore
 from app.home.workspace import Workspace
@@ -55,6 +55,8 @@ def checksums(releases: ReleaseStore, *, every_byte: bool) -> Iterator[Diagnosis
         try:
             releases.verify_release(name, every_byte=every_byte)
             intact += 1
+        except ReleasePruned:
+            continue
         except ReleaseDamaged as error:
             yield Diagnosis("checksums", Level.ERROR, f"{name}: {error.message}", _ROLL_BACK)
     said = (

@@ -29,7 +29,7 @@ def start(workspace: Workspace, release: str, *, share: float | None = None, by:
         raise UsageProblem(
             f"The share is {wanted:g}; it is of the live queries, above 0 and up to 1. 0.2 is one in five."
         )
-    record = workspace.releases.release(release)
+    record = workspace.releases.release(release).require_kept()
     commit = workspace.releases.current()
     if commit is None:
         raise UsageProblem(phrase("Nothing is live, so there are no queries to ask a release in the shadow."))

@@ -10,7 +10,8 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,6 +33,13 @@ FAULT_POINTS: tuple[str, ...] = (
     "release:write-manifest",
     *(f"release:{step}" for step in ("share", *_PUBLISH_STEPS)),
     *(f"commit:{step}" for step in _COMMIT_STEPS),
+)
+PRUNE_POINTS: tuple[str, ...] = (
+    "prune:mark",
+    "prune:marked",
+    "prune:rename",
+    "prune:renamed",
+    "prune:deleted",
 )
 
 
@@ -182,6 +190,16 @@ def room(*places: Path) -> int:
                     # Blocks, not length: LMDB's files are sparse.
                     files[one.st_dev, one.st_ino] = one.st_blocks * 512
     return sum(files.values())
+
+
+def freed_by(places: Collection[Path]) -> int:
+    """Returns how much room removing folders gives: that of the files which have all their names in them."""
+    names: Counter[tuple[int, int]] = Counter()
+    room_of: dict[tuple[int, int], tuple[int, int]] = {}
+    for one in (path.lstat() for place in places for path in place.rglob("*") if path.is_file()):
+        names[one.st_dev, one.st_ino] += 1
+        room_of[one.st_dev, one.st_ino] = (one.st_nlink, one.st_blocks * 512)
+    return sum(blocks for key, (links, blocks) in room_of.items() if names[key] == links)
 
 
 def free_bytes(path: Path) -> int:

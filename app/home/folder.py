@@ -149,6 +149,16 @@ class Home:
         return self.root / "commits"
 
     @property
+    def pruned(self) -> Path:
+        """Which releases gave their encoder and index up; made with the first."""
+        return self.root / "pruned"
+
+    @property
+    def commits_lock(self) -> Path:
+        """Held while it is decided what is live, or that a release cannot be any more."""
+        return self.root / "commits.lock"
+
+    @property
     def lock(self) -> Path:
         """The updater lock."""
         return self.root / "updater.lock"

@@ -8,20 +8,24 @@ calls these functions, so nothing here is in use by another updater.
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app.desk.errors import ReleaseDamaged
 from app.home.commits import TEMPORARY_PREFIX
-from app.home.durable import FileSystem
+from app.home.durable import FileSystem, fault
 from app.home.folder import Home
+from app.home.manifest import ReleaseManifest
 from app.home.published import Shelf
 from ingest.records import FINAL_STATES, JobRecord
 
 TRASH_PREFIX = "trash-"
 RESUMABLE = ("queued", "interrupted", "cancelled", "failed")
 """The states of a job that can go on."""
+UNRELEASED_SECONDS = 7 * 86_400.0
+"""For so long a version that no release names, such as a rejected one, stays for a person to look at."""
 _RESUMABLE_DAYS = 7
 
 
@@ -60,35 +64,51 @@ def remove_unreferenced(
     home: Home,
     files: FileSystem,
     *,
-    releases: Shelf,
+    kept: Sequence[ReleaseManifest] | None,
     shelves: Collection[Shelf],
     keep: Collection[str],
+    at_once: Collection[str] = (),
     grace_seconds: float,
 ) -> list[str]:
-    """Removes versions and generations that no release names; returns their ids, none while a release is unreadable.
+    """Removes versions and generations that no kept release needs; returns their ids, none while `kept` is unknown.
 
-    What is younger than `grace_seconds` stays, since a release may be about to name it, and so do the ids in `keep`.
+    What is younger than `grace_seconds` stays, since a release may be about to name it, unless it is one of `at_once`;
+    and so do the ids in `keep`.
     """
-    needed = set(keep)
-    try:
-        for release_id in releases.ids():
-            manifest, _ = releases.read(release_id)
-            needed.update(str(manifest.get(shelf.label)) for shelf in shelves)
-    except ReleaseDamaged:
-        return []
-    removed = []
-    for shelf in shelves:
-        for published_id in shelf.ids():
-            folder = shelf.folder / published_id
-            if published_id in needed or time.time() - folder.stat().st_mtime < grace_seconds:
-                continue
-            # Renamed first, so that a crash in the middle leaves no half folder on the shelf.
-            trash = home.staging / f"{TRASH_PREFIX}{uuid.uuid4().hex}"
-            files.rename(folder, trash)
-            files.fsync_dir(shelf.folder)
-            _delete(trash)
-            removed.append(published_id)
+    removed: list[str] = []
+    for folder in [] if kept is None else unneeded(kept, shelves):
+        if folder.name in keep or not (folder.name in at_once or is_old(folder, grace_seconds)):
+            continue
+        # Renamed first, so that a crash in the middle leaves no half folder on the shelf.
+        trash = home.staging / f"{TRASH_PREFIX}{uuid.uuid4().hex}"
+        fault("prune:rename")
+        files.rename(folder, trash)
+        files.fsync_dir(folder.parent)
+        fault("prune:renamed")
+        _delete(trash)
+        fault("prune:deleted")
+        removed.append(folder.name)
     return removed
+
+
+def unneeded(kept: Sequence[ReleaseManifest], shelves: Collection[Shelf]) -> list[Path]:
+    """Returns the published folders that no kept release needs.
+
+    A version needs the one that its line started from, too: strategies go back to it.
+    """
+    needed = {name for one in kept for name in (one.version, one.generation)}
+    found = []
+    for shelf in shelves:
+        for name in needed & set(shelf.ids()):
+            with suppress(ReleaseDamaged):  # then there is nothing to go by
+                needed.add(str(shelf.read(name)[0].get("root")))
+        found += [shelf.folder / name for name in shelf.ids() if name not in needed]
+    return found
+
+
+def is_old(folder: Path, seconds: float) -> bool:
+    """Returns whether a published folder has been there for so long."""
+    return time.time() - folder.stat().st_mtime >= seconds
 
 
 def _delete(path: Path) -> None:

@@ -87,4 +87,5 @@ def _node(
         joins=place.joins,
         passes=place.passes,
         goes_on=parent is not None,
+        pruned=None if record.pruned is None else record.pruned.time,
     )

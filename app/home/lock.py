@@ -58,6 +58,17 @@ def hold(path: Path, what: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def briefly(path: Path, *, alone: bool) -> Iterator[None]:
+    """Holds a lock of its own while a block runs that takes a moment: with others like it, or alone; waits for it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def holder(path: Path) -> LockHolder | None:
     """Says who holds the lock, or None when it is free; the file may be missing."""
     try:

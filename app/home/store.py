@@ -17,15 +17,24 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.desk.errors import AppError, NoRelease, ParentMoved, ReleaseDamaged, UnknownRelease, UsageProblem
+from app.desk.errors import (
+    AppError,
+    NoRelease,
+    ParentMoved,
+    ReleaseDamaged,
+    ReleasePruned,
+    UnknownRelease,
+    UsageProblem,
+)
 from app.desk.health import SkippedCommit
-from app.home import garbage, lock
+from app.home import garbage, lock, pruned
 from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, now
 from app.home.durable import FileSystem, explaining_full_disk, fault
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
+from app.home.pruned import Pruned
 from app.home.published import MANIFEST, Shelf, sequence
-from ingest.sentence import to_stored
+from ingest.sentence import phrase, to_stored
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +54,9 @@ class ReleaseRecord:
     manifest: ReleaseManifest
     folder: Path  # where it and its extra files are
     sha256: str  # of the manifest file
+    pruned: Pruned | None = (
+        None  # since when its version and generation are not needed any more; None while it is kept
+    )
 
     @property
     def version(self) -> str:
@@ -55,6 +67,23 @@ class ReleaseRecord:
     def generation(self) -> str:
         """Id of its generation."""
         return self.manifest.generation
+
+    def require_kept(self) -> "ReleaseRecord":
+        """Returns the release if its encoder and index are kept.
+
+        Raises:
+            ReleasePruned: They were removed.
+        """
+        if self.pruned is not None:
+            raise ReleasePruned(
+                phrase(
+                    "{release} was pruned to free room ({time}): its report is kept, its encoder and index are "
+                    "not. Choose another release.",
+                    release=self.id,
+                    time=self.pruned.time[:16].replace("T", " "),
+                )
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +197,19 @@ class ReleaseStore:
         Raises:
             ParentMoved: Another commit is current, or was written at the same moment.
             UnknownRelease: There is no such release.
+            ReleasePruned: It was pruned.
             ReleaseDamaged: The release, its version or its generation is damaged.
             NoSpace: The disk is full; nothing has changed.
             CommitUnconfirmed: It is live but the disk failed to confirm it.
         """
         if reason not in REASONS:
             raise UsageProblem(f"A commit's reason is one of {', '.join(REASONS)}; {reason!r} is not.")
+        with lock.briefly(self._home.commits_lock, alone=False):  # or it may be pruned meanwhile
+            return self._commit(release_id, parent=parent, reason=reason, why=why, by=by, debt=debt)
+
+    def _commit(
+        self, release_id: str, *, parent: int | None, reason: str, why: str, by: str, debt: tuple[Debt, ...]
+    ) -> CommitRecord:
         record = self.release(release_id)
         self._require_intact(record)
         standing = self.standing()
@@ -227,7 +263,7 @@ class ReleaseStore:
                 if record.sha256 != commit.release_sha256:
                     raise ReleaseDamaged(f"Release {record.id} is not the one that was committed.")
                 self._require_intact(record)
-            except (ReleaseDamaged, UnknownRelease) as error:
+            except (ReleaseDamaged, ReleasePruned, UnknownRelease) as error:
                 skipped.append(SkippedCommit(number, error.message))
             else:
                 return Standing(commit, tuple(skipped), highest)
@@ -304,11 +340,34 @@ class ReleaseStore:
 
         Raises:
             UnknownRelease: There is no such release.
+            ReleasePruned: It was pruned.
             ReleaseDamaged: Something is missing or changed.
         """
         record = self.release(id_or_prefix)
         self._require_intact(record, every_byte=every_byte)
         return record
+
+    def prune(self, names: Collection[str], *, by: str, why: str) -> list[str]:
+        """Gives the encoders and indexes of releases up, and removes what no kept release needs; returns its names.
+
+        None of them is live. What a release says of itself stays; killed anywhere, each is kept whole or pruned.
+
+        Raises:
+            UsageProblem: One is live; nothing was pruned.
+            UpdateRunning: Somebody else is updating.
+        """
+        with self._locked("pruning releases"):
+            with lock.briefly(self._home.commits_lock, alone=True):
+                live = self.standing().commit
+                if live is not None and live.release in names:
+                    raise UsageProblem(
+                        phrase("{release} is live and cannot be pruned.", release=live.release)
+                    )
+                for name in names:
+                    pruned.mark(self._home.pruned, name, by=by, why=why, files=self._files)
+            fault("prune:marked")
+            logger.info("pruned by %s: %s", by, ", ".join(names))
+            return self.collect_garbage(at_once=self._given_up(), grace_seconds=garbage.UNRELEASED_SECONDS)
 
     def clean_staging(
         self, resumable: Collection[str] = (), *, grace_seconds: float = STAGING_SECONDS
@@ -322,7 +381,11 @@ class ReleaseStore:
             return garbage.remove_leftovers(self._home, keep=resumable, grace_seconds=grace_seconds)
 
     def collect_garbage(
-        self, *, keep: Collection[str] = (), grace_seconds: float = GRACE_SECONDS
+        self,
+        *,
+        keep: Collection[str] = (),
+        at_once: Collection[str] = (),
+        grace_seconds: float = GRACE_SECONDS,
     ) -> list[str]:
         """Removes versions and generations that no release names; see `garbage.remove_unreferenced`.
 
@@ -333,11 +396,48 @@ class ReleaseStore:
             return garbage.remove_unreferenced(
                 self._home,
                 self._files,
-                releases=self._releases,
+                kept=self._kept(),
                 shelves=(self._versions, self._generations),
                 keep=keep,
+                at_once=at_once,
                 grace_seconds=grace_seconds,
             )
+
+    def unneeded(self) -> list[Path]:
+        """The folders of versions and generations that no release needs; none while a release cannot be read."""
+        kept = self._kept()
+        return [] if kept is None else garbage.unneeded(kept, (self._versions, self._generations))
+
+    def given_up_by(self, names: Collection[str]) -> list[Path]:
+        """The folders that pruning these releases would remove.
+
+        Raises:
+            ReleaseDamaged: A release cannot be read, so nobody knows what it needs.
+        """
+        kept = self._kept(names)
+        if kept is None:
+            raise ReleaseDamaged(
+                phrase("A release cannot be read, so nobody knows what it needs: see `perennial doctor`.")
+            )
+        at_once = self._given_up(names)
+        return [
+            folder
+            for folder in garbage.unneeded(kept, (self._versions, self._generations))
+            if folder.name in at_once or garbage.is_old(folder, garbage.UNRELEASED_SECONDS)
+        ]
+
+    def _given_up(self, names: Collection[str] = ()) -> set[str]:
+        """Versions and generations of pruned releases, and of those named: a release had them, and none is to come."""
+        gone = [record for record in self.releases() if record.pruned is not None or record.id in names]
+        return {name for record in gone for name in (record.version, record.generation)}
+
+    def _kept(self, but: Collection[str] = ()) -> list[ReleaseManifest] | None:
+        """What the kept releases say of themselves; None when one cannot be read: nobody knows what it needs."""
+        try:
+            records = [self._read_release(name) for name in self._releases.ids()]
+        except ReleaseDamaged:
+            return None
+        return [record.manifest for record in records if record.pruned is None and record.id not in but]
 
     def _locked(self, what: str) -> AbstractContextManager[None]:
         if self._locked_by == threading.get_ident():
@@ -358,9 +458,11 @@ class ReleaseStore:
             manifest=manifest,
             folder=self._releases.folder / release_id,
             sha256=digest,
+            pruned=pruned.read(self._home.pruned, release_id),
         )
 
     def _require_intact(self, record: ReleaseRecord, *, every_byte: bool = False) -> None:
+        record.require_kept()
         self._releases.verify(record.id, record.sha256, every_byte=every_byte)
         manifest = record.manifest
         self._versions.verify(manifest.version, manifest.version_sha256, every_byte=every_byte)

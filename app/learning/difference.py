@@ -16,7 +16,7 @@ def difference_between(workspace: Workspace, a: str, b: str) -> Difference:
     Raises:
         UnknownRelease, ReleaseDamaged: one of them is not there, or cannot be read.
     """
-    first, second = (workspace.releases.release(name) for name in (a, b))
+    first, second = (workspace.releases.release(name).require_kept() for name in (a, b))
     texts, pictures = _read_differently(workspace, first, second)
     shared = [tag for tag in second.manifest.languages if tag in first.manifest.languages]
     held = [set(workspace.open_generation(one.generation).ids) for one in (first, second)]

@@ -20,7 +20,7 @@ def drift_between(workspace: Workspace, before: str, after: str, *, most: int) -
         UnknownRelease: there is no such release.
         UsageProblem: there is no held-out pair to compare on.
     """
-    first, second = workspace.releases.release(before), workspace.releases.release(after)
+    first, second = (workspace.releases.release(name).require_kept() for name in (before, after))
     languages = tuple(tag for tag in first.manifest.languages if tag in second.manifest.languages)
     slices = held_out(workspace, languages, trusted_chunks(workspace, first, second))
     every = [

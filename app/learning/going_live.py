@@ -28,7 +28,7 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
             given; or what is live is pinned.
         UnknownRelease, ReleaseDamaged, ParentMoved: nothing changed.
     """
-    record = workspace.releases.release(release)
+    record = workspace.releases.release(release).require_kept()
     # Not `current`: this is how a home without an intact one is mended.
     live = workspace.releases.standing().commit
     if live is not None and live.release == record.id:
@@ -55,8 +55,15 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
     """
     live, _ = live_release(workspace)
     if release is None:
-        release = _before(workspace, live)
-    record = workspace.releases.release(release)
+        release = before(workspace, live)
+        if release is None:
+            raise UsageProblem(
+                phrase(
+                    "{release} is the first version of this home; there is nothing to go back to.",
+                    release=live.release,
+                )
+            )
+    record = workspace.releases.release(release).require_kept()
     if record.id == live.release:
         raise UsageProblem(
             phrase("{release} is live already; name another release to go back to.", release=record.id)
@@ -76,7 +83,7 @@ def evaluate(
 ) -> Results:
     """Measures a release's version (live when None) on today's trusted pairs of the languages it has learned."""
     live = live_release(workspace)[1]
-    record = live if release is None else workspace.releases.release(release)
+    record = live if release is None else workspace.releases.release(release).require_kept()
     slices = Yardstick(workspace, live).old(record.manifest.languages, views=views)
     generation, encoder = workspace.open_generation(live.generation), workspace.open_encoder(record.version)
     side = side_of(workspace, encoder, record.manifest.languages, slices, generation)
@@ -95,8 +102,8 @@ def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:
     return commit, workspace.releases.release(commit.release)
 
 
-def _before(workspace: Workspace, live: CommitRecord) -> str:
-    """Returns the release that was live before the live version came (gallery deltas of it are skipped).
+def before(workspace: Workspace, live: CommitRecord) -> str | None:
+    """Returns the kept release that was live before the live version came, if any; gallery deltas are skipped.
 
     A rollback takes back everything since the release it went to, so that going back twice goes back further.
     """
@@ -112,14 +119,9 @@ def _before(workspace: Workspace, live: CommitRecord) -> str:
             trail.append(commit.release)
     for name in reversed(trail):
         record = workspace.releases.readable(name)
-        if record is not None and record.version != version:
+        if record is not None and record.pruned is None and record.version != version:
             return name
-    raise UsageProblem(
-        phrase(
-            "{release} is the first version of this home; there is nothing to go back to.",
-            release=live.release,
-        )
-    )
+    return None
 
 
 def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:

@@ -25,7 +25,7 @@ def slice_moves(
         UsageProblem: there is no such slice, or no such view.
         VersionDamaged: a version cannot be opened any more.
     """
-    first, second = workspace.releases.release(before), workspace.releases.release(after)
+    first, second = (workspace.releases.release(name).require_kept() for name in (before, after))
     if view not in set(View):
         raise UsageProblem(f"There is no view {view[:40]!r}. Views: {', '.join(View)}.")
     key = SliceKey(language, domain)

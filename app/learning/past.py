@@ -113,7 +113,7 @@ def _ever_live(workspace: Workspace, but: Collection[str]) -> dict[str, tuple[st
     versions: dict[str, tuple[str, ...]] = {}
     for commit in workspace.releases.history():
         record = workspace.releases.readable(commit.release)
-        if record is not None and record.version not in but:
+        if record is not None and record.pruned is None and record.version not in but:
             versions.setdefault(record.version, record.manifest.languages)
     return versions
 

@@ -73,6 +73,11 @@ def plan(workspace: Workspace, chunk: str, *, by: str) -> Plan:
                 UpdateRequest(last, said.strategy, dict(said.options), said.seed or 0, promote=False, by=by)
             )
         one = before
+    if one.pruned is not None:
+        raise UsageProblem(
+            f"{one.id}, the last release that had not learned from chunk {record.id}, was pruned, so there is nothing "
+            "to begin at. What was learned stays learned."
+        )
     return Plan(one, tuple(reversed(again)))
 
 

@@ -143,7 +143,7 @@ def _publish(workspace: Workspace, staged: Path, source: Path) -> str:
             "Use the same version of Perennial and the packages of its `constraints.txt`."
         )
     version = workspace.releases.publish_version(staged / "version")
-    known = [one.id for one in workspace.releases.releases() if one.version == version]
+    known = [one.id for one in workspace.releases.releases() if one.version == version and one.pruned is None]
     if known:
         raise UsageProblem(f"This home has the encoder of {source.name} already: {', '.join(known)}.")
     return version

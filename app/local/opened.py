@@ -121,6 +121,10 @@ class Opened:
     def changed_gallery(self) -> None:
         """Hears that pictures left the gallery or came back. A server hides and shows them at once."""
 
+    def in_use(self) -> frozenset[str]:
+        """Returns releases that people look at just now. A server has loaded some."""
+        return frozenset()
+
     def went_live(self) -> None:
         """Hears that another release is live. A server answers from it before it says so."""
 

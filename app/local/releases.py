@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from app.desk.releases import (
     Imported,
     ListedRelease,
     Node,
+    PrunePlan,
     ReleaseWords,
     WentLive,
 )
@@ -110,6 +112,16 @@ class Releases(Opened):
 
         return ReleaseWords(pinned(self.workspace), tuple(self.catalog.release_words.all()))
 
+    def prune_plan(self, keep: int = 5) -> PrunePlan:
+        from app.learning import pruning
+
+        return pruning.plan(self.workspace, keep, in_use=self.in_use())
+
+    def prune(self, releases: Sequence[str], keep: int = 5, why: str = "") -> PrunePlan:
+        from app.learning import pruning
+
+        return pruning.prune(self.workspace, releases, keep, in_use=self.in_use(), why=why, by=self.by)
+
     def export(self, release: str, to: Path) -> Exported:
         from app.learning.transfer import export_release
 
@@ -199,4 +211,5 @@ def _facts(record: ReleaseRecord, live: str | None) -> dict[str, Any]:
         "images_embedded": said.images_embedded,
         "languages": tuple(said.languages),
         "created": said.created,
+        "pruned": None if record.pruned is None else record.pruned.time,
     }

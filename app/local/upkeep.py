@@ -69,6 +69,8 @@ class Upkeep(Opened):
     def verify(self) -> list[str]:
         damaged = []
         for record in self.store.releases():
+            if record.pruned is not None:
+                continue
             try:
                 self.store.verify_release(record.id)
             except ReleaseDamaged as error:

@@ -61,12 +61,12 @@ class Snapshot:
 
         Raises:
             NoRelease: nothing is live yet.
-            UnknownRelease, ReleaseDamaged: the release cannot be served.
+            UnknownRelease, ReleasePruned, ReleaseDamaged: the release cannot be served.
         """
         commit = workspace.releases.current()
         if commit is None:
             raise NoRelease(phrase("This home has no live release yet. Run `perennial init`."))
-        record = workspace.releases.release(release_id or commit.release)
+        record = workspace.releases.release(release_id or commit.release).require_kept()
         encoder = workspace.open_encoder(record.version)
         generation = workspace.open_generation(record.generation)
         require_sound(generation, encoder, [])

@@ -69,7 +69,7 @@ Sent = Annotated[Any, Depends(_json)]
 @router.get("/indices-list")
 def indices(desk: AnyDesk) -> list[str]:
     """Lists what `indice_name` may be: the live release under a fixed name, and every release."""
-    return [INDEX, *(one.id for one in desk.releases())]
+    return [INDEX, *(one.id for one in desk.releases() if one.pruned is None)]
 
 
 @router.post("/knn-service")

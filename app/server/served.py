@@ -77,6 +77,10 @@ class Served(AtHome):
         """Hides at once what left the gallery."""
         self._serving.hide()
 
+    def in_use(self) -> frozenset[str]:
+        """Returns the releases that people asked lately."""
+        return self._serving.loaded()
+
     def went_live(self) -> None:
         """Answers from the newest commit."""
         self._serving.refresh()

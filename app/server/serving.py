@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.desk.errors import NoRelease, UpdateRunning
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
-from app.home.garbage import resumable
+from app.home.garbage import UNRELEASED_SECONDS, resumable
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.snapshot import LiveSnapshot, Snapshot
@@ -31,8 +31,6 @@ _TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
 _LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemyError)
 
 _KEPT_SNAPSHOTS = 3
-# Rejected versions stay for a person to look at.
-_KEPT_UNRELEASED_SECONDS = 7 * 86_400.0
 
 
 class Serving:
@@ -79,7 +77,7 @@ class Serving:
         try:
             removed = [
                 *releases.clean_staging(resumable(self.workspace.catalog.jobs())),
-                *releases.collect_garbage(grace_seconds=_KEPT_UNRELEASED_SECONDS),
+                *releases.collect_garbage(grace_seconds=UNRELEASED_SECONDS),
             ]
         except UpdateRunning:
             return
@@ -169,7 +167,7 @@ class Serving:
         current = self._live.current
         if release is None:
             return current
-        wanted = self.workspace.releases.release(release).id
+        wanted = self.workspace.releases.release(release).require_kept().id
         if wanted == current.release.id:
             return current
         with self._others_lock:
@@ -179,6 +177,11 @@ class Serving:
                     self._others.popitem(last=False)
             self._others.move_to_end(wanted)
             return self._others[wanted]
+
+    def loaded(self) -> frozenset[str]:
+        """Returns the releases, beside the live one, that people asked lately."""
+        with self._others_lock:
+            return frozenset(self._others)
 
     def hide(self, *, is_new: bool = True) -> None:
         """Leaves out of every answer what has left the gallery by now, and shows what came back.

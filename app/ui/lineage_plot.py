@@ -93,6 +93,8 @@ def _words(node: Node, say: Words) -> tuple[str, str]:
     )
     was = live_words(node.periods, is_live=node.is_live, say=say)
     tail = was or say("never live · made {time}", time=moment(node.created))
+    if node.pruned:
+        tail = f"✂ {say('pruned {time}', time=moment(node.pruned))} · {tail}"
     return f"{node.release.split('-')[0]} · {made}{verdict}", tail
 
 

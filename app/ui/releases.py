@@ -13,6 +13,7 @@ from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
 from app.ui.parts import table, text
+from app.ui.pruning import Pruning
 from app.ui.report_words import release_word_line
 from app.ui.shadow import ShadowPart
 from app.ui.travelling import Travelling
@@ -50,6 +51,7 @@ class _ReleasesTab:
             self.shadow = ShadowPart(access, shadow_share)
         self.two = TwoReleases(access)
         self.travelling = Travelling(access)
+        self.pruning = Pruning(access)
         with gr.Accordion("History: what was live since when, and why", open=False):
             self.history = table(
                 "history", phrase("All commits, newest first"), wording.HISTORY_HEADERS, height=500
@@ -96,6 +98,7 @@ class _ReleasesTab:
             pressed.then(listed, None, [self.table, self.said], show_progress="hidden", **AT_ONCE)
         self.two.connect()
         self.travelling.connect(self.chosen, rows, self._rows)
+        self.pruning.connect(self.why, rows, self._rows)
         opened = [self.said, *rows, self.two.a, self.two.b]
         refresh = of_admin(self._refresh, self.said)
         gr.on([blocks.load, tab.select], refresh, None, opened, show_progress="hidden", **AT_ONCE)
@@ -139,9 +142,9 @@ class _ReleasesTab:
         return {
             self.chosen: found.id,
             self.said: selected + noted,
-            self.promote: gr.update(interactive=not found.live),
-            self.reject: gr.update(interactive=not found.live),
-            self.travelling.export: gr.update(interactive=True),
+            self.promote: gr.update(interactive=not found.live and not found.pruned),
+            self.reject: gr.update(interactive=not found.live and not found.pruned),
+            self.travelling.export: gr.update(interactive=not found.pruned),
             self.report: gr.update(visible=True),
             **self.judged.shown(found.judged, visit.base, say),
             **self.shadow.shown(visit, found.id),

@@ -37,6 +37,8 @@ def release_rows(
     def state(one: ListedRelease) -> str:
         if one.live:
             return f"● {say('live')}"
+        if one.pruned:
+            return f"✂ {say('pruned')}"
         return f"◐ {say('shadow')}" if one.id == shadow else ""
 
     return [
@@ -97,12 +99,12 @@ HISTORY_HEADERS = ["commit", "time (UTC)", "what", "release", "by", "why"]
 
 
 def release_choices(releases: Iterable[ListedRelease], say: Words = ENGLISH) -> list[tuple[str, str]]:
-    """Returns a menu of releases."""
+    """Returns a menu of the releases that are kept."""
 
     def label(one: ListedRelease) -> str:
         return f"{one.id}  ·  {one.strategy or say('base')}" + (f"  ● {say('live')}" if one.live else "")
 
-    return [(label(one), one.id) for one in releases]
+    return [(label(one), one.id) for one in releases if not one.pruned]
 
 
 def moment(value: object) -> str:

@@ -28,6 +28,7 @@ def _graph(node: Node, lanes: int) -> str:
 def _said(node: Node) -> str:
     made = node.strategy or "base encoder" if node.is_new_version else "pictures added"
     verdict = f" {MARKS[node.verdict]}" if node.is_new_version and node.verdict in MARKS else ""
+    made += f", pruned {_moment(node.pruned)}" if node.pruned else ""
     if not node.periods:
         return f"{node.release} {made}{verdict}, never live"
     last = node.periods[-1]

@@ -52,7 +52,7 @@ VERBS = {
     ),
     *("search", "serve", "work", "mcp", "account", "demo", "status", "models"),
     *("changes", "quality", "feedback", "bench", "canaries", "pictures", "held", "decide", "shadow"),
-    *("export", "import_", "doctor", "open_", "watch"),
+    *("export", "import_", "doctor", "open_", "watch", "prune"),
 }
 
 

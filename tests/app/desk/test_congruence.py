@@ -218,6 +218,9 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "pin": [lambda desk: desk.pin("good"), lambda desk: desk.pin()],
     "unpin": [lambda desk: desk.unpin(), lambda desk: desk.unpin()],
     "release_words": [lambda desk: desk.release_words()],
+    # A server keeps what people asked lately, too; with all of them kept there is no difference.
+    "prune_plan": [lambda desk: desk.prune_plan(100)],
+    "prune": [lambda desk: desk.prune(["r3"], 100), lambda desk: desk.prune(["r99"])],
     # Only a server counts in which languages people ask.
     "quality": [lambda desk: desk.quality().table, lambda desk: desk.quality(view="nowhere")],
     "moves": [lambda desk: desk.moves("en", "scenes", "r1", "r2")],

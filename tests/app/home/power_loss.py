@@ -15,6 +15,9 @@ from pathlib import Path
 
 from tests.app.home.publishing import UnsyncedFileSystem
 
+_ABOVE = -1
+"""Where the root itself has its name, which is sure."""
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -127,7 +130,7 @@ class Disk:
     def apply(self, operation: Operation) -> None:
         """Does one recorded operation."""
         folder, name = self._place(operation.paths[0])
-        node = self.names[folder].get(name)
+        node = 0 if folder == _ABOVE else self.names[folder].get(name)
         if operation.name == "mkdir":
             self.names[self.next_node] = {}
             self._change(added=((folder, name, self._new()),))
@@ -172,6 +175,8 @@ class Disk:
 
     def _place(self, path: str) -> tuple[int, str]:
         *folders, name = path.split("/")
+        if name == ".":
+            return _ABOVE, ""
         node = 0
         for folder in folders:
             node = self.names[node][folder]

@@ -1,7 +1,7 @@
 """What the publishing tests share: tiny versions and generations, and file systems that record or fail.
 
 Run as a program it promotes or commits in a process of its own:
-`python -m tests.app.home.publishing promote HOME CONTENT` and `… race HOME RELEASE ROUNDS`.
+`python -m tests.app.home.publishing promote HOME CONTENT`, `… prune HOME RELEASE` and `… race HOME RELEASE ROUNDS`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,9 @@ def _race(home: Home, release: str, rounds: int) -> list[int]:
 
 def main(command: str, root: str, what: str, rounds: str = "0") -> None:
     home = Home.open(Path(root))
-    if command == "promote":
+    if command == "prune":
+        ReleaseStore(home).prune([what], by="a test", why="room")
+    elif command == "promote":
         print(promote(home, what, FileSystem()).number)
     else:
         print(json.dumps(_race(home, what, int(rounds))))

@@ -264,3 +264,17 @@ def test_rest_is_read_and_tried_on_a_page_of_its_own(server: Served, page: Page)
     expect(operation.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
     expect(operation.locator(".live-responses-table")).to_contain_text('"hits"')
     assert refused == [], "the content policy, or a script that is not here"
+
+
+def test_old_releases_are_pruned_after_a_plan_was_shown(server: Served, page: Page) -> None:
+    open_page(page, f"{server.url}/admin/")
+    page.get_by_role("tab", name="Releases").click()
+    page.get_by_role("button", name="Free room: prune old releases").click()
+    page.fill("#prune-keep input", "0")
+    page.click("#prune-plan")
+    expect(page.locator("#prune-said")).to_contain_text("would go")
+    expect(page.locator("#prune-table")).to_contain_text("it is live.")
+    expect(page.locator("#prune")).to_be_visible()
+    page.click("#prune")
+    expect(page.locator("#prune-said")).to_contain_text("were pruned")
+    expect(page.locator("#releases")).to_contain_text("✂ pruned")
