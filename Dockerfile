@@ -5,7 +5,8 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/perennial
 ENV PATH=/opt/perennial/bin:$PATH
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md LICENSE NOTICE perennial.py ./
+COPY pyproject.toml constraints.txt README.md LICENSE NOTICE ./
+COPY perennial perennial
 COPY ingest ingest
 COPY index index
 COPY model_updates model_updates

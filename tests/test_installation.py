@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 import perennial
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("app", "index", "ingest", "model_updates")
+PACKAGES = ("perennial", "app", "index", "ingest", "model_updates")
 LINES = [
     line
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -118,7 +118,7 @@ def _pip(*arguments: str | Path) -> None:
 def test_a_wheel_brings_every_file_and_the_command(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "perennial.py", "README.md", "LICENSE", "NOTICE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, source)
     for name in PACKAGES:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -132,7 +132,7 @@ def test_a_wheel_brings_every_file_and_the_command(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         brought = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert brought == files | {"perennial.py"}
+    assert brought == files
 
     made = tmp_path / "venv"
     venv.create(made)
@@ -151,7 +151,7 @@ def test_a_wheel_brings_every_file_and_the_command(tmp_path: Path) -> None:
     assert said.stdout == f"perennial {perennial.__version__}\n"
 
 
-@pytest.mark.parametrize("file", ["app.py", *(f"{name}/__init__.py" for name in PACKAGES)])
+@pytest.mark.parametrize("file", ["app.py", *(f"{name}/__init__.py" for name in PACKAGES[1:])])
 def test_a_package_of_the_same_name_in_the_way_is_named(tmp_path: Path, file: str) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).touch()

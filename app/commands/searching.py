@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -92,6 +91,7 @@ class SearchOptions:
         """
         from app.desk.hits import SearchRequest
         from app.desk.troubles import request_of
+        from app.query.named_files import pictures_in
 
         for name, file in (("--csv", self.csv), ("--zip", self.zip)):
             if file is not None:
@@ -104,7 +104,7 @@ class SearchOptions:
         # Of words that a shell has split, a lone + or - is an operator as in one argument.
         text = " ".join(self.query or [])
         items = [one.removeprefix("#").lower() for one in self.like or []]
-        asked |= {"text": text or None, "images": _pictures_in(text), "items": items}
+        asked |= {"text": text or None, "images": pictures_in(text), "items": items}
         asked |= {day: said[day].date() for day in ("since", "until") if said[day]}
         return request_of(SearchRequest, **asked)
 
@@ -139,23 +139,14 @@ def _paths(answer: SearchAnswer, asked: SearchOptions) -> bytes:
     return b"".join(os.fsencode(path) + (b"\0" if asked.null else b"\n") for path in found)
 
 
-def _pictures_in(query: str) -> dict[str, str]:
-    """Reads the files that a query names, to be sent along."""
-    from app.query.grammar import Kind, parse
-    from app.query.parts import read_file
-
-    if not query.strip():
-        return {}
-    names = {term.value for term in parse(query) if term.kind is Kind.IMAGE}
-    return {name: base64.b64encode(read_file(name)).decode("ascii") for name in names}
-
-
 def _pictures_in_all(queries: Sequence[str]) -> dict[str, str]:
     """Reads the files that queries name; a query whose file cannot be read is refused when it is asked."""
+    from app.query.named_files import pictures_in
+
     found: dict[str, str] = {}
     for query in queries:
         try:
-            found |= _pictures_in(query)
+            found |= pictures_in(query)
         except BadQuery:
             continue
     return found
@@ -186,7 +177,9 @@ def compare(
 
     Shows how pictures moved from one to the other.
     """
-    answer = desk.compare(query, a, b, language, k, _pictures_in(query))
+    from app.query.named_files import pictures_in
+
+    answer = desk.compare(query, a, b, language, k, pictures_in(query))
     hits = {hit.id: hit for hit in (*answer.a.hits, *answer.b.hits)}
     moves = [(move.id, move.rank_a, move.rank_b, caption_of(hits[move.id])) for move in answer.moves]
     common = f"{100 * answer.overlap:.0f} % of the pictures are the same."

@@ -37,6 +37,7 @@ class Opened:
         self.installed = settings
         self.by = by
         self._given = workspace
+        self._loaded: tuple[object, Snapshot] | None = None
 
     @property
     def where(self) -> str:
@@ -71,6 +72,8 @@ class Opened:
 
     def close(self) -> None:
         """Closes what was opened here."""
+        self._loaded = None
+        self.__dict__.pop("finder", None)
         if self._given is None:
             for name in ("workspace", "catalog"):
                 if name in self.__dict__:
@@ -85,10 +88,15 @@ class Opened:
     # What a server does differently
 
     def snapshot(self, release: str | None = None) -> Snapshot:
-        """Returns what answers queries of a release, or of the live one. A server keeps it loaded."""
+        """Returns what answers queries of a release, or of the live one, which stays loaded while it is the same."""
         from app.query.snapshot import Snapshot
 
-        return Snapshot.load(self.workspace, release)
+        if release is not None:
+            return Snapshot.load(self.workspace, release)
+        state = self.workspace.releases.current(), self.workspace.catalog.withheld.ids()
+        if self._loaded is None or self._loaded[0] != state:
+            self._loaded = state, Snapshot.load(self.workspace)
+        return self._loaded[1]
 
     @cached_property
     def finder(self) -> Finder:
@@ -120,6 +128,7 @@ class Opened:
 
     def changed_gallery(self) -> None:
         """Hears that pictures left the gallery or came back. A server hides and shows them at once."""
+        self._loaded = None
 
     def in_use(self) -> frozenset[str]:
         """Returns releases that people look at just now. A server has loaded some."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from app.desk.errors import BadQuery
 from app.language.detection import Guess, Reading
-from app.query.grammar import Kind, Term, parse, quoted
+from app.query.grammar import Kind, Term, parse
 from app.query.snapshot import Snapshot, Vectors, read_query, words
 from ingest.errors import BadImage
 from ingest.images import decode
@@ -60,22 +59,6 @@ def query_terms(query: str, *, longest: int) -> tuple[Term, ...]:
             )
         )
     return parse(query)
-
-
-def read_file(name: str) -> bytes:
-    """Reads a file that a query on the command line names.
-
-    Raises:
-        BadQuery: there is none, or it cannot be read.
-    """
-    try:
-        return Path(name).expanduser().read_bytes()
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadQuery(
-            f"The picture {name} cannot be read ({reason}). If these are words to look for, put them in quotation "
-            f"marks inside the query: {quoted(name)}."
-        ) from error
 
 
 def encode(

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ingest.sentence import phrase
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 # Wide enough for a table when nobody's window says how wide it is.
 _WIDE = 160
 _ID_SHOWN = 12
+_STARTED_BY_PYTHON = str(Path("perennial", "__main__.py"))
 
 
 def command() -> str:
     """Returns what people type here: the command's name, or how Python is told if it was started as a module."""
-    return "python -m perennial" if sys.argv[0].endswith("perennial.py") else "perennial"
+    return "python -m perennial" if sys.argv[0].endswith(_STARTED_BY_PYTHON) else "perennial"
 
 
 def plain(text: object) -> str:

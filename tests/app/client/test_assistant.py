@@ -102,4 +102,4 @@ def test_without_the_package_the_verb_says_what_to_install() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert said.stdout.startswith("2 ")
-    assert "perennial[mcp]" in said.stdout
+    assert "perennial-search[mcp]" in said.stdout

@@ -1,0 +1,5 @@
+"""`python -m perennial`: the command line."""
+
+from perennial import main
+
+main()
