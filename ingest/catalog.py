@@ -17,6 +17,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from ingest.aside import AsideTable
 from ingest.asked import AskedTable
 from ingest.caption_search import containing, like
+from ingest.facets import FacetQueries
 from ingest.feedback import FeedbackTable
 from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
@@ -34,7 +35,7 @@ from ingest.tables import grouped
 from ingest.withheld import WithheldTable, forget_pictures
 
 
-class Catalog(ImageQueries, JobQueries, ChunkRecording):
+class Catalog(ImageQueries, FacetQueries, JobQueries, ChunkRecording):
     """An open catalog; get one with `Catalog.open`.
 
     What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a question

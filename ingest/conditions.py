@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import ge, gt, le, lt
 from typing import Any
 
-from sqlalchemy import ColumnElement, Float, and_, cast, exists, func, not_, or_, select
+from sqlalchemy import ColumnElement, Float, String, and_, case, cast, exists, func, not_, or_, select
 
 from ingest.caption_search import images_captioned
 from ingest.errors import BadOption
@@ -104,7 +104,7 @@ def _folder(_: str, operator: str, low: str | None, high: str | None) -> Conditi
 
 
 def _file(_: str, operator: str, low: str | None, high: str | None) -> Condition:
-    whole = func.iif(sources.c.name == "", sources.c.place, sources.c.name)
+    whole = case((sources.c.name == "", sources.c.place), else_=sources.c.name)
     if operator == "~":
         return _of_source(_contains(whole, low or ""))
     _require_one(operator, low, high, "file")
@@ -125,10 +125,11 @@ def _meta(name: str, operator: str, low: str | None, high: str | None) -> Condit
     if low == high == _NONE:
         return not_(_of_source(exists(inside.where(is_field))))
     numbers = [None if one is None else _as_number(one) for one in (low, high)]
-    compared = _compared(entry.c.value, operator, low, high)
+    text = cast(entry.c.value, String)
+    compared = _compared(text, operator, low, high)
     if operator != "~" and [one is None for one in numbers] == [one is None for one in (low, high)]:
         as_number = _ordered(cast(entry.c.value, Float), operator, numbers[0], numbers[1], lambda one: one)
-        is_number = entry.c.value.regexp_match(r"^\s*-?\d+(\.\d+)?\s*$")
+        is_number = text.regexp_match(r"^\s*-?\d+(\.\d+)?\s*$")
         compared = and_(is_number, as_number)
     return _of_source(exists(inside.where(is_field, compared)))
 

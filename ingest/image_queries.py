@@ -75,13 +75,24 @@ class ImageQueries(TableQueries):
         since: date | None = None,
         until: date | None = None,
         caption: str | None = None,
+        where: str | None = None,
     ) -> set[ImageId]:
         """Returns the images for which all conditions hold; None means any.
 
         `since` and `until` are the first and last day (UTC) on which they were taken in; `caption` is found as by
-        `Catalog.find_captions`.
+        `Catalog.find_captions`; `where` is a filter (`ingest.where`).
+
+        Raises:
+            BadOption: the filter cannot be read.
         """
-        query = images_where(languages, domains, chunks, since=since, until=until, caption=caption)
+        condition = None
+        if where is not None:
+            from ingest.where import images_that  # its conditions need the tables of all parts
+
+            condition = images_that(where)
+        query = images_where(
+            languages, domains, chunks, since=since, until=until, caption=caption, where=condition
+        )
         return set(self._column(query))
 
     def test_images(self, domain: str, *, chunks: Collection[str] | None = None) -> list[ImageId]:

@@ -45,6 +45,7 @@ def images_where(
     since: date | None = None,
     until: date | None = None,
     caption: str | None = None,
+    where: ColumnElement[bool] | None = None,
 ) -> Select[Any]:
     """Returns the query for the ids of images that all conditions which are given hold for (`Catalog.ids_where`)."""
     query = select(images.c.id).where(images_counted(chunk_ids))
@@ -55,6 +56,8 @@ def images_where(
         query = query.where(images.c.domain.in_(list(domains)))
     if since is not None or until is not None:
         query = query.where(images.c.chunk.in_(_chunks_of(since, until)))
+    if where is not None:
+        query = query.where(where)
     if caption is not None:
         captioned_so = images_captioned(caption)
         query = query.where(false() if captioned_so is None else images.c.seq.in_(captioned_so))

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedInput
+from lark.exceptions import UnexpectedInput, VisitError
 from sqlalchemy import and_, not_, or_
 
 from ingest.conditions import FIELDS, META, Condition
@@ -76,7 +76,10 @@ def _built(text: str) -> tuple[Condition, set[str]]:
             )
         ) from None
     built = _Builder()
-    condition: Condition = built.transform(tree)
+    try:
+        condition: Condition = built.transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
     return condition, built.used
 
 

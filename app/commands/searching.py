@@ -21,6 +21,7 @@ from app.words.messages import moved_table, size, table
 if TYPE_CHECKING:
     from app.desk.desk import Desk
     from app.desk.hits import Asked, ManyCompared, SearchAnswer, SearchRequest
+    from ingest.facets import Facets
 
 _QUERY = "What the pictures show: texts, picture files and weights, such as: 2:red car + ./a.jpg - fruit"
 ComparedHits = Annotated[int, typer.Option("--k", "-k", min=1, help="How many hits are compared.")]
@@ -53,6 +54,7 @@ class SearchOptions:
     since: Annotated[datetime | None, _filter("--since", "Taken in on this day (UTC) or later.")] = None
     until: Annotated[datetime | None, _filter("--until", "Taken in on this day (UTC) or earlier.")] = None
     caption: Annotated[str, _filter("--caption", "Only pictures with these words in a caption.")] = ""
+    where: Annotated[str, _filter("--where", "A filter, such as: taken = 2024 AND folder = Italy.")] = ""
     dedup: Annotated[bool, typer.Option("--fold", help="Show of near-copies only the best.")] = False
     cursor: Annotated[str, option("--next", says="The next page, by the cursor of the answer before.")] = ""
     offset: Annotated[int, typer.Option(help="Pass over so many hits.", min=0)] = 0
@@ -76,6 +78,9 @@ class SearchOptions:
     )
     null: Annotated[
         bool, typer.Option("-0", "--null", help="As --paths, for `xargs -0`.", rich_help_panel=None)
+    ] = False
+    facets: Annotated[
+        bool, _filter("--facets", "Count what the filters leave by domain, language, year and folder.")
     ] = False
     csv: Annotated[Path | None, option(says="Write what was found as a table, too.")] = None
     zip: Annotated[
@@ -118,6 +123,9 @@ def _require_one_of(name: str | None, said: str, *choices: str) -> None:
 def search(desk: Desk, asked: SearchOptions) -> Shown:
     """Search by texts or pictures, or browse."""
     request = asked.request()
+    if asked.facets:
+        counted = desk.facets(request)
+        return counted, *_facet_tables(counted)
     answer = desk.search(request)
     if asked.pin and [(part.kind, part.weight) for part in answer.parts] != [("text", 1.0)]:
         raise UsageProblem("Only a query that is one text can be pinned.")
@@ -129,6 +137,21 @@ def search(desk: Desk, asked: SearchOptions) -> Shown:
     if asked.pin:
         shown.append(_pinned(desk, answer))
     return (answer, _paths(answer, asked)) if asked.paths or asked.null else (answer, *shown)
+
+
+def _facet_tables(counted: Facets) -> list[Any]:
+    told = {
+        "domain": counted.domains,
+        "language": counted.languages,
+        "year": counted.years,
+        "folder": counted.folders,
+    }
+    tables = [
+        table((name, "pictures"), [(one.value, one.count) for one in found])
+        for name, found in told.items()
+        if found
+    ]
+    return tables or ["No picture is left."]
 
 
 def _paths(answer: SearchAnswer, asked: SearchOptions) -> bytes:

@@ -46,6 +46,7 @@ from app.desk.releases import (
     WentLive,
 )
 from app.desk.verdicts import Judged, Quality, ReleaseDetail, ReleaseDrift, SliceMoves
+from ingest.facets import Facets
 from ingest.feedback import FeedbackRecord
 from ingest.pair import Caption
 from ingest.records import ChunkRecord, JobRecord, Pin
@@ -104,6 +105,10 @@ class Desk(Protocol):
     @reads("/v1/choices")
     def choices(self, release: Name | None = None) -> Choices:
         """Says what the fields of a search may be filled with, of a release or of the live one."""
+
+    @acts("/v1/facets", role="anyone")
+    def facets(self, asked: SearchRequest) -> Facets:
+        """Counts what a search's filters leave, whatever its query, by domain, language, year and folder."""
 
     @acts("/v1/search.csv", role="anyone", media="text/csv", file="results.csv")
     def results_table(self, asked: SearchRequest) -> bytes:

@@ -141,6 +141,11 @@ class SearchRequest(Strict):
         max_length=500,
         description="With a caption that has all these words, the last perhaps only begun.",
     )
+    where: str = Field(
+        default="",
+        max_length=1000,
+        description='A filter: taken = 2024 AND (folder = "Italy" OR meta.brand ~ acme). See docs/search.md.',
+    )
     release: str | None = Field(default=None, max_length=80)
     dedup: StrictBool = Field(default=False, description="Show of near-copies only the best.")
     rerank: StrictBool = Field(

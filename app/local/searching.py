@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from app.desk.errors import BadQuery
+from app.desk.errors import BadQuery, NotAllowed
 from app.desk.hits import (
     MOST_AT_ONCE,
     Choices,
@@ -29,7 +29,9 @@ from app.desk.hits import (
 from app.desk.releases import recalls_of
 from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
 from app.local.opened import Opened
+from ingest.facets import Facets
 from ingest.pair import BASE_LANGUAGE, Caption
+from ingest.sentence import phrase
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -95,6 +97,15 @@ class Searching(Opened):
             chunks=tuple(NamedChunk(one.id, one.name, one.created) for one in reversed(chunks)),
             examples=examples(self.catalog, snapshot.languages),
         )
+
+    def facets(self, asked: SearchRequest) -> Facets:
+        from app.query.filters import allowed
+
+        self._require_public(asked.where)
+        snapshot = self.snapshot(asked.release)
+        shown = snapshot.generation.positions.keys() - snapshot.hidden
+        kept = allowed(asked, self.catalog)
+        return self.catalog.facets(shown if kept is None else shown & kept, folders=self.may_see_places())
 
     def results_table(self, asked: SearchRequest) -> bytes:
         from app.query import results
@@ -211,8 +222,23 @@ class Searching(Opened):
     def _question(self, asked: SearchRequest) -> Question:
         from app.query.asking import question_of
 
+        self._require_public(asked.where)
         settings = self.installed
         return question_of(asked, longest=settings.max_query_characters, default_k=settings.default_k)
+
+    def _require_public(self, where: str) -> None:
+        """Refuses a filter that would tell who asks where pictures lie."""
+        if not where.strip() or self.may_see_places():
+            return
+        from ingest.where import private_fields
+
+        if private := private_fields(where):
+            raise NotAllowed(
+                phrase(
+                    "Your account may not filter by {fields}; the setting `places_for` says which may.",
+                    fields=", ".join(private),
+                )
+            )
 
     def _told(self, answer: SearchAnswer) -> SearchAnswer:
         """Joins an answer with what the catalog knows of its pictures."""

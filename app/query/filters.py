@@ -16,6 +16,7 @@ def allowed(asked: SearchRequest, catalog: Catalog) -> set[str] | None:
 
     Raises:
         BadQuery: the days are in the wrong order, or no picture is of a domain.
+        BadOption: the filter cannot be read.
         UnknownChunk, UnknownLanguage: there is no such chunk, or no such language at all.
     """
     if asked.since and asked.until and asked.since > asked.until:
@@ -34,6 +35,7 @@ def allowed(asked: SearchRequest, catalog: Catalog) -> set[str] | None:
         "since": asked.since,
         "until": asked.until,
         "caption": asked.caption.strip(),
+        "where": asked.where.strip(),
     }
     given = {name: value for name, value in wanted.items() if value}
     return catalog.ids_where(**given) if given else None

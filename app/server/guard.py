@@ -48,7 +48,9 @@ _HEADERS = {
 
 _UNGUARDED = frozenset({"/health", "/healthz", "/ready", "/readyz"})
 _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/v1/search.zip", "/v1/searches"})
-_SEARCHERS_MAY_POST = frozenset({*_SEARCHES, "/v1/compare", "/v1/comparisons", "/v1/embed", "/v1/feedback"})
+_SEARCHERS_MAY_POST = frozenset(
+    {*_SEARCHES, "/v1/compare", "/v1/comparisons", "/v1/embed", "/v1/facets", "/v1/feedback"}
+)
 _CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks", "/v1/items"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Routes of Gradio that fetch from addresses a caller chooses, or show what others did.

@@ -52,6 +52,9 @@ class FilterRow:
                 }
             with gr.Row(elem_classes="chips"):
                 self.parts |= {
+                    "where": _text(
+                        label("Filter"), "where", 1000, placeholder="taken = 2024 AND folder = Italy"
+                    ),
                     "caption": _text(label("Captions with"), "captions-with", 500),
                     "since": _text(label("Taken in since"), "since", 10, placeholder="2026-01-31"),
                     "until": _text(label("Taken in until"), "until", 10, placeholder="2026-01-31"),

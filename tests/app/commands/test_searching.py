@@ -8,7 +8,7 @@ from pathlib import Path
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from tests.app.commands.running import document, run
-from tests.ingest.material import picture
+from tests.ingest.material import folder_of, picture
 
 
 def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
@@ -48,3 +48,27 @@ def test_a_picture_is_written_as_it_was_taken_in(home: Path, tmp_path: Path) -> 
     result = run("pictures", first, "--save", tmp_path / "original", home=home)
     assert result.exit_code == 0
     assert hashlib.sha256((tmp_path / "original").read_bytes()).hexdigest() == first
+
+
+def test_a_filter_leaves_what_it_says_and_facets_count_it(home: Path, tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path / "photos",
+        {
+            "Italy/a.png": picture(1),
+            "b.png": picture(2),
+            "t.csv": "image,brand\nItaly/a.png,Acme\nb.png,Bolt\n",
+        },
+    )
+    run("add", folder, home=home)
+    for where in ("folder = Italy", "meta.brand = acme", "file ~ photos AND NOT meta.brand = bolt"):
+        hits = document("search", "a boat", "--where", where, home=home)["hits"]
+        assert [one["sources"][0]["fields"] for one in hits] == [{"brand": "Acme"}], where
+    counted = document("search", "--where", "file ~ photos", "--facets", home=home)
+    assert [(one["value"], one["count"]) for one in counted["folders"]] == [
+        (str(folder), 1),
+        (str(folder / "Italy"), 1),
+    ]
+    assert "Italy" in run("search", "--where", "folder = Italy", "--facets", home=home).stdout
+    refused = run("search", "a boat", "--where", "brand = acme", home=home)
+    assert refused.exit_code != 0
+    assert "There is no field 'brand'" in refused.stderr

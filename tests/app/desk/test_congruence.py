@@ -152,6 +152,11 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
         lambda desk: desk.choices("r2"),
         lambda desk: desk.choices("r7"),
     ],
+    "facets": [
+        lambda desk: desk.facets(SearchRequest()),
+        lambda desk: desk.facets(SearchRequest(where="width > 10 AND NOT domain = nothing")),
+        lambda desk: desk.facets(SearchRequest(where="width >")),
+    ],
     "results_table": [lambda desk: desk.results_table(BOAT)],
     "results_archive": [lambda desk: len(desk.results_archive(BOAT)).to_bytes(4, "big")],
     "compare": [

@@ -202,3 +202,22 @@ def test_an_original_comes_whole_or_in_the_part_that_is_asked_for(
     assert answer.headers["accept-ranges"] == "bytes"
     assert answer.headers["content-disposition"].startswith("inline; filename*=UTF-8''")
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_who_may_only_search_filters_by_nothing_that_tells_of_places(
+    client: httpx.Client, server: Served
+) -> None:
+    for path in ("/v1/search", "/v1/facets", "/v1/search.csv"):
+        refused = client.post(path, json={"text": "a", "where": "folder = x OR taken = 2024"})
+        assert (refused.status_code, "filter by folder" in refused.json()["error"]) == (403, True)
+        assert client.post(path, json={"text": "a", "where": "width > 10"}).status_code == 200
+        mistaken = client.post(path, json={"text": "a", "where": "width >"})
+        assert (mistaken.status_code, "ends too early" in mistaken.json()["error"]) == (422, True)
+    assert client.post("/v1/facets", json={}).json()["folders"] == []
+
+
+def test_facets_are_those_of_what_the_filters_leave(client: httpx.Client) -> None:
+    every = client.post("/v1/facets", json={}).json()
+    none = client.post("/v1/facets", json={"where": "width > 100000"}).json()
+    assert [one["value"] for one in every["domains"]] == ["scenes"]
+    assert none["domains"] == []
