@@ -174,7 +174,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @settings(deadline=None)
-@settings(deadline=None)
 @given(
     value=st.text(max_size=20),
     field=st.sampled_from(["folder", "file", "key", "meta.x", "camera", "caption"]),
