@@ -95,7 +95,9 @@ def test_what_the_readme_prints_works(place: Path, port: int) -> None:
                 ended = CliRunner().invoke(cli.app, words)
                 if words[0] == "update" and ended.exit_code == _REVIEW:
                     # So few held-out captions show nothing for certain; a person looks and says so.
-                    ended = CliRunner().invoke(cli.app, ["promote", "r3", "--force"])
+                    ended = CliRunner().invoke(
+                        cli.app, ["promote", "r3", "--force", "--why", "it is few pictures"]
+                    )
                 assert ended.exit_code == 0, f"{line}\n{ended.output}"
     assert {"init", "ingest", "search", "serve", "update", "rollback", "withdraw", "export"} <= done
     assert (place / "ada/.local/share/perennial/FORMAT").is_file()

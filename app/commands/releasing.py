@@ -48,7 +48,9 @@ def promote(
     desk: Desk,
     release: ReleaseArgument,
     why: WhyOption = "",
-    force: Annotated[bool, typer.Option("--force", help="Even if the gate asks for a review.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if the gate asks for a review; then --why says why.")
+    ] = False,
 ) -> Shown:
     """Make a release live."""
     return _went_live(desk.promote(release, why, force))

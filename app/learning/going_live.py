@@ -15,6 +15,7 @@ from app.learning.release_words import require_free
 from app.learning.yardstick import ALL_VIEWS, Yardstick
 from ingest.sentence import phrase
 from model_updates.evaluation import View
+from model_updates.gate.report import points
 from model_updates.measurement import Results, measure_views
 
 
@@ -25,7 +26,7 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
 
     Raises:
         UsageProblem: it is live already; its gate asked for a review, or a person rejected it, and `force` is not
-            given; or what is live is pinned.
+            given; its gate asked for a review, and no reason is given; or what is live is pinned.
         UnknownRelease, ReleaseDamaged, ParentMoved: nothing changed.
     """
     record = workspace.releases.release(release).require_kept()
@@ -33,17 +34,34 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
     live = workspace.releases.standing().commit
     if live is not None and live.release == record.id:
         raise UsageProblem(phrase("{release} is live already.", release=record.id))
-    if record.manifest.verdict == "review" and not force:
-        raise UsageProblem(
-            f"The gate asked a person to look at {record.id} before it goes live. "
-            f"Read `perennial gate {record.id}`, then promote it with --force.",
-            exit_code=4,
-        )
+    if record.manifest.verdict == "review":
+        _require_accepted(record, why=why, force=force)
     require_free(workspace, record, force=force)
     _open_cold(workspace, record)
     parent = None if live is None else live.number
     debt = debt_of(record, who=by, why=why)
     return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by, debt=debt)
+
+
+def _require_accepted(record: ReleaseRecord, *, why: str, force: bool) -> None:
+    lost = "; ".join(
+        f"{one.slice} ({one.view}) {points(-one.points)}" for one in debt_of(record, who="", why="")
+    )
+    if not force:
+        raise UsageProblem(
+            f"The gate asked a person to look at {record.id} before it goes live. "
+            + (f"Making it live accepts to lose, in points: {lost}. " if lost else "")
+            + f'Read `perennial gate {record.id}`, then `perennial promote {record.id} --force --why "…"`.',
+            exit_code=4,
+        )
+    if not why.strip():
+        raise UsageProblem(
+            phrase(
+                "The gate asked a person to decide on {release}: say why it may go live all the same. The reason is "
+                "kept with your name.",
+                release=record.id,
+            )
+        )
 
 
 def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: str) -> CommitRecord:

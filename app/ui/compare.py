@@ -161,7 +161,8 @@ class _CompareTab:
     def _menus(self, visit: Visit) -> Shown:
         releases = visit.desk.releases()
         live = next((one for one in releases if one.live), None)
-        others = [one for one in releases if live and one.version != live.version] or releases
+        kept = [one for one in releases if not one.pruned]
+        others = [one for one in kept if live and one.version != live.version] or kept
         other = next((one for one in others if not one.live), live)
         choices = wording.release_choices(releases, visit.say)
         try:
@@ -169,8 +170,8 @@ class _CompareTab:
         except NoRelease:
             languages = [(visit.say("Any language"), AUTO)]
         return {
-            self.left: gr.update(choices=choices, value=other.id if other else None),
-            self.right: gr.update(choices=choices, value=live.id if live else None),
+            self.left: gr.update(choices=choices, value=live.id if live else None),
+            self.right: gr.update(choices=choices, value=other.id if other else None),
             self.language: gr.update(choices=languages),
         }
 

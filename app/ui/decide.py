@@ -6,8 +6,10 @@ from typing import Any
 
 import gradio as gr
 
+from app.desk.releases import WentLive
 from app.desk.verdicts import Judged
 from app.ui import update_words
+from app.ui.accepting import Acceptance
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
@@ -41,12 +43,13 @@ class DecideStep:
             self.promote = gr.Button("Promote", variant="primary", visible=False, elem_id="promote-new")
             self.keep = gr.Button("Keep as a candidate", visible=False, elem_id="keep")
             self.reject = gr.Button("Reject", variant="stop", visible=False, elem_id="reject")
+        self.accept = Acceptance("update")
         self.decided = text("decided", "status")
 
     @property
     def components(self) -> list[Any]:
         """What `shown` fills."""
-        return [*self.report.components, *self._choices, self.release, self.decided]
+        return [*self.report.components, *self._choices, *self.accept.components, self.release, self.decided]
 
     @property
     def _choices(self) -> list[Any]:
@@ -54,7 +57,10 @@ class DecideStep:
 
     def connect(self, why: gr.Textbox) -> None:
         """Connects the buttons; `why` is the reason that is kept in the history."""
-        given, after = [self.release, self.note, why], [self.decided, *self._choices]
+        given = [self.release, self.note, why]
+        after = [self.decided, *self._choices, *self.accept.components]
+        accept = self.access.of_admin(self._accept, self.decided)
+        self.accept.yes.click(accept, [self.release, self.accept.why], after, **AT_ONCE)
         for button, act in (
             (self.promote, self._go_live),
             (self.keep, self._keep),
@@ -74,6 +80,7 @@ class DecideStep:
             **dict.fromkeys(self._choices, gr.update(visible=waits)),
             self.note: gr.update(value="", visible=waits),
             self.promote: gr.update(value=visit.say.said(label), visible=waits),
+            **self.accept.answered(),
             self.release: judged.release or "",
             self.decided: self._outcome(visit, job, judged),
         }
@@ -88,7 +95,14 @@ class DecideStep:
         return "  \n".join(lines)
 
     def _go_live(self, visit: Visit, release: str, note: str, why: str) -> Shown:
-        done = visit.desk.promote(release, note.strip() or why, force=True)
+        why = note.strip() or why
+        asked = self.accept.asked(visit, release, why)
+        return asked or self._live(visit, visit.desk.promote(release, why))
+
+    def _accept(self, visit: Visit, release: str, why: str) -> Shown:
+        return self._live(visit, visit.desk.promote(release, why, force=True))
+
+    def _live(self, visit: Visit, done: WentLive) -> Shown:
         line = visit.say(
             "**{release} is live** (commit {number}). [Search it](/)",
             release=done.release,
@@ -110,4 +124,5 @@ class DecideStep:
         return self._decided(f"{release_word_line(word, visit.say)} {visit.say('What was live stays live.')}")
 
     def _decided(self, line: str) -> Shown:
-        return {self.decided: line, **dict.fromkeys(self._choices, gr.update(visible=False))}
+        hidden = dict.fromkeys(self._choices, gr.update(visible=False))
+        return {self.decided: line, **hidden, **self.accept.answered()}

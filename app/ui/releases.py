@@ -8,6 +8,7 @@ import gradio as gr
 
 from app.desk.releases import WentLive
 from app.ui import wording
+from app.ui.accepting import Acceptance
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
@@ -70,6 +71,7 @@ class _ReleasesTab:
                 "Promote selected", variant="primary", interactive=False, scale=2, elem_id="promote"
             )
             self.back = gr.Button("Roll back", scale=2, elem_id="roll-back")
+        self.accept = Acceptance("release")
         with gr.Row():
             self.reject = gr.Button("Reject selected", interactive=False, elem_id="reject-release")
             self.pin = gr.Button("Pin what is live", elem_id="pin")
@@ -79,7 +81,9 @@ class _ReleasesTab:
         """Connects the components with what happens on them."""
         of_admin, given = self.access.of_admin, [self.chosen, self.why]
         rows = [self.lineage, self.table, self.history, self.pin, self.unpin]
-        after = [self.said, self.promote, self.reject, self.why, *rows]
+        after = [self.said, self.promote, self.reject, self.why, *self.accept.components, *rows]
+        accept = of_admin(self._accept, self.said)
+        self.accept.yes.click(accept, [self.chosen, self.accept.why], after, **AT_ONCE)
         actions = (
             (self.promote, self._go_live),
             (self.back, self._go_back),
@@ -92,7 +96,8 @@ class _ReleasesTab:
         buttons = [self.promote, self.reject, self.travelling.export]
         told = [self.report, *self.judged.components, *self.shadow.components]
         select = self.access.on_row(self._select, self.said, self._nothing)
-        self.table.select(select, [self.table], [self.chosen, self.said, *buttons, *told], **AT_ONCE)
+        selected = [self.chosen, self.said, *buttons, *told, *self.accept.components]
+        self.table.select(select, [self.table], selected, **AT_ONCE)
         listed = of_admin(lambda visit: {self.table: self._listed(visit)}, self.said)
         for pressed in self.shadow.connect(self.chosen, self.why):
             pressed.then(listed, None, [self.table, self.said], show_progress="hidden", **AT_ONCE)
@@ -140,6 +145,7 @@ class _ReleasesTab:
         word = visit.desk.release_words().judgement(found.id)
         noted = "" if word is None else f" · {release_word_line(word, say)}"
         return {
+            **self.accept.answered(),
             self.chosen: found.id,
             self.said: selected + noted,
             self.promote: gr.update(interactive=not found.live and not found.pruned),
@@ -151,8 +157,13 @@ class _ReleasesTab:
         }
 
     def _go_live(self, visit: Visit, release: str, why: str) -> Shown:
-        # Whoever presses the button has the report in view: that is the review the gate asks for.
-        done = visit.desk.promote(release, why, force=True)
+        asked = self.accept.asked(visit, release, why)
+        return asked or self._live(visit, visit.desk.promote(release, why))
+
+    def _accept(self, visit: Visit, release: str, why: str) -> Shown:
+        return self._live(visit, visit.desk.promote(release, why, force=True))
+
+    def _live(self, visit: Visit, done: WentLive) -> Shown:
         line = visit.say("**{release} is live** (commit {number}). {left}", **_facts(done))
         off = gr.update(interactive=False)
         return {**self._done(visit, line), self.promote: off, self.reject: off}
@@ -176,7 +187,7 @@ class _ReleasesTab:
 
     def _done(self, visit: Visit, line: str) -> Shown:
         """Says what was done, and shows the tab as it is then."""
-        return {self.said: line, self.why: "", **self._rows(visit)}
+        return {self.said: line, self.why: "", **self.accept.answered(), **self._rows(visit)}
 
 
 def _facts(done: WentLive) -> dict[str, object]:

@@ -187,7 +187,7 @@ def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[
     if state == "review":
         lines.append(
             f"Look at it with `perennial gate {result['release']}`, then "
-            f"`perennial promote {result['release']} --force` or leave it."
+            f"`perennial promote {result['release']} --force --why REASON` or leave it."
         )
     if state == "rejected":
         lines.append(f"`perennial gate {job_id}` shows the whole report and what may help.")
@@ -201,7 +201,9 @@ def _removal_outcome(job: JobRecord) -> list[str]:
     lines.append(f"{job.result['images_embedded']} pictures embedded again.")
     if job.state == "review":
         name = job.result["release"]
-        lines.append(f"`perennial gate {name}` shows why; `perennial promote {name} --force` accepts it.")
+        lines.append(
+            f"`perennial gate {name}` shows why; `perennial promote {name} --force --why REASON` accepts it."
+        )
     return [plain(line) for line in lines]
 
 

@@ -24,6 +24,7 @@ def test_a_review_needs_force_and_rollback_goes_back(reviewed: Path, tmp_path: P
     assert document("gate", release["id"], home=home)["gate"]["verdict"] == "review"
     refused = document("promote", release["id"], home=home, code=4)
     assert "--force" in refused["error"]
+    assert "say why" in document("promote", release["id"], "--force", home=home, code=2)["error"]
     assert document("promote", release["id"], "--force", "--why", "looked", home=home)["why"] == "looked"
     assert document("releases", home=home)[0]["live"]
     assert document("rollback", home=home)["reason"] == "rollback"

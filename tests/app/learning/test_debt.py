@@ -103,7 +103,7 @@ def test_debt_lowers_the_water_that_a_later_candidate_is_held_against(workspace:
 
 def test_pictures_that_are_added_do_not_inherit_a_verdict(workspace: Workspace, tmp_path: Path) -> None:
     release = judged_release(workspace, gate_report("review"))
-    going_live.promote(workspace, release.id, why="", by="anna", force=True)
+    going_live.promote(workspace, release.id, why="few pictures", by="anna", force=True)
     source = sample_chunk(tmp_path / "more.zip", pictures=4, first=7)
     update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
     live = going_live.live_release(workspace)[1]

@@ -20,7 +20,9 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 
 
 def promote(workspace: Workspace, release: str, *, force: bool = False) -> str:
-    return going_live.promote(workspace, release, why="", by="grace", force=force).release[:2]
+    return going_live.promote(workspace, release, why="it is few pictures", by="grace", force=force).release[
+        :2
+    ]
 
 
 def test_a_rejection_is_kept_with_its_reason_and_stands_against_promoting(workspace: Workspace) -> None:
@@ -33,7 +35,7 @@ def test_a_rejection_is_kept_with_its_reason_and_stands_against_promoting(worksp
 
 def test_keeping_it_takes_the_rejection_back(workspace: Workspace) -> None:
     release_words.judge_release(workspace, "r2", "rejected", why="wrong", by="ada")
-    release_words.judge_release(workspace, "r2", "kept", why="", by="grace")
+    release_words.judge_release(workspace, "r2", "kept", why="it is few pictures", by="grace")
     assert promote(workspace, "r2") == "r2"
 
 
@@ -59,11 +61,11 @@ def test_a_pin_keeps_another_version_from_going_live_until_it_is_taken_away(work
     with pytest.raises(UsageProblem, match=r"r1-\w+ is pinned by ada.*the exhibition.*unpin"):
         promote(workspace, "r2", force=True)
     with pytest.raises(UsageProblem, match="pinned by ada"):
-        release_words.pin(workspace, why="", by="grace")
-    release_words.unpin(workspace, why="", by="grace")
+        release_words.pin(workspace, why="it is few pictures", by="grace")
+    release_words.unpin(workspace, why="it is few pictures", by="grace")
     assert promote(workspace, "r2") == "r2"
     with pytest.raises(UsageProblem, match="Nothing is pinned"):
-        release_words.unpin(workspace, why="", by="grace")
+        release_words.unpin(workspace, why="it is few pictures", by="grace")
 
 
 def test_a_pin_is_of_the_version_so_that_more_pictures_of_it_may_go_live(workspace: Workspace) -> None:
@@ -78,6 +80,6 @@ def test_a_pin_is_of_the_version_so_that_more_pictures_of_it_may_go_live(workspa
 def test_going_back_is_possible_whatever_is_pinned_and_ends_the_pins_hold(workspace: Workspace) -> None:
     promote(workspace, "r2")
     release_words.pin(workspace, why="", by="ada")
-    assert going_live.rollback(workspace, why="", by="grace").release[:2] == "r1"
+    assert going_live.rollback(workspace, why="it is few pictures", by="grace").release[:2] == "r1"
     assert release_words.pinned(workspace) is None
     assert promote(workspace, "r3", force=True) == "r3"

@@ -64,7 +64,9 @@ def test_going_live_and_back_is_answered_by_the_new_release_at_once(tmp_path: Pa
         assert refusal(client.post("/v1/releases/r9/promote", json={})) == (404, "unknown_release")
         # What the gate left to a person needs that person to say so.
         assert refusal(client.post("/v1/releases/r3/promote", json={})) == (400, "usage_problem")
-        assert client.post("/v1/releases/r3/promote", json={"force": True}).status_code == 200
+        assert refusal(client.post("/v1/releases/r3/promote", json={"force": True})) == (400, "usage_problem")
+        accepted = client.post("/v1/releases/r3/promote", json={"force": True, "why": "few pictures"})
+        assert accepted.status_code == 200
         back = client.post("/v1/rollback", json={"release": "r1", "why": "worse"}).json()
         assert (back["reason"], back["release"][:2]) == ("rollback", "r1")
         assert search(client)["release"] == back["release"]

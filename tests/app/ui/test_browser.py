@@ -50,7 +50,9 @@ def test_a_query_of_markup_is_shown_as_text(server: Served, page: Page) -> None:
 def test_two_releases_are_compared_side_by_side(server: Served, page: Page) -> None:
     open_page(page, server.url)
     page.get_by_role("tab", name="Compare").click()
-    expect(page.locator("#release-b input")).to_have_value(re.compile("live"))
+    # What is new is marked on the right, so that is the candidate's side.
+    expect(page.locator("#release-a input")).to_have_value(re.compile("live"))
+    expect(page.locator("#release-b input")).to_have_value(re.compile("^r3-"))
     ask(page, "#compare-query", "a red boat on the beach")
     page.wait_for_selector("#compare-a .thumbnail-item img")
     page.wait_for_selector("#compare-b .thumbnail-item img")
@@ -75,6 +77,31 @@ def test_the_releases_tab_promotes_with_a_reason(server: Served, page: Page) -> 
     commit = server.serving.workspace.releases.current()
     assert commit is not None
     assert (commit.release[:2], commit.why) == ("r2", "it knows German")
+
+
+def test_what_the_gate_asks_about_goes_live_only_for_a_reason(server: Served, page: Page) -> None:
+    releases = server.serving.workspace.releases
+    before = releases.standing().commit
+    open_page(page, f"{server.url}/admin")
+    page.get_by_role("tab", name="Releases").click()
+    page.locator("#releases [role=gridcell]").filter(has_text=releases.release("r3").id).first.click()
+    page.wait_for_selector("#release-verdict h2")
+    settle(page)
+    page.click("#promote")
+    expect(page.locator("#release-accepts")).to_contain_text("asks for your decision on r3-")
+    page.click("#release-accept-yes")
+    expect(page.locator("#releases-said")).to_contain_text("say why")
+    assert releases.standing().commit == before
+    page.fill("#release-accept-why textarea, #release-accept-why input", "few pictures, and it reads German")
+    settle(page)
+    page.click("#release-accept-yes")
+    expect(page.locator("#releases-said")).to_contain_text("is live")
+    expect(page.locator("#release-accept")).to_be_hidden()
+    commit = releases.standing().commit
+    assert commit is not None
+    assert (commit.release[:2], commit.why) == ("r3", "few pictures, and it reads German")
+    with server.client() as client:
+        client.post("/v1/rollback", json={"release": "r2"}).raise_for_status()
 
 
 def test_the_releases_tab_draws_the_lineage_and_says_what_two_releases_differ_in(
@@ -121,6 +148,10 @@ def test_a_release_is_rejected_with_a_note_and_what_is_live_is_pinned(judged: Se
     expect(page.locator("#lineage")).to_contain_text("Pinned by local")
     settle(page)
     page.click("#promote")
+    expect(page.locator("#release-accepts")).to_contain_text("Rejected by local")
+    page.fill("#release-accept-why textarea, #release-accept-why input", "we thought again")
+    settle(page)
+    page.click("#release-accept-yes")
     expect(page.locator("#releases-said")).to_contain_text("Unpin it first")
     settle(page)
     page.click("#unpin")

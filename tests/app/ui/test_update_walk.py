@@ -102,7 +102,7 @@ def test_the_command_line_forecasts_an_update_on_the_server_and_starts_none(fres
 
 def test_what_needs_a_review_is_rejected_with_a_note_and_remembered(fresh: Served, page: Page) -> None:
     workspace = fresh.serving.workspace
-    live = workspace.releases.release("r1")
+    live, live_before = workspace.releases.release("r1"), workspace.releases.standing().commit
     report = gate_report("review", pictures=workspace.catalog.test_images("probes")[:3])
     waiting = workspace.releases.publish_release(
         live.manifest.successor(live.id, strategy="finetune", gate=report.to_json())
@@ -118,6 +118,12 @@ def test_what_needs_a_review_is_rejected_with_a_note_and_remembered(fresh: Serve
     is_drawn(page, "#update-moved img")
     expect(page.locator("#promote-new")).to_have_text("Promote in spite of this")
     settle(page)
+    page.click("#promote-new")
+    expect(page.locator("#update-accepts")).to_contain_text("accepts to lose")
+    expect(page.locator("#update-accepts li").first).to_contain_text("−")
+    assert workspace.releases.standing().commit == live_before
+    page.click("#update-accept-no")
+    expect(page.locator("#update-accept")).to_be_hidden()
     page.click("#reject")
     expect(page.locator("#decided")).to_contain_text("say why")
     settle(page)
