@@ -44,7 +44,7 @@ class SearchOptions:
         "vectors"
     )
     sort: Annotated[
-        str, option(says="Without a query, the newest first: by when they were added, or taken.")
+        str, option(says="The newest first: by when they were added, without a query, or taken.")
     ] = "added"
     domains: Annotated[list[str] | None, _filter("--domain", "Only pictures of this domain.")] = None
     languages: Annotated[

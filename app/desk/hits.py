@@ -49,7 +49,7 @@ class Mode(StrEnum):
 
 
 class Sort(StrEnum):
-    """What pictures are ordered by where nothing is looked for, the newest first."""
+    """What pictures are ordered by, the newest first."""
 
     ADDED = "added"
     TAKEN = "taken"
@@ -125,7 +125,8 @@ class SearchRequest(Strict):
     mode: Mode = Mode.VECTORS
     sort: Sort = Field(
         default=Sort.ADDED,
-        description="Without a query: newest first by when they were added, or by when they were taken.",
+        description="Newest first by when they were added, or by when they were taken. With a query, added leaves "
+        "the order to it, and taken orders its 200 best hits.",
     )
     domains: list[Name] | None = Field(default=None, max_length=100, description="Of one of these.")
     languages: list[Name] | None = Field(

@@ -9,11 +9,10 @@ from typing import Any
 from PIL import Image
 
 from app.desk.errors import BadQuery
-from app.desk.hits import MOST_PARTS, QueryPart, SearchRequest, Sort
+from app.desk.hits import MOST_PARTS, QueryPart, SearchRequest
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded, query_terms
 from app.query.question import Question
-from ingest.sentence import phrase
 
 _IMAGE = "image"
 _PARTS = {"text", "image", "images", "items", "embedding", "parts"}
@@ -44,10 +43,6 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
     parts += [QueryPart(embedding=body.embedding)] if body.embedding is not None else []
     for n, part in enumerate([*parts, *body.parts]):
         terms.append(_term(part, n, pictures))
-    if terms and body.sort is not Sort.ADDED:
-        raise BadQuery(
-            phrase("Pictures are sorted where nothing is looked for. Leave the query out, or the order.")
-        )
     if len(terms) > MOST_PARTS:
         raise BadQuery(f"The query has {len(terms)} parts; at most {MOST_PARTS} are read.")
     return Question(tuple(terms), pictures, body.model_copy(update=_WITHOUT_PARTS), body.k or default_k)

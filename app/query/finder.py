@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.desk.errors import BadQuery
-from app.desk.hits import FURTHEST, Compared, FoundCaption, Mode, ReadPart, SearchAnswer, Timing
+from app.desk.hits import FURTHEST, Compared, FoundCaption, Mode, ReadPart, SearchAnswer, Sort, Timing
 from app.desk.releases import recalls_of
 from app.home.workspace import Workspace
 from app.query import copies, filters, fusion
@@ -27,6 +27,8 @@ from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import phrase
 
+BEST = 200
+"""Hits that are put in the order of their dates, where that is asked."""
 VECTORS, CAPTIONS = "vectors", "captions"
 _VALUE = 200  # characters of a part that an answer repeats
 _HELP = "Give an English translation with it, or upload pairs in this language and teach them."
@@ -70,7 +72,11 @@ class Finder:
         encoding = time.perf_counter()
         levels = self._levels(snapshot, question, encoded, eta)
         search = _Search(self._catalog, snapshot, question, encoded, allowed, levels)
-        hits = search.first(offset + k + 1)
+        by_date = asked.sort is Sort.TAKEN
+        hits = search.first(BEST if by_date else offset + k + 1)
+        best = search.best(hits)
+        if by_date:
+            hits = self._newest_first(hits)
         page = search.told(hits[offset : offset + k])
         if asked.explain:
             page = search.explained(page)
@@ -94,10 +100,16 @@ class Finder:
             searched=search.available,
             first=offset,
             next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
-            relevance=search.best(hits),
+            relevance=best,
             captions=self._nearest_captions(snapshot, question, encoded),
             eta=None if eta is None else eta.value,
         )
+
+    def _newest_first(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Orders hits by when they were taken; those of which nobody knows come last, as they were."""
+        records = self._catalog.images([hit.id for hit in hits])
+        taken = {image_id: record.taken for image_id, record in records.items()}
+        return sorted(hits, key=lambda hit: taken.get(hit.id, ""), reverse=True)
 
     def compare(self, a: Snapshot, b: Snapshot, question: Question) -> Compared:
         """Asks two releases the same, and says how pictures moved; nobody asks here what their cosines are worth.

@@ -87,6 +87,23 @@ def test_by_when_they_were_taken_those_of_which_it_is_not_known_come_last(
     assert _ids(answer) == [first, second, *others[::-1]]
 
 
+def test_the_best_hits_of_a_query_can_be_put_in_the_order_of_their_dates(
+    workspace: Workspace, snapshot: Snapshot
+) -> None:
+    by_score = Finder(workspace).find(snapshot, Question.of("a boat", 100))
+    newest, oldest = by_score.hits[-1].id, by_score.hits[-2].id
+    with writing(workspace.catalog._engine) as connection:
+        connection.execute(images.update().values(taken=""))
+        for image_id, taken in ((newest, "2024-05-01T10:00:00"), (oldest, "2019-01-01")):
+            connection.execute(images.update().where(images.c.id == image_id).values(taken=taken))
+    by_date = Finder(workspace).find(snapshot, Question.of("a boat", 5, sort="taken"))
+    rest = [hit.id for hit in by_score.hits if hit.id not in {newest, oldest}]
+    assert _ids(by_date) == [newest, oldest, *rest[:3]]
+    assert by_date.relevance == by_score.relevance
+    then = Finder(workspace).find(snapshot, Question.of("a boat", 5, sort="taken", cursor=by_date.next))
+    assert _ids(then) == rest[3:8]
+
+
 def test_filters_and_folded_copies_hold_for_browsing(workspace: Workspace, snapshot: Snapshot) -> None:
     assert _ids(_browse(workspace, snapshot, until="2020-01-01")) == []
     (one, *_) = _ids(_browse(workspace, snapshot, 1))
