@@ -7,7 +7,7 @@ pictures away again. A large folder is taken in part by part, each as an upload 
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,11 @@ from ingest.unstated_languages import fill_in
 
 logger = logging.getLogger(__name__)
 
+OnPart = Callable[[int], None]
 PORTION = 1000
 """Pictures of a folder that are recorded together: so many are read again at most when somebody stops it."""
+FIRST_PORTION = 200
+"""Of a folder, so that there is soon something to see."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,12 @@ def ingest_source(
     blobs: BlobStore,
     options: IntakeOptions | None = None,
     progress: Progress | None = None,
+    on_part: OnPart | None = None,
 ) -> IntakeReport:
     """Takes a folder, archive or table in as one chunk.
 
-    `progress` is called with pictures done and pictures in all. Content that is known already makes a report of "0
+    `progress` is called with pictures done and pictures in all; `on_part` while more is to come, with how many new
+    pictures are recorded. Content that is known already makes a report of "0
     new". Of a folder that was read before, files that are as they were are not opened again, and those that are gone
     are marked.
 
@@ -88,7 +93,7 @@ def ingest_source(
         again = look_again(catalog, blobs, container, plan, stated)
     if options.language is None:
         fill_in(plan)
-    report = _Intake(catalog, blobs, options, container, again).run(plan, progress)
+    report = _Intake(catalog, blobs, options, container, again).run(plan, progress, on_part)
     logger.info(
         "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d unchanged=%d gone=%d",
         report.chunk_id,
@@ -158,7 +163,7 @@ class _Intake:
         self._tally = Tally(name=shown(options.name or container.name))
         self._forgotten = 0
 
-    def run(self, plan: IntakePlan, progress: Progress | None) -> IntakeReport:
+    def run(self, plan: IntakePlan, progress: Progress | None, on_part: OnPart | None = None) -> IntakeReport:
         """Takes all of it in.
 
         Raises:
@@ -166,7 +171,7 @@ class _Intake:
         """
         parts = [list(plan.rows)]
         if isinstance(self._container, Folder):
-            parts = list(self._container.portions(plan.rows, PORTION)) or [[]]
+            parts = list(self._container.portions(plan.rows, PORTION, FIRST_PORTION)) or [[]]
         done, refused = 0, None
         for number, names in enumerate(parts):
             rows = {name: plan.rows[name] for name in names}
@@ -176,6 +181,8 @@ class _Intake:
             except NoValidPair as error:
                 refused = error
             done += len(names)
+            if on_part is not None and number < len(parts) - 1:
+                on_part(self._tally.recorded.new_images)
         tally, known = self._tally, self._again.known
         if refused is not None and not (tally.chunk_id or known):
             raise refused

@@ -88,12 +88,14 @@ def add_chunk(
         NoRelease: the home has no live release to add pictures to.
     """
     going_live.live_release(workspace)
+    sooner = _Sooner(workspace, by, progress)
     report = ingest_source(
         source,
         catalog=workspace.catalog,
         blobs=workspace.blobs,
         options=options,
         progress=lambda done, total: progress(_read_so_far(done, total)),
+        on_part=sooner,
     )
     details = {"chunk": report.chunk_id}
     commit, embedded = extend_gallery(
@@ -109,7 +111,31 @@ def add_chunk(
             )
         )
         keep_findings(workspace, report.chunk_id, check_chunk(workspace, report.chunk_id))
-    return AddOutcome(report=report, commit=commit, images_embedded=embedded)
+    return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded)
+
+
+class _Sooner:
+    """Makes the pictures of a large folder searchable while the rest of it is read, whenever there are twice as many.
+
+    So all that is written on the way is no more than twice the index of the end.
+    """
+
+    def __init__(self, workspace: Workspace, by: str, progress: Tell) -> None:
+        self._workspace, self._by, self._progress = workspace, by, progress
+        self._due = 1
+        self.commit: CommitRecord | None = None
+        self.embedded = 0
+
+    def __call__(self, new_pictures: int) -> None:
+        if new_pictures < self._due:
+            return
+        self._due = 2 * new_pictures
+        why = f"the first {new_pictures} pictures of a folder"
+        try:
+            made, embedded = extend_gallery(self._workspace, why=why, by=self._by, progress=self._progress)
+            self.commit, self.embedded = made or self.commit, self.embedded + embedded
+        except ParentMoved:  # the rest comes later anyway, and these with it
+            logger.info("others went live meanwhile; %s will be searchable with the rest", why)
 
 
 def extend_gallery(

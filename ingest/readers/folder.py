@@ -74,8 +74,8 @@ class Folder:
             else Origin.at(self.path / name)
         )
 
-    def portions(self, names: Collection[str], size: int) -> Iterator[list[str]]:
-        """Yields names in the order in which they are read, in lists of about `size`; a shard stays whole."""
+    def portions(self, names: Collection[str], size: int, first: int) -> Iterator[list[str]]:
+        """Yields names in the order in which they are read: `first` of them, then about `size`; a shard stays whole."""
         inside: dict[Container, list[str]] = {}
         part: list[str] = []
         for name in sorted(names):
@@ -84,9 +84,9 @@ class Folder:
                 inside.setdefault(shard, []).append(name)
                 continue
             part.append(name)
-            if len(part) == size:
+            if len(part) >= min(first, size):
                 yield part
-                part = []
+                part, first = [], size
         for of_shard in inside.values():
             part += of_shard
             if len(part) >= size:

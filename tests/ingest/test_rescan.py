@@ -273,3 +273,18 @@ def test_a_folder_that_was_emptied_can_be_forgotten(place: Place, tmp_path: Path
     folder.mkdir()
     report = place.ingest(folder, forget=True)
     assert (report.forgotten, place.catalog.gallery_ids()) == (4, [])
+
+
+def test_the_first_pictures_of_a_large_folder_are_told_before_the_rest(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "PORTION", 4)
+    monkeypatch.setattr(intake, "FIRST_PORTION", 2)
+    told: list[tuple[int, int]] = []
+    intake.ingest_source(
+        _photos(tmp_path, 11),
+        catalog=place.catalog,
+        blobs=place.blobs,
+        on_part=lambda count: told.append((count, len(place.catalog.gallery_ids()))),
+    )
+    assert told == [(2, 2), (6, 6), (10, 10)]

@@ -14,6 +14,7 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
+from ingest import intake
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
@@ -21,6 +22,7 @@ from ingest.samples.scenes import all_scenes
 from model_updates.errors import BadStrategyOption, UnknownStrategy
 from model_updates.gate.report import Policy
 from tests.app.small_home import copy_of, sample_chunk, small_home
+from tests.ingest.material import folder_of, picture
 
 # Two dozen held-out pictures decide here; a product's default asks for 100.
 GATE: dict[str, Any] = {"samples": 200, "minimum_images": 2}
@@ -313,3 +315,28 @@ def test_the_default_strategy_says_what_the_chunk_brings(workspace: Workspace, t
     assert choose_strategy(workspace, german)[0] == "evergreen"
     assert "de is new and gets word rows of its own" in choose_strategy(workspace, german)[1]
     assert "probes gets an image adapter of its own" in choose_strategy(workspace, probes)[1]
+
+
+def test_the_first_pictures_of_a_large_folder_are_searchable_while_the_rest_is_read(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "FIRST_PORTION", 2)
+    monkeypatch.setattr(intake, "PORTION", 3)
+    folder = folder_of(tmp_path / "photos", {f"{n:02}.png": picture(n) for n in range(12)})
+    before, seen = len(workspace.releases.history()), list[tuple[str, int]]()
+
+    def tell(stage: Stage) -> None:
+        record = going_live.live_release(workspace)[1]
+        seen.append((stage.name, len(workspace.open_generation(record.generation))))
+
+    done = update_cycle.add_chunk(workspace, folder, IntakeOptions(), by="test", progress=tell)
+
+    sizes = [size for name, size in seen if name == "ingest"]
+    # Of 2, 5, 8, 11 and 12 pictures read, those are embedded that are twice as many as the last time.
+    assert sorted(set(sizes)) == [sizes[0] + more for more in (0, 2, 5, 11)]
+    assert (done.report.new_images, done.images_embedded) == (12, 12)
+    assert len(workspace.releases.history()) == before + 4
+    record = going_live.live_release(workspace)[1]
+    assert done.commit is not None
+    assert done.commit.release == record.id
+    assert len(workspace.open_generation(record.generation)) == sizes[0] + 12
