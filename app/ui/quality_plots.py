@@ -64,9 +64,9 @@ def change_table(table: QualityTable, say: Words = ENGLISH) -> Markup:
 
 
 def trend_plot(table: QualityTable, say: Words = ENGLISH) -> Markup | None:
-    """Draws recall of each language over the versions; None with less than two."""
+    """Draws recall of each language over the versions, by what all of them measured; None with less than two."""
     columns = table.columns[-COLUMNS_SHOWN:]
-    trends = _by_language(table, len(columns))
+    trends, compared, measured = _by_language(table, len(columns))
     if len(columns) < 2 or not trends:
         return None
     width, height, left, right, top, bottom = 760, 260, 40, 150, 12, 28
@@ -106,7 +106,12 @@ def trend_plot(table: QualityTable, say: Words = ENGLISH) -> Markup | None:
     )
     svg = tag("svg", parts, viewBox=f"0 0 {width} {height}", role="img", class_="plot wide-plot")
     frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label=say("A plot"))
-    return tag("div", frame, tag("p", more) if more else [])
+    alike = say(
+        "Compared are the {count} of {all} slices that every version measured, of those that know the language.",
+        count=compared,
+        all=measured,
+    )
+    return tag("div", frame, tag("p", f"{alike} {more}".rstrip()))
 
 
 def coverage_table(found: Sequence[Coverage], say: Words = ENGLISH) -> Markup:
@@ -174,19 +179,30 @@ def _column(column: VersionColumn, say: Words) -> Markup:
     return tag("span", column.release, tag("br"), tag("small", small))
 
 
-def _by_language(table: QualityTable, last: int) -> list[tuple[str, list[tuple[int, float]]]]:
-    """Recall of each language, the mean over its captions, at each of the last columns where it was measured."""
-    found: dict[str, list[tuple[int, float]]] = {}
-    first = len(table.columns) - last
+_Trend = list[tuple[int, float]]
+
+
+def _by_language(table: QualityTable, last: int) -> tuple[list[tuple[str, _Trend]], int, int]:
+    """Recall of each language at each of the last columns from where it was first measured.
+
+    The mean is over captions of the slices that each of these columns measured: of others a version that has them
+    differs from one that has not though it finds the same. Returns the trends, how many slices they are of, and how
+    many there are.
+    """
+    found: dict[str, _Trend] = {}
+    used = measured = 0
     for language in dict.fromkeys(line.language for line in table.lines):
-        for place in range(last):
-            measured = [line.measures[first + place] for line in table.lines if line.language == language]
-            present = [one for one in measured if one is not None]
+        lines = [line.measures[-last:] for line in table.lines if line.language == language]
+        lines = [line for line in lines if any(line)]
+        places = [place for place in range(last) if any(line[place] for line in lines)]
+        whole = [line for line in lines if all(line[place] for place in places)]
+        measured, used = measured + len(lines), used + len(whole)
+        for place in places if whole else ():
+            present = [one for line in whole if (one := line[place]) is not None]
             captions = sum(one.captions for one in present)
-            if captions:
-                mean = sum(one.recall * one.captions for one in present) / captions
-                found.setdefault(language, []).append((place, mean))
-    return sorted(found.items(), key=lambda item: -item[1][-1][1])
+            mean = sum(one.recall * one.captions for one in present) / max(1, captions)
+            found.setdefault(language, []).append((place, mean))
+    return sorted(found.items(), key=lambda item: -item[1][-1][1]), used, measured
 
 
 def _apart(heights: Sequence[float], least: float) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,6 +12,7 @@ from app.desk.verdicts import Measure, QualityTable, SliceLine, VersionColumn
 from app.ui import quality_plots
 from tests.app.server.served import Served
 from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, is_drawn, open_page, settle
+from tests.app.ui.visible import is_seen
 
 pytestmark = IN_A_BROWSER
 
@@ -51,6 +53,7 @@ def test_drift_is_measured_between_two_releases(measured: Served, page: Page) ->
     page.click("#drift-measure")
     expect(page.locator("#drift-table")).to_contain_text("texts turned (RAM)")
     expect(page.locator("#drift-table tbody tr")).to_have_count(6)
+    is_seen(page.locator("#drift-table .share"))
     does_not_overflow(page)
 
 
@@ -78,6 +81,18 @@ def test_a_trend_needs_two_versions_and_begins_where_a_language_was_measured() -
     assert drawn.count("<polyline") == 2
     assert drawn.count("<circle") == 3
     assert "German 90" in drawn
+
+
+def test_a_slice_that_only_some_versions_measured_makes_no_trend() -> None:
+    """English finds what it found; the second version also measured a domain in which more is found."""
+    table = _table({"en": 18.0}, {"en": 18.0})
+    drawings = SliceLine("en", "drawings", (None, Measure(40.0, 9, 9)))
+    drawn = quality_plots.trend_plot(replace(table, lines=(*table.lines, drawings)))
+    assert drawn is not None
+    assert "English 18" in drawn
+    (way,) = re.findall(r'points="([^"]+)"', drawn)
+    assert len({spot.split(",")[1] for spot in way.split()}) == 1, "a level line"
+    assert "Compared are the 1 of 2 slices that every version measured" in drawn
 
 
 def test_names_from_outside_are_escaped_and_old_columns_are_left_out() -> None:
