@@ -22,6 +22,7 @@ from tests.app.ui.browsing import (
     open_page,
     settle,
 )
+from tests.app.ui.visible import is_seen
 
 pytestmark = IN_A_BROWSER
 
@@ -264,6 +265,7 @@ def test_an_update_is_stopped_and_goes_on_where_it_was(server: Served, page: Pag
     open_page(page, f"{server.url}/admin/")
     expect(page.locator("#progress")).to_contain_text("epoch 1 of 4")
     expect(page.locator("#curves svg.chart").first).to_be_attached()
+    is_seen(page.locator("#curves .broad :is(.curve, text)"))
     assert page.locator("#curves svg.chart").first.get_attribute("aria-label")
     expect(page.locator("#start")).to_be_disabled()
     settle(page)

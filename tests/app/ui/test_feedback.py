@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served
 from tests.app.ui.browsing import IN_A_BROWSER, does_not_overflow, is_drawn, open_page, settle
+from tests.app.ui.visible import is_seen
 
 pytestmark = IN_A_BROWSER
 
@@ -29,6 +30,7 @@ def judging(measured: Served, page: Page) -> Page:
     page.get_by_role("tab", name="Feedback").click()
     expect(page.locator("#feedback-votes svg")).to_have_count(1)
     settle(page)
+    is_seen(page.locator("#feedback-votes svg :is(.interval, .point)"))
     return page
 
 
