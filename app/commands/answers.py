@@ -41,6 +41,8 @@ def _hits(answer: SearchAnswer) -> Any:
     if not hits:
         return "Nothing was found."
     more: list[tuple[str, list[str]]] = []
+    if any(hit.captions for hit in hits):
+        more.append(("caption", [caption_of(hit) for hit in hits]))
     if any(hit.taken for hit in hits):
         more.append(("taken", [hit.taken[:16].replace("T", " ") for hit in hits]))
     if any(hit.relevance for hit in hits):
@@ -59,7 +61,6 @@ def _hits(answer: SearchAnswer) -> Any:
     columns = [
         *first,
         ("picture", [hit.id[:ID_SHOWN] for hit in hits]),
-        ("caption", [caption_of(hit) for hit in hits]),
         *more,
     ]
     return table([name for name, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))

@@ -147,11 +147,15 @@ def grid(rows: Iterable[Sequence[str]]) -> Table:
 
 def intake(report: Mapping[str, Any]) -> list[str]:
     """Says what became of an upload."""
-    lines = [
-        f"Chunk {report['chunk_id']} ({report['name']}): {report['new_pairs']} new pairs, "
-        f"{report['known_pairs']} known, {report['new_images']} new pictures, {report['held']} held, "
-        f"{report['rejected']} rejected."
-    ]
+    counts = {
+        "new pictures": report["new_images"],
+        "new pairs": report["new_pairs"],
+        "known pairs": report["known_pairs"],
+        "held": report["held"],
+        "rejected": report["rejected"],
+    }
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "nothing new"
+    lines = [f"Chunk {report['chunk_id']} ({report['name']}): {told}."]
     for key, counts in report["per_slice"].items():
         lines.append(f"  {key}: " + ", ".join(f"{count} {split}" for split, count in counts.items() if count))
     if report["english_share"] is not None:
