@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gradio as gr
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from app.demo.guide import Guide, guide_for
 from app.server.guard import MOST_QUERY_BYTES
@@ -22,6 +22,7 @@ from app.ui.demo import add_guide_tab
 from app.ui.feedback import add_feedback_tab
 from app.ui.quality import add_quality_tab
 from app.ui.releases import add_releases_tab
+from app.ui.sample import sample
 from app.ui.search import add_search_tab
 from app.ui.search_answers import add_answers
 from app.ui.system import add_system_tab
@@ -33,7 +34,7 @@ from app.ui.words import TRANSLATIONS, label, translate
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
 _MOST_WAITING = 64
 _ASSETS = {
-    "": ("pages.js", "search.js", "viewer.js", "drawing.js", "search.css"),
+    "": ("pages.js", "search.js", "viewer.js", "dropping.js", "drawing.js", "search.css"),
     "/admin": ("pages.js",),
 }
 """What each page brings of ours, relative to it, so that it is found below any prefix of a proxy."""
@@ -51,6 +52,7 @@ def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> 
     """Mounts the admin page at /admin and the search page at /."""
     app.add_api_route("/admin", _to_admin, include_in_schema=False)
     add_answers(app)
+    app.add_api_route("/assets/sample.zip", _sample, include_in_schema=False)
     for page, names in _ASSETS.items():
         for name in names:
             file = Path(__file__).with_name(name)
@@ -70,6 +72,13 @@ async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | Non
 
 def _sender(file: Path) -> Callable[[], FileResponse]:
     return lambda: FileResponse(file)
+
+
+def _sample() -> Response:
+    """Sends drawn pictures with captions, for who wants to try the search and has none at hand."""
+    return Response(
+        sample(), media_type="application/zip", headers={"Cache-Control": "private, max-age=3600"}
+    )
 
 
 def _to_admin(request: Request) -> RedirectResponse:

@@ -1,6 +1,7 @@
 // The Search tab in the browser. The address is the search: it says which pictures are asked for (search_answers.py),
 // what stands in the box and what the filters show, and which picture is open (viewer.js).
 import { button, element, icon, say } from "./drawing.js";
+import { makeDropping } from "./dropping.js";
 import { makeViewer } from "./viewer.js";
 
 const REMEMBERED = "perennial.searches";
@@ -167,6 +168,7 @@ const note = (page) => {
   const { next, release, query, language, all } = page.dataset;
   shown = { ...shown, next: next || "", release, query, language, all: Number(all || 0), failed: false };
   more.hidden = !shown.next;
+  size.hidden = !page.querySelector(".tile");
   state.replaceChildren();
 };
 
@@ -175,6 +177,8 @@ const show = (page) => {
   note(page);
   said.replaceChildren(...page.querySelectorAll(":scope > .said"));
   state.replaceChildren(...page.querySelectorAll(":scope > .state"));
+  state.querySelector("[data-drop]")?.append(dropping);
+  if (page.dataset.adds !== undefined) offerToAdd();
   results.replaceChildren(...page.querySelector("ul:last-child").children);
   results.firstElementChild?.firstElementChild.setAttribute("tabindex", "0");
   heard.textContent = (said.querySelector(".count, p") || state).textContent;
@@ -183,6 +187,26 @@ const show = (page) => {
   scrollTo({ top: 0 });
   watch();
   viewer.follow(partsOf(location.search).get("picture"));
+};
+
+// Who may upload finds the place for it beside the facts.
+const offerToAdd = () => {
+  const about = said.querySelector(".about");
+  const act = () => {
+    if (dropping.isConnected) state.replaceChildren();
+    else state.replaceChildren(element("div", { class: "state adding" }, dropping));
+  };
+  if (about && !dropping.isConnected) about.after(button("add", "add", act, { id: "add" }));
+};
+
+const added = (report) => {
+  dropped = [];
+  load(searchOf(location.search)).then(() => {
+    const left = report.rejected + report.held;
+    const line = [`${say("added")}: ${report.new_images}`, left ? `${say("left-out")}: ${left}` : ""];
+    said.firstElementChild?.append(element("p", { class: "note" }, line.filter(Boolean).join(" · ")));
+    heard.textContent = line[0];
+  });
 };
 
 const fail = (again) => {
@@ -426,6 +450,8 @@ addEventListener("popstate", () => {
     load(search);
   } else viewer.follow(partsOf(location.search).get("picture"));
 });
+
+const dropping = makeDropping(added);
 
 const viewer = makeViewer({
   tiles: () => [...results.querySelectorAll(".tile > a")],

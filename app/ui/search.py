@@ -20,10 +20,61 @@ from app.ui.parts import text
 from app.ui.search_filters import FilterRow, known
 from app.ui.words import label
 
+OF_SCRIPTS = (
+    label("Search your pictures, or drop one here", key="box"),
+    label("Search", key="search"),
+    label("Search by a picture", key="by-picture"),
+    label("Take this picture away", key="without"),
+    label("Size of the pictures", key="size"),
+    label("Pictures", key="pictures"),
+    label("Show more", key="more"),
+    label("The server does not answer.", key="away"),
+    label("Try again", key="again"),
+    label("Recent searches are kept in this browser only.", key="recent"),
+    label("Forget them", key="forget"),
+    label("Picture", key="picture"),
+    label("Close", key="close"),
+    label("Previous picture", key="previous"),
+    label("Next picture", key="next"),
+    label("More like this", key="like"),
+    label("This picture fits the search", key="fits"),
+    label("This picture does not fit the search", key="misfits"),
+    label("Noted. Thank you.", key="noted"),
+    label("Download", key="download"),
+    label("Information", key="information"),
+    label("Captions", key="captions"),
+    label("Folder", key="folder"),
+    label("Taken", key="taken"),
+    label("Camera", key="camera"),
+    label("Size", key="pixels"),
+    label("Domain", key="domain"),
+    label("Where it was seen", key="places"),
+    label("no longer there", key="gone"),
+    label("Copy the path", key="copy"),
+    label("Copied", key="copied"),
+    label("Open the original", key="original"),
+    label("Add pictures", key="add"),
+    label("Adding pictures", key="adding"),
+    label("Drop photos, a folder or a zip here.", key="drop-here"),
+    label("Choose files", key="choose-files"),
+    label("Choose a folder", key="choose-folder"),
+    label("Try it with sample pictures", key="sample"),
+    label("Packing …", key="packing"),
+    label("Uploading …", key="sending"),
+    label("Taking them in …", key="taking-in"),
+    label("There is no file to add.", key="no-files"),
+    label(
+        "These are too many for one upload. On the server, `perennial add FOLDER` takes them all.",
+        key="too-many",
+    ),
+    label("Added", key="added"),
+    label("Left out", key="left-out"),
+)
+"""What `search.js`, `viewer.js` and `dropping.js` say, each under its key, for the browser to translate."""
+
 
 def add_search_tab(blocks: gr.Blocks, access: Access, settings: Settings) -> None:
     """Draws the tab and connects it; call inside the page's tabs."""
-    _words_of_scripts()
     _SearchTab(access, settings).connect(blocks)
 
 
@@ -85,39 +136,3 @@ class _SearchTab:
             self.said: "",
             self.filters.fold: self.filters.heading(asked, visit.say),
         }
-
-
-def _words_of_scripts() -> None:
-    """Has the browser translate what `search.js`, `viewer.js` and `dropping.js` say, each under its key."""
-    label("Search your pictures, or drop one here", key="box")
-    label("Search", key="search")
-    label("Search by a picture", key="by-picture")
-    label("Take this picture away", key="without")
-    label("Size of the pictures", key="size")
-    label("Pictures", key="pictures")
-    label("Show more", key="more")
-    label("The server does not answer.", key="away")
-    label("Try again", key="again")
-    label("Recent searches are kept in this browser only.", key="recent")
-    label("Forget them", key="forget")
-    label("Picture", key="picture")
-    label("Close", key="close")
-    label("Previous picture", key="previous")
-    label("Next picture", key="next")
-    label("More like this", key="like")
-    label("This picture fits the search", key="fits")
-    label("This picture does not fit the search", key="misfits")
-    label("Noted. Thank you.", key="noted")
-    label("Download", key="download")
-    label("Information", key="information")
-    label("Captions", key="captions")
-    label("Folder", key="folder")
-    label("Taken", key="taken")
-    label("Camera", key="camera")
-    label("Size", key="pixels")
-    label("Domain", key="domain")
-    label("Where it was seen", key="places")
-    label("no longer there", key="gone")
-    label("Copy the path", key="copy")
-    label("Copied", key="copied")
-    label("Open the original", key="original")

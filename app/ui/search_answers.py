@@ -83,15 +83,17 @@ def _page(desk: Served, wanted: Wanted, say: Words) -> Markup:
     tiles = tag("ul", search_words.tiles(answer.hits, address, say))
     if choices is None:
         return _framed(answer, address, [tiles])
+    if not choices.pictures:
+        return _framed(answer, address, [_nothing(desk, asked, choices, say), tiles])
     said = search_words.above(
         answer, asked, choices, say, [search_words.missing(left_out, say), say.said(note)]
     )
     empty = [] if answer.hits else [_nothing(desk, asked, choices, say)]
-    return _framed(answer, address, [said, *empty, tiles])
+    return _framed(answer, address, [said, *empty, tiles], adds="" if desk.may_add() else None)
 
 
-def _framed(answer: SearchAnswer, address: str, inside: list[Markup]) -> Markup:
-    """Returns a page with what the script has to know of it."""
+def _framed(answer: SearchAnswer, address: str, inside: list[Markup], adds: str | None = None) -> Markup:
+    """Returns a page with what the script has to know of it; `adds` is there for who may upload."""
     return tag(
         "div",
         inside,
@@ -103,6 +105,7 @@ def _framed(answer: SearchAnswer, address: str, inside: list[Markup]) -> Markup:
         data_language=answer.language.split(" + ")[0],
         data_all=answer.searched,
         data_unlearned=answer.unlearned or None,
+        data_adds=adds,
     )
 
 
