@@ -73,7 +73,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Load:
-    """A page's first load, uncompressed: paths and bytes of Gradio's own files, and of all others."""
+    """A page's first load: paths, and bytes as they came over the line, of Gradio's own files and of all others."""
 
     gradios: dict[str, int]
     ours: dict[str, int]
@@ -149,7 +149,8 @@ def first_load(page: Page, url: str, ready: str) -> Load:
         path = urlsplit(response.url).path
         if path.endswith(("/queue/data", "/heartbeat")) or "/heartbeat/" in path:  # streams without an end
             continue
-        (load.gradios if _is_gradios(path) else load.ours)[path] = len(response.body())
+        size = response.request.sizes()["responseBodySize"]
+        (load.gradios if _is_gradios(path) else load.ours)[path] = size
     return load
 
 

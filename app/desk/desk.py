@@ -190,7 +190,7 @@ class Desk(Protocol):
 
     @reads("/v1/images/{image}/thumbnail", media="image/webp")
     def thumbnail(self, image: str, size: PictureSide = PictureSide.SMALL) -> bytes:
-        """Returns a picture's thumbnail; the large one is drawn from the picture."""
+        """Returns a picture's thumbnail; the larger ones are drawn from the picture."""
 
     @reads("/v1/items/{item}/thumb", media="image/webp")
     def item_thumbnail(self, item: Annotated[str, Field(max_length=80)]) -> bytes:

@@ -19,6 +19,7 @@ class PictureSide(IntEnum):
     """How many pixels the longer side of a thumbnail has; a smaller picture stays as it is."""
 
     SMALL = 256
+    MEDIUM = 400
     LARGE = 640
 
 

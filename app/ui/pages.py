@@ -9,6 +9,7 @@ from pathlib import Path
 import gradio as gr
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from app.demo.guide import Guide, guide_for
 from app.server.guard import MOST_QUERY_BYTES
@@ -45,12 +46,21 @@ _HEAD = {
 
 _NAME = "# Perennial"
 
+_AS_THEY_ARE = (
+    *DEFAULT_EXCLUDED_CONTENT_TYPES,
+    "image/*",
+    "text/csv",
+    "application/json",
+    "application/octet-stream",
+)
 NameOf = Callable[[Request], str | None]
 
 
 def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     """Mounts the admin page at /admin and the search page at /."""
     app.add_api_route("/admin", _to_admin, include_in_schema=False)
+    # The description of a page is 200 kB of text; answers of REST, mostly asked for on the same machine, stay quick.
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5, exclude_content_types=_AS_THEY_ARE)
     add_answers(app)
     app.add_api_route("/assets/sample.zip", _sample, include_in_schema=False)
     for page, names in _ASSETS.items():

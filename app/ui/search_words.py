@@ -182,13 +182,15 @@ def tiles(hits: Sequence[Found], address: str, say: Words) -> list[Markup]:
 def _tile(hit: Found, address: str, say: Words) -> Markup:
     width, height = (hit.width, hit.height) if hit.width and hit.height else (1, 1)
     ratio = min(max(width / height, _NARROWEST), _WIDEST)
-    small, large = (_width(width, height, side) for side in PictureSide)
     base = hit.thumb_url.lstrip("/")
+    widths = {_width(width, height, side): f"{base}?size={side}" for side in reversed(PictureSide)}
+    widths[_width(width, height, PictureSide.SMALL)] = base
+    several = len(widths) > 1
     picture = tag(
         "img",
         src=base,
-        srcset=f"{base} {small}w, {base}?size={PictureSide.LARGE} {large}w" if large > small else None,
-        sizes=f"auto, {round(_ROW * ratio)}px" if large > small else None,
+        srcset=", ".join(f"{place} {wide}w" for wide, place in sorted(widths.items())) if several else None,
+        sizes=f"auto, {round(_ROW * ratio)}px" if several else None,
         width=width,
         height=height,
         alt=_named(hit, say),

@@ -130,13 +130,13 @@ def test_pictures_are_kept_forever_and_carry_nothing_hidden(client: httpx.Client
         assert client.get(f"/v1/images/{unknown}/thumbnail").status_code == 404
 
 
-def test_a_thumbnail_comes_in_two_sizes_and_is_sent_once(client: httpx.Client, server: Served) -> None:
+def test_a_thumbnail_comes_in_three_sizes_and_is_sent_once(client: httpx.Client, server: Served) -> None:
     packed = io.BytesIO()
     Image.effect_noise((1000, 800), 60).convert("RGB").save(packed, "JPEG")
     image_id = hashlib.sha256(packed.getvalue()).hexdigest()
     small = thumbnail(Image.open(packed).convert("RGB"))
     server.serving.workspace.blobs.put([(image_id, packed.getvalue(), small)])
-    for size, expected in ((None, (256, 205)), (256, (256, 205)), (640, (640, 512))):
+    for size, expected in ((None, (256, 205)), (256, (256, 205)), (400, (400, 320)), (640, (640, 512))):
         params = {} if size is None else {"size": size}
         answer = client.get(f"/v1/images/{image_id}/thumbnail", params=params)
         assert Image.open(io.BytesIO(answer.content)).size == expected
@@ -147,7 +147,7 @@ def test_a_thumbnail_comes_in_two_sizes_and_is_sent_once(client: httpx.Client, s
         assert other.content == answer.content
     refused = client.get(f"/v1/images/{image_id}/thumbnail", params={"size": 641})
     assert refusal(refused) == (422, "invalid_request")
-    assert "256 or 640" in refused.json()["error"]
+    assert "256, 400 or 640" in refused.json()["error"]
 
 
 def test_captions_are_found_by_their_words(client: httpx.Client, server: Served) -> None:

@@ -257,39 +257,19 @@ def test_the_password_file_and_the_catalog_cannot_be_read_through_the_screens(se
             assert client.get(f"/gradio_api/file={path}").status_code in {403, 404}
 
 
-def test_a_dropped_picture_is_one_that_was_uploaded(server: Served, tmp_path: Path) -> None:
-    """A program that speaks as the page does names a file of the machine; the search box takes uploads alone."""
+def test_the_search_page_reads_no_file_of_the_machine(server: Served, tmp_path: Path) -> None:
+    """A program that speaks as the page does names a file of the machine; the page sends pictures, and no component
+    of it takes files."""
     secret = tmp_path / "secret.png"
     Image.new("RGB", (64, 64), "red").save(secret)
     with server.client(auth=SEARCHER) as client:
-        config = client.get("/config").json()
-        parts = {one["id"]: one.get("props", {}) for one in config["components"]}
-        (search,) = [
-            one
-            for one in config["dependencies"]
-            if any(
-                parts.get(at, {}).get("elem_id") == "query" and event == "submit"
-                for at, event in one["targets"]
-            )
-        ]
-        box = next(at for at in search["inputs"] if parts[at].get("elem_id") == "query")
-        values = {at: parts[at].get("value") for at in search["inputs"]}
-
-        def ask(text: str, *files: dict[str, object]) -> httpx.Response:
-            data = list((values | {box: {"text": text, "files": list(files)}}).values())
-            join = {"fn_index": search["id"], "data": data, "session_hash": "abc", "event_data": None}
-            return client.post("/gradio_api/run/predict", json=join)
-
-        found = ask("a red boat")
-        assert (found.status_code, "thumbnail" in found.text) == (200, True)
-        plain: dict[str, object] = {"path": str(secret)}
-        for file in (
-            plain,
-            plain | {"meta": {"_type": "gradio.FileData"}},
-            plain | {"url": f"file://{secret}"},
-        ):
-            answer = ask("", file)
-            assert (answer.status_code, "thumbnail" in answer.text) == (500, False), file
+        kinds = {one["type"] for one in client.get("/config").json()["components"]}
+        assert kinds & {"file", "image", "multimodaltextbox", "uploadbutton", "gallery"} <= {"gallery"}
+        assert "thumbnail" in client.post("/pictures", json={"address": "?text=a+red+boat"}).text
+        for name in (str(secret), f"file://{secret}"):
+            for wanted in ({"pictures": [name]}, {"address": f"?image={name}&text=./{name}"}):
+                answer = client.post("/pictures", json=wanted)
+                assert (answer.status_code, "thumbnail" in answer.text) == (400, False), wanted
 
 
 def test_the_screens_neither_show_their_api_nor_call_home(server: Served) -> None:

@@ -120,7 +120,7 @@ def test_what_an_engine_a_file_or_a_person_says_is_shown_literally() -> None:
     assert drawn.count("onerror") == drawn.count("onerror=alert(1)&gt;") + drawn.count("onerror%3Dalert")
 
 
-def test_a_picture_is_as_wide_as_it_is_beside_its_height_and_comes_in_two_sizes() -> None:
+def test_a_picture_is_as_wide_as_it_is_beside_its_height_and_comes_in_several_sizes() -> None:
     hits = [
         Found("a", None, 1, width=900, height=600),
         Found("b", None, 2, width=9000, height=600),
@@ -129,7 +129,8 @@ def test_a_picture_is_as_wide_as_it_is_beside_its_height_and_comes_in_two_sizes(
     ]
     large, panorama, small, unknown = search_words.tiles(hits, "", ENGLISH)
     assert 'style="--ratio:1.5000"' in large
-    assert 'srcset="v1/images/a/thumbnail 256w, v1/images/a/thumbnail?size=640 640w"' in large
+    at = "v1/images/a/thumbnail"
+    assert f'srcset="{at} 256w, {at}?size=400 400w, {at}?size=640 640w"' in large
     assert 'width="900" height="600"' in large
     assert 'style="--ratio:3.0000"' in panorama
     assert "srcset" not in small
