@@ -28,7 +28,6 @@ from app.desk.errors import JobFailed, UsageProblem
 from app.desk.health import Examination
 from app.desk.jobs import Stage
 from app.desk.operation import Operation, document_of, operations
-from app.desk.pictures import Original
 from app.desk.releases import Exported, Imported
 from ingest.records import FINAL_STATES, JobRecord
 
@@ -184,9 +183,9 @@ def _method(one: Operation) -> Callable[..., Any]:
         answer = self.ask(one.verb, path, **how)
         if one.media:
             return answer.content
-        if one.returns is Original:
+        if one.sends_file:
             name = unquote(answer.headers.get("Content-Disposition", "").rpartition("''")[2])
-            return Original(name, answer.headers.get("Content-Type", ""), answer.content)
+            return one.returns(name, answer.headers.get("Content-Type", ""), answer.content)
         document = document_in(answer)
         return typed(one.returns, document[one.wraps] if one.wraps else document)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from app.commands.options import ReleaseArgument, WhyOption, argument, option, release_names
-from app.commands.terminal import JsonOption, staged
+from app.commands.terminal import JsonOption, require_place, staged
 from app.commands.verb import Shown, verb
 from app.desk.errors import UsageProblem
 from app.words.messages import left_out_line, size, table
@@ -17,6 +17,7 @@ from app.words.messages import left_out_line, size, table
 if TYPE_CHECKING:
     from app.desk.desk import Desk
     from app.desk.releases import WentLive
+    from app.desk.tables import TableKind
     from ingest.release_words import ReleaseWord
 
 
@@ -202,28 +203,69 @@ def prune(
 @verb
 def export(
     desk: Desk,
-    release: ReleaseArgument,
+    what: Annotated[
+        str,
+        argument(
+            "A release, such as r3, or a table: vectors, captions, measurements.",
+            "RELEASE|TABLE",
+            autocompletion=release_names,
+        ),
+    ],
     to: Annotated[
-        Path, typer.Option("--to", help="A folder, made if need be, or a file that ends in .perennial.")
+        Path,
+        typer.Option(
+            "--to",
+            help="A folder, or a file that ends in .perennial; of a table in .parquet, .csv or .jsonl.",
+        ),
     ] = Path(),
+    release: Annotated[
+        str | None, option(says="Of a table: not of the live one.", autocompletion=release_names)
+    ] = None,
+    paths: Annotated[bool, typer.Option("--paths", help="With vectors: where the pictures lie.")] = False,
     open_clip: Annotated[
         bool,
         typer.Option("--open-clip", help="Write the encoder alone, into a new folder for plain open_clip."),
     ] = False,
 ) -> Shown:
-    """Write a release into one file.
+    """Write a release or a table into one file.
 
-    For another home, or its encoder for plain open_clip.
+    A release for another home, its encoder for plain open_clip, or a table for other programs.
     """
+    from app.desk.tables import TableKind
+
+    if what in get_args(TableKind):
+        return _exported_table(desk, cast(TableKind, what), to, release, paths=paths)
+    if release is not None or paths:
+        raise UsageProblem(
+            "--release and --paths are of a table; name one: vectors, captions or measurements."
+        )
     if open_clip:
-        return _exported_to_open_clip(desk, release, to)
-    written = desk.export(release, to)
+        return _exported_to_open_clip(desk, what, to)
+    written = desk.export(what, to)
     return (
         written,
         f"{written.release} is in {written.path} ({size(written.bytes)}).",
         f"Tell the receiver its checksum, which `sha256sum` gives too, by another way: {written.sha256}",
         f"There: `perennial import {written.path.name} --sha256 {written.sha256}`",
     )
+
+
+def _exported_table(desk: Desk, what: TableKind, to: Path, release: str | None, *, paths: bool) -> Shown:
+    from app.desk.tables import MEDIA
+
+    form = next((one for one in MEDIA if to.suffix == f".{one}" and not to.is_dir()), None)
+    if form is None and not to.is_dir():
+        raise UsageProblem(
+            f"{to} is no folder, and no file that ends in .{', .'.join(MEDIA)}; name one with --to."
+        )
+    if form is not None:
+        require_place(to, "--to")
+    table = desk.table(what, form or "parquet", release, paths)
+    file = to / table.name if form is None else to
+    if file.exists():
+        raise UsageProblem(f"{file} is there already; name another place with --to.")
+    file.write_bytes(table.data)
+    return {"path": file, "bytes": len(table.data)}, f"{file} is written ({size(len(table.data))})."
 
 
 def _exported_to_open_clip(desk: Desk, release: str, to: Path) -> Shown:

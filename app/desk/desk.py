@@ -45,6 +45,7 @@ from app.desk.releases import (
     ReleaseWords,
     WentLive,
 )
+from app.desk.tables import TableForm, TableKind, WrittenTable
 from app.desk.verdicts import Judged, Quality, ReleaseDetail, ReleaseDrift, SliceMoves
 from ingest.facets import Facets
 from ingest.feedback import FeedbackRecord
@@ -406,6 +407,22 @@ class Desk(Protocol):
 
     def import_release(self, source: Path, sha256: str | None, on_stage: OnStage) -> Imported:
         """Takes a release of another home in; it is not live before somebody promotes it."""
+
+    # Tables for other programs
+
+    @reads("/v1/tables/{what}.{form}", role="contributor")
+    def table(
+        self,
+        what: TableKind,
+        form: TableForm,
+        release: Name | None = None,
+        paths: bool = False,
+    ) -> WrittenTable:
+        """Returns vectors, captions, or what was measured as Parquet, CSV or JSON lines.
+
+        Vectors and measurements are of a release, or of the live one. Vectors have the `paths` of their pictures where
+        that is asked for, by those who may know where pictures lie.
+        """
 
     # How good releases are
 

@@ -21,6 +21,15 @@ _ASKED = "__asked__"
 
 
 @dataclass(frozen=True)
+class SentFile:
+    """A file that is answered under its own name and type, such as image/jpeg."""
+
+    name: str
+    media: str
+    data: bytes
+
+
+@dataclass(frozen=True)
 class Parameter:
     """What an operation is given."""
 
@@ -45,6 +54,11 @@ class Operation:
     in_path: Mapping[str, Parameter]  # parameters of the path, by name
     others: Mapping[str, Parameter]  # all the others, which are the query or the body
     returns: Any  # the type of the answer
+
+    @property
+    def sends_file(self) -> bool:
+        """Whether the answer is a file with a name and type of its own."""
+        return inspect.isclass(self.returns) and issubclass(self.returns, SentFile)
 
     @property
     def body(self) -> Parameter | None:

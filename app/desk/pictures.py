@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from app.desk.fields import Strict
 from app.desk.hits import Addressed, HitCaption, Name, Picture, SeenAt
+from app.desk.operation import SentFile
 from ingest.records import JobRecord
 
 MOST_ITEMS = 64
@@ -57,13 +58,8 @@ class Item(Addressed):
     longitude: float | None = None
 
 
-@dataclass(frozen=True)
-class Original:
-    """A picture's file as it was taken in."""
-
-    name: str  # of the file, as it was first seen
-    media: str  # its type, such as image/jpeg
-    data: bytes
+class Original(SentFile):
+    """A picture's file as it was taken in, under the name under which it was first seen."""
 
 
 class NewItem(Strict):

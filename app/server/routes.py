@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from app.desk.desk import Desk
 from app.desk.fields import Strict
-from app.desk.operation import Operation, Parameter, document_of, operations
+from app.desk.operation import Operation, Parameter, SentFile, document_of, operations
 from app.desk.pictures import Original
 from app.server.api_context import DESKS, NoQuery
 from app.server.ranged import Lasting, Ranged
@@ -37,7 +38,7 @@ def desk_router() -> APIRouter:
 
 def _add(router: APIRouter, one: Operation) -> None:
     how: dict[str, Any] = {"response_model": _answer_model(one)}
-    if one.media or one.returns is Original:
+    if one.media or one.sends_file:
         content = {
             one.media or "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
         }
@@ -66,6 +67,9 @@ def _endpoint(one: Operation) -> Callable[..., Response]:
         answer = getattr(desk, one.name)(**in_path)
         if isinstance(answer, Original):
             return Ranged(answer.data, name=answer.name, media=answer.media, headers=_AN_HOUR)
+        if isinstance(answer, SentFile):
+            told = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(answer.name, safe='')}"}
+            return Response(answer.data, media_type=answer.media, headers=told)
         if one.media:
             return _file(one, answer, in_path)
         document = shown(document_of(answer, one.returns), desk)

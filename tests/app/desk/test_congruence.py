@@ -22,9 +22,9 @@ from app.client import connect
 from app.desk.desk import Desk
 from app.desk.hits import SearchRequest
 from app.desk.jobs import StartUpdate
-from app.desk.operation import document_of, operations
+from app.desk.operation import SentFile, document_of, operations
 from app.desk.opinions import Opinion
-from app.desk.pictures import NewItem, Original, PictureSide
+from app.desk.pictures import NewItem, PictureSide
 from app.desk.troubles import OWN_ERRORS, trouble_of
 from app.home.settings import Settings
 from app.local.at_home import AtHome
@@ -69,7 +69,7 @@ def _told(desk: Desk, ask: Callable[[Desk], Any]) -> Any:
 
 
 def _plain(answer: Any) -> Any:
-    if isinstance(answer, Original):
+    if isinstance(answer, SentFile):
         return {"name": answer.name, "media": answer.media, "data": answer.data}
     return answer if isinstance(answer, (bytes, str)) else document_of(answer)
 
@@ -156,6 +156,13 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
         lambda desk: desk.facets(SearchRequest()),
         lambda desk: desk.facets(SearchRequest(where="width > 10 AND NOT domain = nothing")),
         lambda desk: desk.facets(SearchRequest(where="width >")),
+    ],
+    "table": [
+        lambda desk: desk.table("vectors", "jsonl", paths=True),
+        lambda desk: desk.table("captions", "csv"),
+        lambda desk: desk.table("measurements", "jsonl", "r2"),
+        lambda desk: desk.table("vectors", "csv"),
+        lambda desk: desk.table("captions", "csv", "r2"),
     ],
     "results_table": [lambda desk: desk.results_table(BOAT)],
     "results_archive": [lambda desk: len(desk.results_archive(BOAT)).to_bytes(4, "big")],
