@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.answers import ID_SHOWN
-from app.commands.options import option
+from app.commands.options import ProbesOption, option
 from app.commands.terminal import require_place
 from app.commands.verb import Shown, verb
 from app.desk.errors import UsageProblem
@@ -20,19 +20,25 @@ if TYPE_CHECKING:
     from app.desk.opinions import AskedLanguage, Proposal, ProposedPair, Votes
     from app.desk.verdicts import Measure, QualityTable
 
+_NOT_MEASURED = (
+    "No release was measured in this view on pairs of your own yet: an update measures the part of its captions that "
+    "is held out. `--probes` shows the built-in checks."
+)
+
 
 @verb
 def quality(
     desk: Desk,
     metric: Annotated[str, typer.Option(help="t2i_r1, t2i_r5, t2i_r10 or t2i_mean.")] = "t2i_r10",
     view: Annotated[str, typer.Option(help="own, mixed or memory.")] = "own",
+    probes: ProbesOption = False,
 ) -> Shown:
     """Show recall by slice and version.
 
     Also which languages are asked for.
     """
-    found = desk.quality(metric, view)
-    slices = _slices(found.table) if found.table.lines else "No release was measured in this view yet."
+    found = desk.quality(metric, view, probes)
+    slices = _slices(found.table) if found.table.lines else _NOT_MEASURED
     languages = [_asked(found.asked.languages)] if found.asked.languages else []
     return found, *found.asked.advice, slices, *languages
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.options import (
+    ProbesOption,
     StatedDomain,
     StatedLanguage,
     WhyOption,
@@ -185,11 +186,12 @@ def methods(
 def evaluate(
     desk: Desk,
     release: Annotated[str | None, option(says="Measure this release, not the live one.")] = None,
+    probes: ProbesOption = False,
 ) -> Shown:
     """Measure recall on today's held-out pairs."""
-    found = desk.evaluate(release)
+    found = desk.evaluate(release, probes)
     title = f"Recall of {found.release} in percent, text to image"
-    none = "There are no held-out pairs yet."
+    none = "There are no held-out pairs of your own yet; `--probes` measures the built-in checks."
     return found, messages.slices_table(found.slices, title=title) if found.slices else none
 
 
@@ -197,9 +199,12 @@ def evaluate(
 def gate(
     desk: Desk,
     name: Annotated[str, argument("A release, such as r3, or an update's job, such as j7.", "JOB|RELEASE")],
+    probes: ProbesOption = False,
 ) -> Shown:
     """Show why an update passed, or did not."""
     from app.words.gate import gate_parts
+    from app.words.own_report import shown_report
 
     found = desk.job_verdict(name) if name[:1] == "j" else desk.release(name).judged
-    return found, found.sentence, *(gate_parts(found.gate, messages.console().width) if found.gate else ())
+    report = found.gate if found.gate is None or probes else shown_report(found.gate)
+    return found, found.sentence, *(gate_parts(report, messages.console().width) if report else ())

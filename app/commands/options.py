@@ -42,6 +42,9 @@ ChunkArgument = Annotated[str, argument("A chunk's name, its id, or the id's beg
 ReleaseArgument = Annotated[str, argument("A release, such as r3.", autocompletion=release_names)]
 LanguageOption = Annotated[str, typer.Option("--language", help="A learned language, such as de, or auto.")]
 WhyOption = Annotated[str, typer.Option("--why", help="A sentence for the history.")]
+ProbesOption = Annotated[
+    bool, typer.Option("--probes", help="Show the built-in checks too: drawn pictures that guard updates.")
+]
 StatedLanguage = Annotated[
     str | None, option("--language", says="Of captions that state none, such as de; else it is detected.")
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.options import option
+from app.commands.options import ProbesOption, option
 from app.commands.terminal import JsonOption, require_place, show, staged
 from app.commands.verb import Shown, verb
 from app.words.messages import size, slices_table, table
@@ -33,6 +33,7 @@ class FailOn(StrEnum):
 def status(
     desk: Desk,
     verify: Annotated[bool, typer.Option("--verify", help="Read every byte of every release too.")] = False,
+    probes: ProbesOption = False,
 ) -> Shown:
     """Show what is live, chunks, jobs and disk.
 
@@ -40,7 +41,7 @@ def status(
     """
     from app.desk.operation import document_of
 
-    found = desk.status()
+    found = desk.status(probes)
     damaged = desk.verify() if verify else None
     document = {"where": desk.where, **document_of(found)}
     if damaged is not None:

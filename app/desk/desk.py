@@ -69,6 +69,7 @@ Numbers = Annotated[Sequence[Number], Field(max_length=1000)]
 Ids = Annotated[Sequence[Name], Field(min_length=1, max_length=500)]
 Keep = Annotated[int, Field(ge=0, le=10_000, description="How many of the newest releases stay in any case.")]
 Names = Annotated[Sequence[Name], Field(max_length=10_000)]
+Probes = Annotated[bool, Field(description="The built-in checks too: drawn pictures that guard updates.")]
 Metric = Annotated[str, Field(max_length=20, description="t2i_r1, t2i_r5, t2i_r10 or t2i_mean")]
 View = Annotated[str, Field(max_length=20, description="own, mixed or memory")]
 Pairs = Annotated[Sequence[Annotated[str, Field(max_length=32)]] | None, Field(max_length=10_000)]
@@ -236,7 +237,7 @@ class Desk(Protocol):
     # Chunks
 
     @reads("/v1/chunks", wraps="chunks")
-    def chunks(self) -> list[ChunkRecord]:
+    def chunks(self, probes: Probes = False) -> list[ChunkRecord]:
         """Lists all chunks, newest first, without their reports."""
 
     @reads("/v1/chunks/{chunk}")
@@ -427,7 +428,7 @@ class Desk(Protocol):
     # How good releases are
 
     @reads("/v1/quality")
-    def quality(self, metric: Metric = "t2i_r10", view: View = "own") -> Quality:
+    def quality(self, metric: Metric = "t2i_r10", view: View = "own", probes: Probes = False) -> Quality:
         """Returns recall of each slice under each released version, its coverage, and what languages are asked for."""
 
     @reads("/v1/quality/moves", role="admin")
@@ -448,7 +449,7 @@ class Desk(Protocol):
         """Says how far the vectors of two releases have turned, on held-out pairs (SAM, RAM, ImAM)."""
 
     @acts("/v1/evaluate")
-    def evaluate(self, release: Name | None = None) -> Evaluated:
+    def evaluate(self, release: Name | None = None, probes: Probes = False) -> Evaluated:
         """Measures a release, or the live one, on today's held-out pairs."""
 
     @reads("/v1/releases/{release}/shadow")
@@ -520,7 +521,7 @@ class Desk(Protocol):
     # Upkeep
 
     @reads("/v1/status")
-    def status(self) -> Status:
+    def status(self, probes: Probes = False) -> Status:
         """Says what is live, the chunks and the jobs, and how full the disk is."""
 
     @reads("/v1/verify", role="admin", wraps="damaged")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from app.desk.probes import shown_slices
 from ingest.records import JobRecord
 from ingest.release_words import JUDGEMENTS, ReleaseWord
 
@@ -112,9 +113,9 @@ class SliceSummary:
 
 
 def recalls_of(slices: Iterable[SliceSummary]) -> dict[str, float]:
-    """Returns R@10 in percent by language, over all captions of its slices in their own domain's gallery."""
+    """Returns R@10 in percent by language, over all captions of a person's own slices in their own domain's gallery."""
     measured: dict[str, list[SliceSummary]] = {}
-    for one in slices:
+    for one in shown_slices(slices):
         if one.view == "own" and one.captions:
             measured.setdefault(one.language, []).append(one)
     return {

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from app.desk.probes import shown_slices
 from app.desk.releases import Change, Difference, SliceChange, SliceSummary
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
@@ -56,7 +57,8 @@ def _sees(encoder: Encoder, domain: str) -> str:
 
 def _slices(a: Collection[SliceSummary], b: Collection[SliceSummary]) -> tuple[SliceChange, ...]:
     first, second = (
-        {(one.language, one.domain, one.view): mean_text_recall(one.recalls) for one in own} for own in (a, b)
+        {(one.language, one.domain, one.view): mean_text_recall(one.recalls) for one in shown_slices(own)}
+        for own in (a, b)
     )
     return tuple(
         SliceChange(f"{language}/{domain}", view, first.get(key), second.get(key))

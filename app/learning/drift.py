@@ -3,7 +3,7 @@
 from app.desk.errors import UsageProblem
 from app.desk.verdicts import ReleaseDrift
 from app.home.workspace import Workspace
-from app.learning.yardstick import held_out, trusted_chunks
+from app.learning.yardstick import held_out, own_trusted
 from ingest.sentence import phrase
 from model_updates.batches import sampled
 from model_updates.drift import drift, embedded
@@ -22,7 +22,7 @@ def drift_between(workspace: Workspace, before: str, after: str, *, most: int) -
     """
     first, second = (workspace.releases.release(name).require_kept() for name in (before, after))
     languages = tuple(tag for tag in first.manifest.languages if tag in second.manifest.languages)
-    slices = held_out(workspace, languages, trusted_chunks(workspace, first, second))
+    slices = held_out(workspace, languages, own_trusted(workspace, first, second))
     every = [
         TrainingPair(image_id, text, one.key.language, one.key.domain)
         for one in slices

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from app.desk.chunks import Decided, ShownAside
 from app.desk.errors import UsageProblem
 from app.desk.operation import grown
+from app.desk.probes import is_probes
 from app.home.workspace import Workspace
-from app.learning.probes import is_probes
 from ingest.deciding import accept_pairs
 from ingest.records import AsidePair, ChunkRecord
 from ingest.sentence import joined, phrase
@@ -74,7 +74,8 @@ def require_untaught(workspace: Workspace, chunk: ChunkRecord) -> None:
     """
     if is_probes(chunk):
         raise UsageProblem(
-            f"Chunk {chunk.id} holds the probes that every update is measured by; its pairs stay what they were."
+            f"Chunk {chunk.id} holds the built-in checks that every update is measured by; "
+            "its pairs stay what they were."
         )
     learned = [one.id for one in workspace.releases.releases() if chunk.id in one.manifest.chunks]
     if learned:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.desk.errors import UsageProblem
+from app.desk.probes import is_probes
 from app.home.workspace import Workspace
-from app.learning.probes import is_probes
 from ingest.errors import UnknownImage
 from ingest.pair import Caption, ImageId
 from ingest.records import ImageRecord
@@ -115,7 +115,7 @@ def takeable(workspace: Workspace) -> Callable[[str], ImageId]:
         if image_id in probes:
             raise UsageProblem(
                 phrase(
-                    "Picture {id} is one of the probes that every update is measured by; it stays.",
+                    "Picture {id} is one of the built-in checks that every update is measured by; it stays.",
                     id=image_id[:24],
                 )
             )

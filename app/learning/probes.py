@@ -1,4 +1,4 @@
-"""The probe slices that every home starts with: drawn English pairs, held out, not in the gallery.
+"""The built-in checks that every home starts with: drawn English pairs, held out, not in the gallery.
 
 They give the gate something to keep before the first upload has brought held-out pairs of its own. Pictures of other
 scenes come with them, to train beside.
@@ -8,27 +8,20 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.desk.probes import DOMAIN, NAME
 from app.home.workspace import Workspace
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import BASE_LANGUAGE
-from ingest.records import ChunkRecord
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import Scene
 
-DOMAIN = "probes"
-NAME = "probe slices"
 PICTURES = 160  # above the gate's minimum of 100 images, and drawn in a few seconds
 # Of other scenes, to train beside: what a base encoder has learned from is in no catalog, and new pictures that
 # resemble it must have something to step aside for.
 REHEARSED = 240
 STYLES = ("gouache", "flat")
 FIRST_SEED = 9_000  # pictures nobody else draws
-
-
-def is_probes(chunk: ChunkRecord) -> bool:
-    """Whether a chunk is the one that making a home drew."""
-    return chunk.name == NAME and not chunk.in_gallery and set(chunk.domains) <= {DOMAIN}
 
 
 def write_probes(workspace: Workspace) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from app.desk.errors import UsageProblem
+from app.desk.probes import shown_slices
 from app.desk.releases import SliceSummary
 from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.home.store import ReleaseRecord
@@ -17,8 +18,10 @@ from model_updates.evaluation import View
 from model_updates.recalls import MEAN, QUERY_METRICS, mean_text_recall
 
 
-def quality_table(workspace: Workspace, *, metric: str = "t2i_r10", view: str = "own") -> QualityTable:
-    """Returns what each released version reached on each slice.
+def quality_table(
+    workspace: Workspace, *, metric: str = "t2i_r10", view: str = "own", probes: bool = False
+) -> QualityTable:
+    """Returns what each released version reached on each slice; with `probes` on those of the built-in checks too.
 
     Raises:
         UsageProblem: there is no such metric or view.
@@ -30,7 +33,11 @@ def quality_table(workspace: Workspace, *, metric: str = "t2i_r10", view: str = 
         )
     columns, records = _columns(workspace)
     measured = [
-        {SliceKey(one.language, one.domain): one for one in record.manifest.slices if one.view == view}
+        {
+            SliceKey(one.language, one.domain): one
+            for one in shown_slices(record.manifest.slices, probes=probes)
+            if one.view == view
+        }
         for record in records
     ]
     keys = sorted({key for column in measured for key in column})
@@ -41,8 +48,8 @@ def quality_table(workspace: Workspace, *, metric: str = "t2i_r10", view: str = 
     return QualityTable(metric, view, columns, lines, *_summed(columns, lines))
 
 
-def coverage(workspace: Workspace) -> list[Coverage]:
-    """Returns what there is to learn from and to measure by, of each language and domain."""
+def coverage(workspace: Workspace, *, probes: bool = False) -> list[Coverage]:
+    """Returns what there is to learn from and to measure by, of each language and domain; probes only if asked for."""
     counts = workspace.catalog.pairs_by_split()
     commit = workspace.releases.current()
     live = workspace.releases.readable(commit.release) if commit else None
@@ -64,7 +71,7 @@ def coverage(workspace: Workspace) -> list[Coverage]:
             key.language in languages,
             measured.get(key, 0) >= least,
         )
-        for key in sorted({key for key, _ in counts})
+        for key in sorted(set(shown_slices((key for key, _ in counts), probes=probes)))
     ]
 
 

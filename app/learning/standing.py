@@ -2,9 +2,9 @@
 
 from app.desk.chunks import Withdrawn
 from app.desk.errors import ChunkHeld, UsageProblem
+from app.desk.probes import is_probes
 from app.home.workspace import Workspace
 from app.learning import going_live
-from app.learning.probes import is_probes
 from ingest.findings import Outcome, findings_in
 from ingest.records import ChunkRecord
 from ingest.sentence import joined, phrase
@@ -29,7 +29,7 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
     if is_probes(record) and record.id == workspace.catalog.chunks()[0].id:
         raise UsageProblem(
             phrase(
-                "Chunk {chunk} holds the probes that every update is measured by; it cannot be withdrawn.",
+                "Chunk {chunk} holds the built-in checks that every update is measured by; it cannot be withdrawn.",
                 chunk=record.id,
             )
         )

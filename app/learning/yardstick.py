@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.desk.probes import is_probes
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.learning.probes import is_probes
 from ingest.pair import Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
 from model_updates.evaluation import View
@@ -33,6 +33,12 @@ def trusted_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[
         if chunk.standing != WITHDRAWN
         and (chunk.id in learned or chunk.measures or (number == 0 and is_probes(chunk)))
     )
+
+
+def own_trusted(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:
+    """Returns the trusted chunks but the probes: what people are shown is of their own pictures."""
+    trusted = trusted_chunks(workspace, *releases)
+    return frozenset(c.id for c in workspace.catalog.chunks() if c.id in trusted and not is_probes(c))
 
 
 def usable_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:

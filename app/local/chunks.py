@@ -22,6 +22,7 @@ from app.desk.chunks import (
 )
 from app.desk.errors import UsageProblem
 from app.desk.operation import grown
+from app.desk.probes import is_probes
 from app.local.opened import Opened
 from ingest.errors import UnknownImage
 from ingest.findings import Outcome, findings_in
@@ -42,8 +43,9 @@ _COLUMNS = ("where", "outcome", "code", "sentence")
 class Chunks(Opened):
     """What takes chunks in, and keeps what people say of them."""
 
-    def chunks(self) -> list[ChunkRecord]:
-        return [replace(one, report={}) for one in reversed(self.catalog.chunks())]
+    def chunks(self, probes: bool = False) -> list[ChunkRecord]:
+        every = reversed(self.catalog.chunks())
+        return [replace(one, report={}) for one in every if probes or not is_probes(one)]
 
     def chunk(self, chunk: str) -> Chunk:
         return self._shown(self.catalog.chunk(chunk))

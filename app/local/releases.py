@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.desk.probes import shown_slices
 from app.desk.releases import (
     Difference,
     Evaluated,
@@ -148,14 +149,14 @@ class Releases(Opened):
 
     # How good they are
 
-    def quality(self, metric: str = "t2i_r10", view: str = "own") -> Quality:
+    def quality(self, metric: str = "t2i_r10", view: str = "own", probes: bool = False) -> Quality:
         from app.feedback.asked import WINDOW_DAYS, asked_languages
         from app.learning.quality import coverage, quality_table
 
-        table = quality_table(self.workspace, metric=metric, view=view)
+        table = quality_table(self.workspace, metric=metric, view=view, probes=probes)
         learned = next((column.languages for column in table.columns if column.is_live), ())
         asked = AskedLanguages(WINDOW_DAYS, tuple(asked_languages(self.catalog, learned)))
-        return Quality(table, tuple(coverage(self.workspace)), asked)
+        return Quality(table, tuple(coverage(self.workspace, probes=probes)), asked)
 
     def moves(self, language: str, domain: str, before: str, after: str, view: str = "own") -> SliceMoves:
         from app.learning.lost import slice_moves
@@ -167,12 +168,13 @@ class Releases(Opened):
 
         return drift_between(self.workspace, before, after, most=pairs)
 
-    def evaluate(self, release: str | None = None) -> Evaluated:
+    def evaluate(self, release: str | None = None, probes: bool = False) -> Evaluated:
         from app.learning import going_live
         from app.learning.publishing import summaries
 
         record = self.store.release(release) if release else going_live.live_release(self.workspace)[1]
-        return Evaluated(record.id, tuple(summaries(going_live.evaluate(self.workspace, record.id))))
+        found = summaries(going_live.evaluate(self.workspace, record.id))
+        return Evaluated(record.id, shown_slices(found, probes=probes))
 
     def shadow(self, release: str) -> ShadowReport:
         from app.feedback import shadow

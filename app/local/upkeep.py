@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.desk.errors import ReleaseDamaged
 from app.desk.health import Described, Examination, Live, SkippedCommit, Status, Updating
+from app.desk.probes import is_probes, shown_slices
 from app.local.opened import Opened
 from ingest.records import JobRecord
 
@@ -20,20 +21,22 @@ _LOOKED_AT = 50
 class Upkeep(Opened):
     """What says how a home is."""
 
-    def status(self) -> Status:
+    def status(self, probes: bool = False) -> Status:
         from app.home import durable
         from app.jobs import worker
 
         place = self.home.require_stores()
         interrupted = worker.recover(self.installed)
-        chunks = self.catalog.chunks()
+        every = self.catalog.chunks()
+        chunks = [one for one in every if probes or not is_probes(one)]
+        left_out = sum(one.pairs for one in every if one not in chunks)
         holder = self.store.lock_holder()
         return Status(
-            live=self._live(),
+            live=self._live(probes=probes),
             problem=self.problem,
             counts={
                 "gallery": len(self.catalog.gallery_ids()),
-                "pairs": sum(self.catalog.languages().values()),
+                "pairs": sum(self.catalog.languages().values()) - left_out,
                 "chunks": len(chunks),
                 "releases": len(self.store.releases()),
             },
@@ -45,7 +48,7 @@ class Upkeep(Opened):
             free_bytes=durable.free_bytes(place.root),
         )
 
-    def _live(self) -> Live | None:
+    def _live(self, *, probes: bool) -> Live | None:
         """What is live, and the damaged commits above it that are passed over."""
         standing = self.store.standing()
         skipped = tuple(SkippedCommit(one.number, one.why) for one in standing.skipped)
@@ -62,7 +65,7 @@ class Upkeep(Opened):
             version=record.version,
             generation=record.generation,
             languages=tuple(record.manifest.languages),
-            slices=tuple(record.manifest.slices),
+            slices=shown_slices(record.manifest.slices, probes=probes),
             skipped=skipped,
         )
 

@@ -6,7 +6,7 @@ import hashlib
 
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.learning.yardstick import trusted_chunks
+from app.learning.yardstick import own_trusted
 from ingest.pair import Split
 
 MOST_KNOWN = 100
@@ -23,7 +23,7 @@ def known_queries(
     """
     pinned = [pin.query for pin in workspace.catalog.pins()][:most]
     languages = list(dict.fromkeys((*a.manifest.languages, *b.manifest.languages)))
-    trusted = trusted_chunks(workspace, a, b)
+    trusted = own_trusted(workspace, a, b)
     drawn = {
         language: sorted(
             {

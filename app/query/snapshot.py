@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from app.desk.errors import AppError, BadQuery, NoRelease
 from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer
 from app.desk.operation import grown
+from app.desk.probes import shown_slices
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
@@ -188,7 +189,7 @@ def moved(snapshots: Sequence[Snapshot], answers: Sequence[SearchAnswer]) -> Com
     rank_a, rank_b = ({hit.id: hit.rank for hit in answer.hits} for answer in answers)
     union = list(dict.fromkeys([*rank_b, *rank_a]))
     common = len(rank_a.keys() & rank_b.keys())
-    measured = [snapshot.release.manifest.slices for snapshot in snapshots]
+    measured = [shown_slices(snapshot.release.manifest.slices) for snapshot in snapshots]
     return Compared(
         a=answers[0],
         b=answers[1],

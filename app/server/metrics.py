@@ -25,6 +25,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from app.desk.hits import SearchAnswer
+from app.desk.probes import is_probes, shown_slices
 from app.feedback import shadow
 from ingest.records import JOB_STATES
 
@@ -173,7 +174,8 @@ class _Home(Collector):
                 jobs.add_metric([kind, state], tally[kind, state])
         yield jobs
         chunks = GaugeMetricFamily("perennial_chunks", "Chunks by standing.", labels=["standing"])
-        for standing, count in sorted(Tally(chunk.standing for chunk in catalog.chunks()).items()):
+        own = [chunk for chunk in catalog.chunks() if not is_probes(chunk)]
+        for standing, count in sorted(Tally(chunk.standing for chunk in own).items()):
             chunks.add_metric([standing], count)
         yield chunks
 
@@ -213,7 +215,7 @@ class _Home(Collector):
             "Recall of the live release on held-out pairs.",
             labels=["language", "domain", "view", "metric"],
         )
-        for part in snapshot.release.manifest.slices:
+        for part in shown_slices(snapshot.release.manifest.slices):
             for metric, value in sorted(part.recalls.items()):
                 recall.add_metric([part.language, part.domain, part.view, metric], value)
         yield recall

@@ -50,6 +50,8 @@ class _DataTab:
             self.held_line = text("held-said", "status")
             newest_first = phrase("Held rows, those of the newest chunk first")
             self.held = table("held", newest_first, data_words.HELD_HEADERS)
+        with gr.Accordion("Built-in checks", open=False, elem_id="built-in"):
+            self.built_in = text("built-in-said", "tables")
         self.one = OnePicture(access)
         with gr.Accordion("Pictures of one thing", open=False):
             self.things_line = text("things-said", "status")
@@ -67,7 +69,7 @@ class _DataTab:
         of_admin, quietly = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
         waiting = [self.held_line, self.held]
         things = [self.first, self.things_line, self.things, self.before, self.after]
-        opened = [self.overview, self.table, *waiting, self.one.table, *things]
+        opened = [self.overview, self.table, self.built_in, *waiting, self.one.table, *things]
         tab.select(of_admin(self._opened, self.overview), None, opened, **quietly)
         one = [self.about, self.removing, *self.pairs.components, *self.word.components]
         missing = {self.chosen: "", self.removing: gr.update(visible=False)}
@@ -90,7 +92,8 @@ class _DataTab:
 
     def _opened(self, visit: Visit) -> Shown:
         listed = {self.one.table: self.one.listed(visit)}
-        return {**self._all(visit), **self._waiting(visit), **listed, **self._things(visit, 0)}
+        built_in = {self.built_in: data_words.built_in_view(visit.desk.status(probes=True), visit.say)}
+        return {**self._all(visit), **self._waiting(visit), **built_in, **listed, **self._things(visit, 0)}
 
     def _waiting(self, visit: Visit) -> Shown:
         """What is said of held rows, and their table."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from app.desk.chunks import Chunk, HeldRow
+from app.desk.health import Status
 from app.desk.pictures import OneThing
+from app.desk.probes import DOMAIN, is_probes
 from app.ui.report_words import chunk_title, standing_view
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
@@ -68,6 +70,28 @@ def overview(
     if held:
         said.append(say("rows of uploads that were held: **{count}**", count=f"{held:,}"))
     return " · ".join(said)
+
+
+def built_in_view(status: Status, say: Words = ENGLISH) -> str:
+    """Says what the built-in checks are, and how what is live does on them; `status` has them too."""
+    pictures = sum(chunk.images for chunk in status.chunks if is_probes(chunk))
+    if not pictures:
+        return say("This home has no built-in checks.")
+    said = say(
+        "{count} drawn pictures with English captions came with this home. No update may lose them; they are in no "
+        "search and in no count.",
+        count=pictures,
+    )
+    measured = [one for one in (status.live.slices if status.live else ()) if one.domain == DOMAIN]
+    found = [
+        say(
+            "What is live finds {share} % of those that are held out among the first ten.",
+            share=f"{one.recalls['t2i_r10']:.0f}",
+        )
+        for one in measured
+        if one.view == "own"
+    ]
+    return " ".join([said, *found])
 
 
 def chunk_view(chunk: Chunk, base: str, say: Words = ENGLISH) -> str:

@@ -100,7 +100,7 @@ def _row(
 
 
 def _name(row: GateRow, say: Words) -> str:
-    return row.slice if row.view == "own" else f"{row.slice} · {say.said(row.view)}"
+    return say.said(row.slice) if row.view == "own" else f"{say.said(row.slice)} · {say.said(row.view)}"
 
 
 def _range(rows: Sequence[GateRow], drop: float) -> tuple[float, float]:

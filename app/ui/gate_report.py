@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
@@ -12,6 +13,7 @@ from app.ui.access import Shown
 from app.ui.forest import forest_view
 from app.ui.parts import text
 from app.ui.words import ENGLISH, Words
+from app.words.own_report import shown_report
 
 
 class GateReportView:
@@ -45,7 +47,7 @@ class GateReportView:
             base: address that the browser reached us by.
             say: the words.
         """
-        report = judged.gate
+        report = None if judged.gate is None else shown_report(judged.gate)
         parts = dict.fromkeys((self.steps, self.forest, self.slices, self.moved), "")
         if report is not None:
             parts = {
@@ -55,7 +57,7 @@ class GateReportView:
                 self.moved: report_words.moved_view(report, base, say),
             }
         return {
-            self.verdict: report_words.verdict_view(judged, say),
+            self.verdict: report_words.verdict_view(replace(judged, gate=report), say),
             **{one: gr.update(value=part, visible=bool(part)) for one, part in parts.items()},
             self.all: gr.update(visible=report is not None),
             self.reasons: "" if report is None else report_words.reasons_view(report, say),

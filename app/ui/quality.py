@@ -35,6 +35,9 @@ class _QualityTab:
                 words.METRICS, value="t2i_r10", label="Metric", elem_id="quality-metric"
             )
             self.view = gr.Dropdown(words.VIEWS, value="own", label="View", elem_id="quality-view")
+            self.probes = gr.Checkbox(
+                False, label="Built-in checks too", info=words.PROBES_ARE, elem_id="quality-probes"
+            )
         self.said = text("quality-said", "status")
         gr.Markdown("## Recall by slice and version, in percent", elem_classes="section")
         self.recall = drawing("quality-recall", "tables")
@@ -66,20 +69,21 @@ class _QualityTab:
         """Connects the components with what happens on them."""
         of_admin, private = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
         tables = [self.said, self.recall, self.trend, self.summary, self.change]
-        chosen = [self.metric, self.view]
-        rest = [self.advice, self.asked, self.coverage, self.before, self.after, *chosen]
-        tab.select(of_admin(self._everything, self.said), chosen, [*tables, *rest], **private)
+        menus, asked = [self.metric, self.view], [self.metric, self.view, self.probes]
+        rest = [self.advice, self.asked, self.coverage, self.before, self.after, *menus]
+        tab.select(of_admin(self._everything, self.said), asked, [*tables, *rest], **private)
         hidden = gr.update(value="", visible=False)
         blank = {self.summary: "", self.recall: hidden, self.trend: hidden, self.change: hidden}
-        for menu in chosen:
-            menu.input(of_admin(self._tables, self.said, blank), chosen, tables, **private)
+        for menu in menus:
+            menu.input(of_admin(self._tables, self.said, blank), asked, tables, **private)
+        self.probes.input(of_admin(self._everything, self.said, blank), asked, [*tables, *rest], **private)
         moves = of_admin(self._moves, self.moved, {self.cards: gr.update(visible=False)})
         shown = [self.moved, self.cards]
         self.picked.change(moves, [self.picked, self.view], shown, **one_at_a_time("quality"))
         self.drift.connect(self.before, self.after)
 
-    def _everything(self, visit: Visit, metric: str, view: str) -> Shown:
-        found, say = visit.desk.quality(metric, view), visit.say
+    def _everything(self, visit: Visit, metric: str, view: str, probes: bool) -> Shown:
+        found, say = visit.desk.quality(metric, view, probes), visit.say
         advice = words.advice_line(found.asked, say)
         return {
             **self._drawn(found.table, say),
@@ -101,8 +105,8 @@ class _QualityTab:
             for menu, one in ((self.before, before), (self.after, live))
         }
 
-    def _tables(self, visit: Visit, metric: str, view: str) -> Shown:
-        return self._drawn(visit.desk.quality(metric, view).table, visit.say)
+    def _tables(self, visit: Visit, metric: str, view: str, probes: bool) -> Shown:
+        return self._drawn(visit.desk.quality(metric, view, probes).table, visit.say)
 
     def _drawn(self, table: QualityTable, say: Words) -> Shown:
         is_measured = bool(table.lines)

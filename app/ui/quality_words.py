@@ -30,7 +30,11 @@ MEASURED_THEN = phrase(
     "in between, a change is also theirs; a cell of the second table is looked up anew when you "
     "choose it."
 )
-NOT_MEASURED = phrase("No release was measured in this view yet. The gate measures when an update is judged.")
+NOT_MEASURED = phrase(
+    "No release was measured in this view on your own pictures yet. That happens when an update is judged, with the "
+    "captions that are held out of it."
+)
+PROBES_ARE = phrase("Drawn pictures that every home starts with. They guard updates and are in no search.")
 ASK_LOST = phrase(
     "Choose a cell of the table above to see which captions lost their picture there, and which found it."
 )

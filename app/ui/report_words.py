@@ -182,7 +182,7 @@ def _line(line: JudgedSlice, say: Words) -> str:
     if debts:
         best += "<br>" + say("accepted: {points}", points=f"{max(debts):.1f}")
     views = [_view(line.views.get(view), say) for view in gate_words.VIEWS]
-    return _row([escaped(line.slice), str(line.things), *views, best, escaped(line.said(say.said))])
+    return _row([escaped(say.said(line.slice)), str(line.things), *views, best, escaped(line.said(say.said))])
 
 
 def _view(row: GateRow | None, say: Words) -> str:

@@ -166,7 +166,7 @@ def slice_and_view(moved: QueryChange) -> str:
 
 def debts(report: GateReport) -> list[str]:
     """Returns what is `owed` in words, a line per slice and view."""
-    return [f"{row.slice}{_where(row)} {points(-lost)}" for row, lost in owed(report)]
+    return [joined((row.slice, f"{_where(row)} {points(-lost)}"), "") for row, lost in owed(report)]
 
 
 def _where(row: GateRow) -> str:

@@ -71,7 +71,8 @@ def test_status_tells_what_is_live_and_what_it_knows(template: Path) -> None:
     assert found["used_bytes"] > 0
     text = run("status", home=template).stdout
     assert "Live: r2-" in text
-    assert "probes" in text
+    assert "probes" not in text
+    assert "probes" in run("status", "--probes", home=template).stdout
 
 
 def test_status_reads_every_byte_when_asked(home: Path) -> None:

@@ -34,7 +34,7 @@ def test_one_method_is_shown_alone_and_an_unknown_one_is_refused() -> None:
 
 
 def test_evaluate_measures_the_live_release(template: Path) -> None:
-    found = document("evaluate", home=template)
+    found = document("evaluate", "--probes", home=template)
     assert {part["language"] for part in found["slices"]} == {"en"}
     assert run("evaluate", "--release", "r1", home=template).exit_code == 0
 

@@ -129,7 +129,7 @@ def test_a_home_that_lost_what_everything_refers_to_is_not_made_anew(
 
 
 def test_a_strategy_that_does_not_fit_the_chunk_says_why_before_a_job_is_queued(template: Path) -> None:
-    probes = document("status", home=template)["chunks"][-1]["id"]
+    probes = document("status", "--probes", home=template)["chunks"][-1]["id"]
     found = document("update", "--chunk", probes, "--strategy", "language-tables", home=template, code=2)
     assert found["code"] == "strategy_misfit"
     assert "captions in en alone, the language that every encoder begins with" in found["error"]

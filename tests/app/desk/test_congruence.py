@@ -256,7 +256,7 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "pin_feedback": [lambda desk: desk.pin_feedback(1), lambda desk: desk.pin_feedback(99)],
     "canaries": [lambda desk: desk.canaries()],
     "remove_canary": [lambda desk: desk.remove_canary("a red boat"), lambda desk: desk.remove_canary("x")],
-    "status": [lambda desk: desk.status()],
+    "status": [lambda desk: desk.status(), lambda desk: desk.status(True)],
     "verify": [lambda desk: desk.verify()],
     "log": [lambda desk: len(desk.log(1)).to_bytes(1, "big")],
     "settings": [lambda desk: [one for one in desk.settings() if one.name not in {"home", "port"}]],

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.desk.probes import DOMAIN, is_probes
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning.probes import DOMAIN, PICTURES, REHEARSED, is_probes
+from app.learning.probes import PICTURES, REHEARSED
 from ingest.pair import Split
 from tests.app.small_home import copy_of, small_home
 

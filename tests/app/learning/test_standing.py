@@ -74,7 +74,7 @@ def test_withdrawing_says_what_learned_from_it_and_how_to_go_back(workspace: Wor
 
 
 def test_what_every_home_is_measured_by_cannot_be_withdrawn(workspace: Workspace) -> None:
-    with pytest.raises(UsageProblem, match="probes"):
+    with pytest.raises(UsageProblem, match="built-in checks"):
         standing.withdraw(workspace, workspace.catalog.chunks()[0].id, why="odd", by="anna")
 
 
