@@ -12,11 +12,14 @@ from typing import Any
 import gradio as gr
 
 from app.desk.errors import NoRelease
+from app.desk.hits import SearchRequest
+from app.desk.troubles import OWN_ERRORS
 from app.home.settings import Settings
 from app.ui.access import Access, Shown, Visit
 from app.ui.address import address_of, asked_of
 from app.ui.events import AT_ONCE
 from app.ui.parts import text
+from app.ui.search_facets import facet_links
 from app.ui.search_filters import FilterRow, known
 from app.ui.words import label
 
@@ -106,7 +109,7 @@ class _SearchTab:
         }
         changed = self.access.of_anyone(self._changed, self.said)
         gr.on(self.filters.asking, changed, filters, told, **quiet)
-        shown = [*filters, *told]
+        shown = [*filters, *told, self.filters.facets]
         self.address.submit(self.access.of_anyone(self._go, self.said), [self.address], shown, **quiet)
         blocks.load(self._open, None, shown, **quiet)
 
@@ -125,6 +128,7 @@ class _SearchTab:
         return {
             **self.filters.shown(asked, choices, visit.say),
             self.filters.fold: self.filters.heading(asked, visit.say),
+            self.filters.facets: _facets(visit, asked),
             self.asked: "",
             self.said: "",
         }
@@ -136,3 +140,11 @@ class _SearchTab:
             self.said: "",
             self.filters.fold: self.filters.heading(asked, visit.say),
         }
+
+
+def _facets(visit: Visit, asked: SearchRequest) -> str:
+    """Returns the facets of what the filters leave; of filters that cannot be read, which the pictures say, none."""
+    try:
+        return facet_links(visit.desk.facets(asked), asked, visit.say)
+    except OWN_ERRORS:
+        return ""

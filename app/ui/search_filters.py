@@ -14,6 +14,7 @@ from app.desk.hits import AUTO, Choices, Mode, SearchRequest
 from app.desk.troubles import request_of
 from app.ui import search_words, wording
 from app.ui.access import Shown
+from app.ui.parts import text
 from app.ui.words import ENGLISH, Words, label
 
 _WIDTH: dict[str, Any] = {"min_width": 170}
@@ -25,6 +26,7 @@ class FilterRow:
     Attributes:
         parts: the components by the names of their fields, in their order.
         fold: what opens and closes them.
+        facets: counts of what the filters leave, each a link.
     """
 
     def __init__(self, longest: int) -> None:
@@ -36,8 +38,17 @@ class FilterRow:
         with gr.Accordion(
             label("Language and filters"), open=False, elem_classes="fold", elem_id="filters"
         ) as self.fold:
+            self.facets = text("facets", "strip")
+            self.parts: dict[str, Any] = {
+                "where": _text(
+                    label("Filter"),
+                    "where",
+                    1000,
+                    placeholder="taken = 2024 AND (folder = Italy OR NOT width < 2000)",
+                )
+            }
             with gr.Row(elem_classes="chips"):
-                self.parts: dict[str, Any] = {
+                self.parts |= {
                     "language": gr.Dropdown(
                         [(search_words.ANY_LANGUAGE, AUTO)],
                         value=AUTO,
@@ -52,9 +63,6 @@ class FilterRow:
                 }
             with gr.Row(elem_classes="chips"):
                 self.parts |= {
-                    "where": _text(
-                        label("Filter"), "where", 1000, placeholder="taken = 2024 AND folder = Italy"
-                    ),
                     "caption": _text(label("Captions with"), "captions-with", 500),
                     "since": _text(label("Taken in since"), "since", 10, placeholder="2026-01-31"),
                     "until": _text(label("Taken in until"), "until", 10, placeholder="2026-01-31"),
@@ -101,10 +109,10 @@ class FilterRow:
     def heading(self, asked: SearchRequest, say: Words) -> Any:
         """Returns what opens them, with the number of those in use."""
         used = len(asked.model_dump(include=set(self.parts), exclude_defaults=True))
-        text = (
+        words = (
             say("Language and filters · in use: {count}", count=used) if used else say("Language and filters")
         )
-        return gr.update(label=text)
+        return gr.update(label=words)
 
 
 def known(asked: SearchRequest, choices: Choices) -> tuple[SearchRequest, list[str]]:

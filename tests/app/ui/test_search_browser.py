@@ -72,6 +72,19 @@ def test_a_search_has_an_address_that_shows_it_again(server: Served, page: Page)
     expect(page.locator("#mode input")).to_have_value("Pictures and captions")
 
 
+def test_a_facet_narrows_the_search_and_widens_it_again(server: Served, page: Page) -> None:
+    open_page(page, f"{server.url}/?text=boat")
+    page.click("#filters button")
+    german = page.locator("#facets").get_by_role("link", name="German")
+    german.click()
+    expect(page).to_have_url(re.compile(r"where=language\+%3D\+de"))
+    expect(page.locator("#facets strong")).to_have_text("German")
+    expect(page.locator("#where textarea, #where input")).to_have_value("language = de")
+    settle(page)
+    page.locator("#facets").get_by_role("link", name="German").click()
+    expect(page).not_to_have_url(re.compile("where="))
+
+
 def test_a_person_goes_back_and_finds_earlier_searches_in_this_browser(server: Served, page: Page) -> None:
     open_page(page, server.url)
     for text in ("a red boat", "a yellow house"):
