@@ -61,7 +61,9 @@ def too_few_note(counts: Mapping[SliceKey, int]) -> str | None:
         return None
     shown = ", ".join(f"{count} distinct in {key}" for key, count in sorted(few.items())[:_SLICES_SHOWN])
     more = f" and as few in {len(few) - _SLICES_SHOWN} more" if len(few) > _SLICES_SHOWN else ""
+    # Places are final, so more pictures of any kind would not move those that train.
+    lacking = ENOUGH - min(few.values())
     return (
-        f"held-out pictures: {shown}{more}; the gate needs {ENOUGH} to decide; about {GROWS_FROM} pictures "
-        "would be enough, or give more with split=test"
+        f"held-out pictures: {shown}{more}; the gate needs {ENOUGH} to decide: upload this again together with "
+        f"{lacking} more different pictures{' of each' if len(few) > 1 else ''} that have split=test"
     )

@@ -80,6 +80,14 @@ class ChunkRecord:
     standing_why: str = ""
     standing_since: str = ""
 
+    @property
+    def can_teach(self) -> bool:
+        """Whether any of its pairs may be trained on, as far as its report tells; a list of chunks has no reports."""
+        slices = self.report.get("per_slice", {}).values()
+        told = sum(sum(counts.values()) for counts in slices)
+        trained = sum(counts.get("train", 0) for counts in slices)
+        return self.pairs > told or (trained > 0 and self.pairs > 0)
+
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+import langcodes
 import numpy as np
 from lingua import Language, LanguageDetector, LanguageDetectorBuilder
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from ingest.captions import UNDETERMINED, normalise_language
 from ingest.plan import IntakePlan
 
 SURE = 0.9  # posterior below which a person has to say
+MAIN = 0.95  # of those that could be told: the rest that looks like a close relative is rather misread
+CLOSE = 24  # CLDR's distance of Czech and Slovak; that of languages that merely share readers is larger
 STRAY = 0.01  # of the upload: so few captions in a language are rather misread ones of another
 ROUNDS = 30
 # lingua says 0 where it has merely never seen a trigram; another script is 0 for certain.
@@ -46,7 +49,7 @@ def fill_in(plan: IntakePlan) -> None:
         for row in rows
         if row.caption and (row.language or "").strip().lower() in ("", UNDETERMINED)
     ]
-    tags = caption_languages([row.caption or "" for row in asked])
+    tags, relatives = _told([row.caption or "" for row in asked])
     found = {id(row): replace(row, language=tag) for row, tag in zip(asked, tags, strict=True) if tag}
     for rows in plan.rows.values():
         rows[:] = [found.get(id(row), row) for row in rows]
@@ -58,10 +61,21 @@ def fill_in(plan: IntakePlan) -> None:
     said = f"{len(asked):,} captions state no language; they look like {looks}"
     unclear = len(asked) - len(found)
     plan.notes.append(f"{said}; {unclear:,} that could not be told are held" if unclear and shares else said)
+    for tag, count in relatives.items():
+        main = next(iter(plan.detected))
+        plan.notes.append(
+            f"{count:,} that may be {tag} are taken as {main}, which the rest is and which is close to it; where "
+            "that is wrong, state their language in a column `language`"
+        )
 
 
 def caption_languages(texts: Sequence[str]) -> list[str | None]:
     """Returns for each caption its language as a BCP-47 tag, None where nobody can tell."""
+    return _told(texts)[0]
+
+
+def _told(texts: Sequence[str]) -> tuple[list[str | None], Counter[str]]:
+    """Returns what `caption_languages` does, and how many captions were taken for those of a relative, by its tag."""
     unique = list(dict.fromkeys(texts))
     row_of = {text: row for row, text in enumerate(unique)}
     counts = np.zeros(len(unique))
@@ -71,7 +85,34 @@ def caption_languages(texts: Sequence[str]) -> list[str | None]:
     best = posterior.argmax(axis=1)
     is_sure = (posterior.max(axis=1) >= SURE) & (shares[best] >= STRAY)
     tags = [normalise_language(language.iso_code_639_1.name.lower()) for language in _LANGUAGES]
-    return [tags[best[row_of[text]]] if is_sure[row_of[text]] else None for text in texts]
+    main, folded = _main(best[is_sure], counts[is_sure]), Counter[str]()
+    near = [] if main is None else _relatives(main, tags)
+    if main is not None and near:
+        group = [main, *near]
+        is_told = (best == main) & is_sure
+        is_near = ~is_told & np.isin(best, group) & (posterior[:, group].sum(axis=1) >= SURE)
+        for row in np.flatnonzero(is_near):
+            folded[tags[near[int(posterior[row, near].argmax())]]] += int(counts[row])
+        best, is_sure = np.where(is_near, main, best), is_sure | is_near
+    return [tags[best[row_of[text]]] if is_sure[row_of[text]] else None for text in texts], folded
+
+
+def _main(told: NDArray[np.intp], counts: NDArray[np.float64]) -> int | None:
+    """Returns the language that nearly all captions are in of which it could be told; None where there is none."""
+    if not len(told):
+        return None
+    each = np.bincount(told, weights=counts, minlength=len(_LANGUAGES))
+    return int(each.argmax()) if each.max() >= MAIN * each.sum() else None
+
+
+def _relatives(main: int, tags: Sequence[str]) -> list[int]:
+    """Returns the places of languages that CLDR calls close to one, either way: Slovak to Czech."""
+    own = tags[main]
+    return [
+        place
+        for place, tag in enumerate(tags)
+        if place != main and min(langcodes.tag_distance(own, tag), langcodes.tag_distance(tag, own)) <= CLOSE
+    ]
 
 
 def _posterior(

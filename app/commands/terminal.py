@@ -88,12 +88,15 @@ def connected(url: str) -> Iterator[Desk]:
 
 def watched(desk: Desk, job: JobRecord, *, is_json: bool) -> JobRecord:
     """Follows a job to its end under a progress bar; whoever presses Ctrl-C leaves it."""
+    from ingest.records import FINAL_STATES
+
     try:
         with messages.progress_bar(is_quiet=is_json) as move:
 
             def tell(row: JobRecord) -> None:
                 said = row.progress
-                name, message = said.get("name", row.state), said.get("message", "waiting for its process")
+                waits = row.error or row.state if row.state in FINAL_STATES else "waiting for its process"
+                name, message = said.get("name", row.state), said.get("message", waits)
                 move(str(name), str(message), said.get("fraction"))
 
             return desk.follow(job.id, tell)

@@ -241,7 +241,7 @@ def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> di
     try:
         require_fit(workspace, request)
         return {"update": worker.submit(workspace.settings, "update", request.to_json()).id}
-    except (ChunkHeld, UpdateRunning, StrategyMisfit) as error:
+    except (ChunkHeld, UpdateRunning, StrategyMisfit, UsageProblem) as error:
         return {"update": None, "update_refused": str(error)}
 
 

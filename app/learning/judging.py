@@ -14,6 +14,7 @@ from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
+from model_updates.gate.next_steps import next_steps
 from model_updates.gate.report import Policy
 from model_updates.gate.rules import GateReport, judge
 from model_updates.measurement import HeldOut, Results, measure_views
@@ -28,6 +29,7 @@ class Taught:
     pairs: Mapping[str, int]  # training pairs by language
     languages: tuple[str, ...]  # learned once it is live, in the order of learning
     version: str = ""  # its id, "" when it has none yet
+    strategy: str = ""  # by which it was taught
 
 
 def judge_taught(
@@ -61,7 +63,8 @@ def judge_taught(
         past=past,
         attempts=attempts(workspace, record.version),
     )
-    return with_examples(workspace, report, slices, live, results, side), results
+    advised = next_steps(report, taught.strategy)
+    return with_examples(workspace, advised, slices, live, results, side), results
 
 
 def attempts(workspace: Workspace, live: str) -> int:

@@ -283,7 +283,12 @@ def _judge_and_release(
     """Gates the candidate against what is live now; embeds the gallery and publishes a release unless rejected."""
     lesson, candidate, outcome = taught.lesson, taught.candidate, taught.outcome
     told = Taught(
-        lesson.chunk, lesson.taught, lesson.taught_languages, tuple(lesson.languages_after), outcome.version
+        lesson.chunk,
+        lesson.taught,
+        lesson.taught_languages,
+        tuple(lesson.languages_after),
+        outcome.version,
+        lesson.strategy.name,
     )
     gate, results = judge_taught(workspace, told, candidate, record, workspace.settings.gate, progress)
     outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json(), judged_against=record.version)

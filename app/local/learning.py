@@ -44,6 +44,7 @@ class Learning(Opened):
         from model_updates.strategies import strategy_named
 
         request = self._request(asked)
+        fitting.require_training_pair(self.workspace, self.catalog.chunk(request.chunk))
         recommended, why = lessons.choose_strategy(self.workspace, request.chunk)
         found = forecast(self.workspace, request)
         chunk = self.catalog.chunk(request.chunk)

@@ -69,7 +69,7 @@ class CheckStep:
             **dict(zip(self.cards, _cards(chunk, visit.base, say), strict=True)),
             self.rows: gr.update(value=listed, visible=bool(rows)),
             self.download: gr.update(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
-            self.go_on: gr.update(interactive=chunk.standing in _TEACHABLE),
+            self.go_on: gr.update(interactive=chunk.standing in _TEACHABLE and chunk.can_teach),
         }
 
 

@@ -86,10 +86,20 @@ def next_steps(chunk: ChunkRecord) -> list[str]:
             "`perennial gate JOB` shows why its update was rejected, and what may help.",
             f"If its captions are wrong, take it out: {withdraw}, and upload a corrected chunk.",
         ]
-    return [
-        f"Teach it: `perennial update --chunk {chunk.id}`.",
-        f"Should it turn out wrong, take it out: {withdraw}.",
-    ]
+    wrong = f"Should it turn out wrong, take it out: {withdraw}."
+    if not chunk.can_teach:
+        return [nothing_to_teach(chunk), wrong]
+    return [f"Teach it: `perennial update --chunk {chunk.id}`.", wrong]
+
+
+def nothing_to_teach(chunk: ChunkRecord) -> str:
+    """Says why a chunk teaches nothing, and what it is good for."""
+    if not chunk.pairs:
+        return "Its pictures are searchable. It has no captions to learn from: `perennial add` takes some for them."
+    return (
+        "All its pairs are held out, so it teaches nothing. "
+        f'`perennial accept {chunk.id} --measure --why "…"` lets them measure what others teach.'
+    )
 
 
 def counts(chunk: ChunkRecord) -> str:
@@ -163,6 +173,8 @@ def added_lines(added: Added) -> list[str]:
         found = [f"  {check_name(one)}: {one.sentence}" for one in against(chunk)]
         lines += ["It is held and teaches nothing yet:", *map(plain, found or [chunk.standing_why])]
         lines.append(f"`perennial check {chunk.id}` shows examples and what to do.")
+    elif chunk.pairs and not chunk.can_teach:
+        lines.append(nothing_to_teach(chunk))
     elif added.report["new_pairs"]:
         lines.append(f"Teach it: `perennial update --chunk {chunk.id}`.")
     return lines

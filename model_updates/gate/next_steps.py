@@ -6,12 +6,14 @@ from dataclasses import replace
 from ingest.sentence import phrase
 from model_updates.gate.report import GateReport, GateRow, Verdict
 
+_KEEPS_ALL = frozenset({"evergreen", "language-tables", "domain-adapters", "new-words"})
+"""Strategies that move no vector of what was known."""
 TOO_MANY = 5_000
 """Held-out things that nobody will collect."""
 
 
-def next_steps(report: GateReport) -> GateReport:
-    """Returns the report with what its numbers suggest; nothing where it passed."""
+def next_steps(report: GateReport, strategy: str = "") -> GateReport:
+    """Returns the report with what its numbers suggest to who taught by a strategy; nothing where it passed."""
     if report.verdict is Verdict.PROMOTE:
         return report
     steps: list[str] = []
@@ -20,14 +22,9 @@ def next_steps(report: GateReport) -> GateReport:
         if row.role == "new" and row.view == "own" and row.verdict is not Verdict.PROMOTE:
             steps.append(_to_show_learning(row, report.policy.minimum_images))
     if decided.get("visible", Verdict.PROMOTE) is not Verdict.PROMOTE:
-        steps.append(
-            phrase(
-                "What was taught is hardly found among all pictures: let the update learn beside old pictures (the "
-                "strategy `evergreen` does; its adapters' option `visibility` says how much they count)."
-            )
-        )
+        steps.append(_to_be_visible(strategy))
     if {decided.get("kept"), decided.get("worst slice")} & {Verdict.REVIEW, Verdict.REJECT}:
-        steps += _to_keep(report)
+        steps += _to_keep(report, strategy)
     if decided.get("canaries") is Verdict.REJECT:
         steps.append(
             phrase("Look at the pinned queries that changed; remove the pins that are no longer wanted.")
@@ -35,11 +32,23 @@ def next_steps(report: GateReport) -> GateReport:
     return replace(report, next_steps=tuple(dict.fromkeys(steps)))
 
 
+def _to_be_visible(strategy: str) -> str:
+    if strategy in _KEEPS_ALL:
+        return phrase(
+            "What was taught is hardly found among all pictures: teach it longer (option `epochs`) or with more pairs, "
+            "or let old pictures count more (option `visibility` of `domain-adapters`)."
+        )
+    return phrase(
+        "What was taught is hardly found among all pictures: let the update learn beside old pictures, as the strategy "
+        "`evergreen` does."
+    )
+
+
 def _to_show_learning(row: GateRow, needed: int) -> str:
     if row.images < needed:
         return phrase(
-            "Hold out more of {slice}: {count} different things are measured and {needed} are needed; upload {more} or "
-            "more pairs with split=test.",
+            "Hold out more of {slice}: {count} different things are measured and {needed} are needed; upload the chunk "
+            "again together with {more} more different pictures that have split=test.",
             slice=row.slice,
             count=row.images,
             needed=needed,
@@ -69,7 +78,7 @@ def _to_show_learning(row: GateRow, needed: int) -> str:
     )
 
 
-def _to_keep(report: GateReport) -> list[str]:
+def _to_keep(report: GateReport, strategy: str) -> list[str]:
     policy = report.policy
     steps: list[str] = []
     doubtful = [
@@ -93,11 +102,21 @@ def _to_keep(report: GateReport) -> list[str]:
                 )
             )
     if any(row.role == "kept" and row.difference < 0 for row in report.rows):
-        steps.append(
-            phrase(
-                "What was known moved: `evergreen` teaches without touching it; with strategies that "
-                "change the towers, merge less of the update (option `merge` of c-clip), or use a "
-                "lower rate or fewer epochs."
-            )
-        )
+        steps.append(_to_lose_less(strategy))
     return steps
+
+
+def _to_lose_less(strategy: str) -> str:
+    if strategy in _KEEPS_ALL:
+        return phrase(
+            "No vector of what was known moved: what was lost is read in the new language now, or stands behind new "
+            "pictures. The captions that lost most show which."
+        )
+    if strategy == "c-clip":
+        return phrase(
+            "What was known moved: merge less of the update (option `merge`), or teach by `evergreen`, which does not "
+            "touch it."
+        )
+    return phrase(
+        "What was known moved: `evergreen` teaches without touching it; or use a lower rate or fewer epochs."
+    )

@@ -23,7 +23,6 @@ from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, slice_name
 from model_updates.gate.kept import FIRST, OldSlice, SliceStatement, judge_each
 from model_updates.gate.learned import judge_learned
-from model_updates.gate.next_steps import next_steps
 from model_updates.gate.pool import judge_pool
 from model_updates.gate.report import GateReport, GateRow, Policy, RuleResult, Verdict, strictest_first, worst
 from model_updates.gate.shrinkage import one_sided
@@ -82,7 +81,7 @@ def judge(
     ]
     learned, learned_rows = judge_learned(taught, taught_languages, policy, attempts)
     each = judge_each(old, policy, attempts)
-    report = GateReport(
+    return GateReport(
         policy=policy,
         rules=(
             *learned,
@@ -96,7 +95,6 @@ def judge(
         ),
         attempts=attempts,
     )
-    return next_steps(report)
 
 
 def _distinct(

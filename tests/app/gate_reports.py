@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ingest.findings import Example, Finding, Outcome
 from ingest.records import ChunkRecord
 from model_updates.evaluation import SliceResult, View
+from model_updates.gate.next_steps import next_steps
 from model_updates.gate.report import GateReport, Policy, QueryChange
 from model_updates.gate.rules import Past, judge
 
@@ -50,7 +51,7 @@ def gate_report(
             add(name, view, 0.8, 0.8 - (drop if view is View.MIXED else drop / 2))
     for n in range(unchanged):
         add(f"l{n}/icons", View.OWN, 0.5, 0.5)
-    report = judge(
+    judged = judge(
         candidate=candidate,
         live=live,
         new_slices=[key for key in candidate if key[2]],
@@ -61,6 +62,7 @@ def gate_report(
             ("de/icons", View.MIXED, False): Past((("v3-1a2b3c4d", _slice("de/icons", View.MIXED, 0.82)),))
         },
     )
+    report = next_steps(judged)
     assert report.verdict == verdict, report.reasons
     return replace(
         report, lost=_moved(texts, pictures, 1, 34), won=_moved(["boti nyekundu"], pictures, 57, 1)

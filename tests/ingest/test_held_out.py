@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -80,10 +81,26 @@ def test_an_upload_with_too_few_says_what_it_would_take(place: Place, tmp_path: 
     report = place.ingest(folder_of(tmp_path / "a", files), domain="photo")
     count = report.held_out["en/photo"]
     assert count == report.per_slice["en/photo"]["test"] > 0
-    assert f"{count} distinct in en/photo; the gate needs 100 to decide; about 400 pictures" in " ".join(
-        report.notes
-    )
+    advice = f"{count} distinct in en/photo; the gate needs 100 to decide: upload this again together with"
+    note = next(note for note in report.notes if advice in note)
     assert report.to_json()["held_out"] == report.held_out
+    # Whoever does as it says has enough.
+    (more,) = re.findall(r"with (\d+) more different pictures that have split=test", note)
+    table = ["file_name,caption,split", *(f"{n}.png,caption {n}," for n in range(30))]
+    table += [f"{n}.png,caption {n},test" for n in range(30, 30 + int(more))]
+    images: dict[str, bytes | str] = {f"{n}.png": picture(n) for n in range(30 + int(more))}
+    again = place.ingest(folder_of(tmp_path / "b", images | {"t.csv": "\n".join(table)}), domain="photo")
+    assert again.held_out == {"en/photo": 100}
+    assert not any("distinct in" in note for note in again.notes)
+
+
+def test_who_has_400_pictures_is_not_told_that_400_would_be_enough(place: Place, tmp_path: Path) -> None:
+    """Of 400 pictures of 100 things only the things count; more pictures of them would change nothing."""
+    table = ["file_name,caption,group", *(f"{n}.png,caption {n},g{n % 100}" for n in range(400))]
+    files: dict[str, bytes | str] = {f"{n}.png": picture(n) for n in range(400)}
+    report = place.ingest(folder_of(tmp_path / "a", files | {"t.csv": "\n".join(table)}), domain="photo")
+    (note,) = [note for note in report.notes if "distinct in" in note]
+    assert "400" not in note
 
 
 def test_the_note_names_a_few_slices_and_none_that_has_enough() -> None:

@@ -56,3 +56,51 @@ def test_a_stated_language_is_never_overruled(place: Place, tmp_path: Path) -> N
     table = "image,caption,language\n1.png,Zwei rote Boote auf dem See,fr\n"
     report = place.ingest(folder_of(tmp_path / "u", {"1.png": picture(1), "t.csv": table}), language=None)
     assert (report.detected, place.catalog.languages()) == ({}, {"fr": 1})
+
+
+CZECH = [
+    f"{who} {does}"
+    for who in (
+        "Malá holčička v červených šatech",
+        "Starší muž s šedivými vousy",
+        "Dvě děti ve žlutých bundách",
+    )
+    for does in (
+        "běží přes zelenou louku",
+        "sedí na dřevěné lavičce u řeky",
+        "skáče do bazénu s modrou vodou",
+        "drží v ruce červený deštník",
+        "dívá se na hory pokryté sněhem",
+        "jede na kole po kamenité cestě",
+        "stojí před starým kamenným domem",
+    )
+]
+SLOVAK = "Dievčatko v bielych šatách stojí pri stole"
+
+
+def test_a_relative_of_what_nearly_all_captions_are_in_is_taken_for_it_and_asked_about_once(
+    place: Place, tmp_path: Path
+) -> None:
+    assert caption_languages([SLOVAK] * 9) == ["sk"] * 9
+    members: dict[str, bytes | str] = {}
+    for number, text in enumerate([*CZECH, SLOVAK]):
+        members |= {f"{number}.png": picture(number), f"{number}.txt": text}
+    report = place.ingest(folder_of(tmp_path / "u", members), language=None)
+    assert place.catalog.languages() == {"cs": len(CZECH) + 1}
+    asked = [note for note in report.notes if "may be sk are taken as cs" in note]
+    assert [note[:2] for note in asked] == ["1 "]
+    # Whoever does as it says is believed.
+    table = f"file_name,caption,language\n{len(CZECH)}.png,{SLOVAK},sk\n"
+    place.ingest(
+        folder_of(tmp_path / "v", {f"{len(CZECH)}.png": picture(len(CZECH)), "t.csv": table}), language=None
+    )
+    assert place.catalog.languages()["sk"] == 1
+
+
+def test_a_relative_beside_as_many_others_stays_what_it_is() -> None:
+    half = [
+        *CZECH[:10],
+        *[f"{SLOVAK} {word}" for word in ("a číta", "a smeje sa", "vedľa okna", "so psom")] * 2,
+    ]
+    assert set(caption_languages(half)) == {"cs", "sk"}
+    assert set(caption_languages([*ENGLISH, *GERMAN])) == {"en", "de"}
