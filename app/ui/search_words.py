@@ -11,7 +11,7 @@ from app.desk.hits import AUTO, Choices, Found, Mode, SearchAnswer, SearchReques
 from app.desk.pictures import PictureSide
 from app.language.detection import UNDETERMINED
 from app.query.grammar import literal, quoted
-from app.ui.address import address_of, is_empty
+from app.ui.address import address_of
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.language_names import name_in, own_name
@@ -66,7 +66,7 @@ def above(
     """
     is_browsed = not answer.parts
     lines = [tag("p", _counted(answer, choices, say), class_="count")]
-    if is_browsed and choices.examples and is_empty(asked):
+    if is_browsed and choices.examples and not address_of(asked):
         lines.append(tag("p", tag("span", say("Try")), _tries(choices), class_="tries"))
     if is_browsed and (asked.sort is Sort.TAKEN or any(hit.taken for hit in answer.hits)):
         lines.append(tag("p", _order(asked, say), class_="order"))
@@ -85,8 +85,8 @@ def _counted(answer: SearchAnswer, choices: Choices, say: Words) -> list[str | M
     if answer.parts:
         read = [name_in(one, say.language) for one in answer.language.split(" + ") if one]
         told = say("read as {languages}", languages=", ".join(read)) if read else ""
-        first = say("{count}, the best match first", count=count)
-        return [first, tag("span", f" · {told}" if told else "", class_="more-said")]
+        more = " · ".join(["", say("best matches first"), *([told] if told else [])])
+        return [tag("b", count), tag("span", more, class_="more-said")]
     names = [name_in(one.language, say.language) for one in choices.learned]
     told = ", ".join(names) if len(names) <= _FEW_LANGUAGES else say("{count} languages", count=len(names))
     title = say("Search in {languages}", languages=", ".join(names))
@@ -104,7 +104,7 @@ def _order(asked: SearchRequest, say: Words) -> Markup:
     """Returns the link to the other order of what is browsed."""
     is_taken = asked.sort is Sort.TAKEN
     other = asked.model_copy(update={"sort": Sort.ADDED if is_taken else Sort.TAKEN, "offset": 0})
-    name = say("Sort by date added") if is_taken else say("Sort by date taken")
+    name = say("By date added") if is_taken else say("By date taken")
     return tag("a", name, href=address_of(other) or "?")
 
 

@@ -153,10 +153,11 @@ export const makeViewer = ({ tiles, answer, goOn, like }) => {
   const told = (known, base) => {
     const file = known.sources.find((one) => one.kind === "file" && !one.gone);
     const folder = file ? file.path.slice(0, Math.max(1, file.path.lastIndexOf("/"))) : "";
+    const others = `?${new URLSearchParams({ where: `folder = "${folder}"` })}`;
     const rows = {
       taken: known.taken && moment(known.taken),
       camera: known.camera,
-      folder,
+      folder: folder && !folder.includes('"') ? element("a", { href: others, dir: "ltr" }, folder) : folder,
       pixels: `${known.width} × ${known.height} · ${known.format}`,
       domain: known.domain === "general" ? "" : known.domain,
     };

@@ -53,7 +53,7 @@ def test_search(server: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{server.url}/")
     assert found_wrong(walked, looks) == []
     ask(walked, "#query", "a red boat on the beach")
-    expect(walked.locator("#status")).to_contain_text("the best match first")
+    expect(walked.locator("#status")).to_contain_text("best matches first")
     settle(walked)
     walked.click("#filters button")
     walked.click(".about summary")

@@ -43,7 +43,7 @@ def test_a_bad_query_says_where(server: Served, page: Page) -> None:
 def test_a_query_of_markup_is_shown_as_text(server: Served, page: Page) -> None:
     open_page(page, server.url)
     ask(page, "#query", "<img src=x onerror=\"document.title='owned'\">")
-    expect(page.locator("#status")).to_contain_text("the best match first")
+    expect(page.locator("#status")).to_contain_text("best matches first")
     expect(page.locator(TILES)).to_have_count(10)
     assert page.title() == "Perennial"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -41,6 +42,56 @@ def abroad(elsewhere: tuple[str, Any]) -> Iterator[tuple[str, Page]]:
     page = context.new_page()
     yield language, page
     page.close()
+
+
+# What a person sees and presses on the Search page; each must be whole, inside the screen and beside the others.
+SEEN = (
+    ".masthead h1",
+    ".masthead a",
+    "[role=tab]",
+    "#query input[type=search]",
+    "#status .count",
+    "#status summary",
+    "#filters > button",
+)
+BOXES = """(wanted) => wanted.flatMap((one) => [...document.querySelectorAll(one)]).map((seen) => {
+  const { left, top, right, bottom } = seen.getBoundingClientRect();
+  const cut = seen.scrollWidth > seen.clientWidth + 1 && getComputedStyle(seen).overflowX !== "visible";
+  return { name: seen.textContent.trim() || seen.className, left, top, right, bottom, cut };
+}).filter((one) => one.right > one.left)"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("locale", ["en", "de", "es", "fr", "ja", "zh-CN", "ar"])
+def test_what_is_said_has_room_in_every_language(
+    server: Served, browser: Any, locale: str, width: int
+) -> None:
+    theme = "dark" if width == 390 else "light"
+    context = browser.new_context(locale=locale, viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    for address in ("/", "/?text=ein+rotes+Boot"):
+        page.goto(f"{server.url}{address}")
+        expect(page.locator(TILES)).to_have_count(10)
+        page.wait_for_timeout(800)  # the filters come with Gradio
+        boxes = page.evaluate(BOXES, SEEN)
+        assert len(boxes) >= len(SEEN)
+        for one in boxes:
+            assert not one["cut"], one
+            assert one["left"] >= 0, one
+            assert one["right"] <= width, one
+        for one, other in itertools.combinations(boxes, 2):
+            apart = one["right"] <= other["left"] + 1 or other["right"] <= one["left"] + 1
+            assert apart or one["bottom"] <= other["top"] + 1 or other["bottom"] <= one["top"] + 1, (
+                one,
+                other,
+            )
+        # Pictures come first: they fill nearly three quarters of a telephone, and more of a desk.
+        first = page.locator(TILES).first.bounding_box()
+        assert first is not None
+        assert first["y"] < (200 if width > 1000 else 250)
+    does_not_overflow(page)
+    assert broken_rules(page) == []
+    context.close()
 
 
 def test_a_person_searches_in_their_own_language(server: Served, abroad: tuple[str, Page]) -> None:

@@ -128,7 +128,7 @@ def test_the_whole_page_is_used_by_keys_alone(album: Served, page: Page) -> None
     page.locator("#query input[type=search]").focus()
     page.keyboard.type("clouds")
     page.keyboard.press("Enter")
-    expect(page.locator("#status")).to_contain_text("the best match first")
+    expect(page.locator("#status")).to_contain_text("best matches first")
     settle(page)
     focused = "document.activeElement.closest('#results > .tile') !== null"
     for _ in range(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
-from tests.app.server.served import Served
+from tests.app.server.served import Served, served
+from tests.app.ui.album import PICTURES, make_album
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
     TILES,
@@ -21,6 +23,14 @@ from tests.app.ui.browsing import (
 )
 
 pytestmark = IN_A_BROWSER
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(make_album(tmp_path_factory.mktemp("album")), with_pages=True) as running:
+        yield running
+
+
 PICTURE = "#viewer .stage img"
 
 
@@ -49,7 +59,7 @@ def test_the_page_opens_with_the_newest_pictures(server: Served, page: Page) -> 
     words = example.get_attribute("title")
     example.click()
     expect(page.locator("#query input[type=search]")).to_have_value(str(words))
-    expect(page.locator("#status")).to_contain_text("the best match first")
+    expect(page.locator("#status")).to_contain_text("best matches first")
 
 
 def test_a_search_has_an_address_that_shows_it_again(server: Served, page: Page) -> None:
@@ -156,6 +166,16 @@ def test_a_caption_of_a_picture_is_a_search(server: Served, page: Page) -> None:
     caption.click()
     expect(page.locator("#query input[type=search]")).to_have_value(f'"{words}"')
     expect(page.locator("#viewer")).to_be_hidden()
+
+
+def test_the_folder_of_a_picture_is_a_search_for_its_others(album: Served, page: Page) -> None:
+    open_page(page, album.url)
+    _open(page, 50)
+    page.locator("#viewer .facts dd a").click()
+    expect(page.locator("#viewer")).to_be_hidden()
+    expect(page).to_have_url(re.compile("where=folder"))
+    within = [n for n in range(PICTURES) if n % 3]
+    expect(page.locator("#status")).to_contain_text(f"{len(within)} of {PICTURES + 10} pictures")
 
 
 def test_more_like_a_picture_is_a_search_with_it_in_the_box(server: Served, page: Page) -> None:
@@ -283,5 +303,5 @@ def test_a_server_that_is_away_is_told_and_asked_again(server: Served, page: Pag
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
     page.unroute("**/pictures")
     page.get_by_role("button", name="Try again").click()
-    expect(page.locator("#status")).to_contain_text("the best match first")
+    expect(page.locator("#status")).to_contain_text("best matches first")
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -63,7 +63,7 @@ def _text(markup: str) -> str:
 
 def test_facts_of_an_answer_stand_behind_a_sign_and_nothing_is_said_of_its_worth() -> None:
     seen, hidden = _said(_answer("a", "b", relevance="weak"))
-    assert seen == "1,234 pictures, the best match first · read as German"
+    assert seen == "1,234 pictures · best matches first · read as German"
     for fact in ("r3-1a2b3c4d", "R@10 87 (0.93)", "5 ms", "1,234 of 1,234"):
         assert fact in hidden
     assert "weak" not in seen + hidden
@@ -80,6 +80,7 @@ def test_what_is_browsed_is_counted_with_languages_and_words_to_begin_with() -> 
     few = replace(CHOICES, learned=LEARNED[:2], pictures=1)
     assert _said(_browsed(searched=1), choices=few)[0].startswith("1 picture · English, German")
     assert _said(_browsed(searched=12))[0].startswith("12 of 1,234 pictures")
+    assert "Try" not in _said(_browsed(), asked=SearchRequest(domains=["scenes"]))[0]
     german = _said(_browsed(), Words("de"))[0]
     assert german.startswith("1.234 Bilder")
 
@@ -91,13 +92,13 @@ def test_an_example_means_its_words_whatever_is_in_them() -> None:
 
 
 def test_the_other_order_is_offered_where_it_is_known_when_pictures_were_taken() -> None:
-    assert "Sort" not in _said(_browsed())[0]
+    assert "By date" not in _said(_browsed())[0]
     (hit,) = _browsed().hits
     dated = replace(_browsed(), hits=(replace(hit, taken="2024-05-01T10:00:00"),))
-    assert "Sort by date taken" in _said(dated)[0]
-    assert "Sort by date added" in _said(_browsed(), asked=SearchRequest(sort="taken"))[0]
+    assert "By date taken" in _said(dated)[0]
+    assert "By date added" in _said(_browsed(), asked=SearchRequest(sort="taken"))[0]
     found = replace(_answer("a"), hits=dated.hits)
-    assert "Sort" not in _said(found)[0]
+    assert "By date" not in _said(found)[0]
 
 
 @pytest.mark.parametrize(("tag", "said"), [("th", "Thai is not learned yet"), ("und", "in no language")])
