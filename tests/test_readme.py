@@ -75,6 +75,7 @@ def place(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "ada"))
     monkeypatch.setenv("PERENNIAL_PORT", str(port))
+    monkeypatch.setenv("BROWSER", "true")  # what `open` opens
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -89,7 +90,7 @@ def test_what_the_readme_prints_works(place: Path, port: int) -> None:
                     continue
                 assert command == "perennial", line
                 done.add(words[0])
-                if words[0] == "serve":
+                if words[0] in {"serve", "open"}:
                     until_end_of_block.enter_context(_served(words, port))
                     continue
                 ended = CliRunner().invoke(cli.app, words)
@@ -99,7 +100,7 @@ def test_what_the_readme_prints_works(place: Path, port: int) -> None:
                         cli.app, ["promote", "r3", "--force", "--why", "it is few pictures"]
                     )
                 assert ended.exit_code == 0, f"{line}\n{ended.output}"
-    assert {"init", "ingest", "search", "serve", "update", "rollback", "withdraw", "export"} <= done
+    assert {"open", "add", "search", "serve", "update", "rollback", "withdraw", "export"} <= done
     assert (place / "ada/.local/share/perennial/FORMAT").is_file()
 
 
