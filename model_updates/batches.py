@@ -45,11 +45,13 @@ def gather(
     load_image: LoadImage,
     cache: FeatureCache,
     watch_known: bool = True,
+    progress: Callable[[int, int], None] | None = None,
 ) -> UpdateData:
     """Collects the chunk's pairs, the strategy's memory and all frozen features.
 
     Each frozen tower runs once per picture or text that the cache lacks. Unless ``watch_known`` is switched off, a
-    strategy that can forget also gets pairs of what is known, which take part in choosing its epoch.
+    strategy that can forget also gets pairs of what is known, which take part in choosing its epoch. `progress` is told
+    (pictures embedded, pictures to embed).
 
     Raises:
         NothingToLearn: no training pair.
@@ -65,7 +67,7 @@ def gather(
     everything = [*train, *remembered, *validation, *known]
     numbers = {image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in everything))}
     previous = context.open_previous()
-    features, trunk = _pictures_of(previous, everything, list(numbers), load_image, cache)
+    features, trunk = _pictures_of(previous, everything, list(numbers), load_image, cache, progress)
     frozen = _Frozen(previous, teacher(context.open_anchor(), previous), numbers, features, trunk, cache)
     texts = "text_features" in strategy.needs
     return UpdateData(
@@ -93,9 +95,10 @@ def _pictures_of(
     image_ids: Sequence[str],
     load_image: LoadImage,
     cache: FeatureCache,
+    progress: Callable[[int, int], None] | None,
 ) -> tuple[Tensor, Tensor]:
     """Returns raw features (n, dim), each picture on its own route, and trunk features (n, trunk_dim) of the base."""
-    trunk = trunk_features(encoder, image_ids, load_image, cache)
+    trunk = trunk_features(encoder, image_ids, load_image, cache, progress=progress)
     rows = encoder.projected(
         trunk
     ).copy()  # of a tower without a head these are the trunk features themselves

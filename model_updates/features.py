@@ -23,6 +23,8 @@ from model_updates.pairs import TrainingPair, by_language
 Rows = NDArray[np.float32]
 LoadImage = Callable[[str], Image.Image]
 
+Ahead = Callable[[int], None]
+"""Is told how many of some things are done."""
 IMAGE = "image"
 TEXT = "text"
 # Items computed before their rows are stored: bounds memory, and what a crash would lose.
@@ -97,8 +99,12 @@ def _route_features(
 
     # Kept too, though cheap to compute: a product's last bit depends on how many rows it is made of, and the vectors of
     # a route whose fingerprint has not changed must not change either.
-    def project(lacking: list[str]) -> Rows:
-        return encoder.projected(trunk_features(encoder, lacking, load, cache, route=route), route)
+    def project(lacking: list[str], tell: Ahead) -> Rows:
+        def ahead(done: int, total: int) -> None:
+            tell(len(lacking) - total + done)
+
+        trunk = trunk_features(encoder, lacking, load, cache, route=route, progress=ahead)
+        return encoder.projected(trunk, route)
 
     return _cached(cache, (fingerprint, IMAGE, encoder.dim), ids, project, progress)
 
@@ -114,7 +120,9 @@ def trunk_features(
 ) -> Rows:
     """Returns (n, trunk_dim) float32 trunk features of pictures on one route, through the cache."""
     kept = (encoder.trunk_fingerprint(route), IMAGE, encoder.trunk_dim)
-    return _cached(cache, kept, image_ids, lambda ids: _embed(encoder, ids, load, route), progress)
+    return _cached(
+        cache, kept, image_ids, lambda ids, tell: _embed(encoder, ids, load, route, tell), progress
+    )
 
 
 def _by_route(ids: Sequence[str], routes: Mapping[str, str]) -> dict[str, list[int]]:
@@ -124,8 +132,8 @@ def _by_route(ids: Sequence[str], routes: Mapping[str, str]) -> dict[str, list[i
     return grouped
 
 
-def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage, route: str) -> Rows:
-    """Runs the image tower on one batch while the next is decoded and prepared beside it.
+def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage, route: str, tell: Ahead) -> Rows:
+    """Runs the image tower on one batch while the next is decoded and prepared beside it; tells how many are done.
 
     Decoding and resizing leave the interpreter free, so the tower hardly waits for them.
     """
@@ -142,6 +150,7 @@ def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage, route: s
             if following is not None:
                 coming = pool.submit(prepare, following)
             rows.append(encoder.forward_trunk(prepared, route).float().cpu().numpy())
+            tell(sum(map(len, rows)))
     return np.concatenate(rows)
 
 
@@ -150,7 +159,9 @@ def text_features(encoder: Encoder, texts: Sequence[str], language: str, cache: 
     by_id = {text_id(text): text for text in texts}
     kept = (encoder.text_fingerprint(language), TEXT, encoder.dim)
     ids = [text_id(text) for text in texts]
-    return _cached(cache, kept, ids, lambda some: encoder.text_features([by_id[i] for i in some], language))
+    return _cached(
+        cache, kept, ids, lambda some, _: encoder.text_features([by_id[i] for i in some], language)
+    )
 
 
 def caption_features(
@@ -171,10 +182,13 @@ def _cached(
     cache: FeatureCache,
     kept: tuple[str, str, int],
     ids: Sequence[str],
-    compute: Callable[[list[str]], Rows],
+    compute: Callable[[list[str], Ahead], Rows],
     progress: Callable[[int, int], None] | None = None,
 ) -> Rows:
-    """Returns the rows of ids that are kept under a fingerprint, a kind and a length; computes what is lacking."""
+    """Returns the rows of ids that are kept under a fingerprint, a kind and a length; computes what is lacking.
+
+    `compute` is told whom to tell how many of its ids are done.
+    """
     fingerprint, kind, dim = kept
     unique = list(dict.fromkeys(ids))
     known_rows, known = cache.get(fingerprint, kind, unique, dim)
@@ -182,11 +196,16 @@ def _cached(
     rows[known] = known_rows
     missing = np.flatnonzero(~known)
     for start in range(0, len(missing), CHUNK):
+
+        def tell(done: int, start: int = start) -> None:
+            if progress is not None:
+                progress(start + done, len(missing))
+
+        tell(0)
         part = missing[start : start + CHUNK]
         chosen = [unique[int(i)] for i in part]
-        rows[part] = compute(chosen)
+        rows[part] = compute(chosen, tell)
         cache.put(fingerprint, kind, chosen, rows[part])
-        if progress is not None:
-            progress(min(start + CHUNK, len(missing)), len(missing))
+        tell(len(chosen))
     position = {content_id: n for n, content_id in enumerate(unique)}
     return rows[[position[content_id] for content_id in ids]] if ids else rows

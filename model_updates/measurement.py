@@ -91,15 +91,17 @@ def measure_views(
     cache: FeatureCache,
     *,
     known: tuple[Side, Mapping[Measured, SliceResult]] | None = None,
+    begin: Callable[[HeldOut], None] = lambda _: None,
 ) -> Results:
     """Ranks every slice in its view.
 
     A slice without captions is left out. `known` is another version and its results on the same slices: what the two
-    read alike is not computed again.
+    read alike is not computed again. `begin` is told of each slice before it is measured.
     """
     galleries: dict[tuple[str, ...], _Gallery] = {}
     results: Results = {}
     for held_out in (one for one in slices if one.captions):
+        begin(held_out)
         earlier = None if known is None else known[1].get(held_out.measured)
         if held_out.view is View.OWN:
             if earlier is not None and known is not None and _same_own(side, known[0], held_out):

@@ -151,7 +151,8 @@ class ServerDesk(Connection):
         def tell(row: JobRecord) -> None:
             said = row.progress
             fraction = said.get("fraction")
-            on_stage(Stage(str(said.get("name", row.state)), str(said.get("message", "waiting")), fraction))
+            name, message = str(said.get("name", row.state)), str(said.get("message", "waiting"))
+            on_stage(Stage(name, message, fraction, said.get("details") or {}))
 
         done = self.follow(job.id, tell)
         if done.state != "succeeded":

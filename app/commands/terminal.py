@@ -97,7 +97,7 @@ def watched(desk: Desk, job: JobRecord, *, is_json: bool) -> JobRecord:
                 said = row.progress
                 waits = row.error or row.state if row.state in FINAL_STATES else "waiting for its process"
                 name, message = said.get("name", row.state), said.get("message", waits)
-                move(str(name), str(message), said.get("fraction"))
+                move(str(name), messages.paced(str(message), said.get("details")), said.get("fraction"))
 
             return desk.follow(job.id, tell)
     except KeyboardInterrupt:
@@ -107,8 +107,17 @@ def watched(desk: Desk, job: JobRecord, *, is_json: bool) -> JobRecord:
 @contextmanager
 def staged(*, is_json: bool) -> Iterator[Callable[[Stage], None]]:
     """Shows the stages of work that is done while a verb waits."""
+    from app.desk.jobs import Pace
+
+    pace = Pace()
+
     with messages.progress_bar(is_quiet=is_json) as move:
-        yield lambda stage: move(stage.name, stage.message, stage.fraction)
+
+        def tell(stage: Stage) -> None:
+            stage = pace(stage)
+            move(stage.name, messages.paced(stage.message, stage.details), stage.fraction)
+
+        yield tell
 
 
 def show(is_json: bool, document: object, *parts: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from pydantic import Field, StrictBool, computed_field
@@ -12,9 +13,11 @@ from app.desk.fields import Strict
 from ingest.records import JobRecord
 
 Value = str | float | int | bool
+_TELLING_SECONDS = 1.0  # before that a rate is mostly chance
 STAGES = ("features", "train", "measure", "embed")
 """What takes time in an update; judging, checking and publishing are counted with what they follow."""
-_WITH = {"gate": "measure", "index": "embed", "release": "embed", "commit": "embed"}
+_BEFORE = frozenset({"start", "plan"})
+_WITH = {"earlier": "measure", "gate": "measure", "index": "embed", "release": "embed", "commit": "embed"}
 
 
 class StartUpdate(Strict):
@@ -72,6 +75,35 @@ class Stage:
         return cls(**{key: said[key] for key in ("name", "message", "fraction", "details") if key in said})
 
 
+def counted(name: str, message: str, done: int, total: int) -> Stage:
+    """Returns a stage that is so many of how many things far."""
+    return Stage(name, message, done / total if total else None, {"done": done, "total": total})
+
+
+class Pace:
+    """How fast stages go: adds rate and seconds left to the details of those that say how far they are."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begins; `clock` gives seconds from any beginning."""
+        self._clock = clock
+        self._name, self._since, self._first, self._counted = "", 0.0, 0.0, 0
+
+    def __call__(self, stage: Stage) -> Stage:
+        """Returns the stage with `rate`, things a second, and `seconds_left`, once they can be told."""
+        now, fraction, done = self._clock(), stage.fraction or 0.0, int(stage.details.get("done", 0))
+        if stage.name != self._name or fraction < self._first:
+            self._name, self._since, self._first, self._counted = stage.name, now, fraction, done
+        elapsed = now - self._since
+        if "seconds_left" in stage.details or elapsed < _TELLING_SECONDS:
+            return stage
+        found: dict[str, float] = {}
+        if done > self._counted:
+            found["rate"] = round((done - self._counted) / elapsed, 2)
+        if fraction > self._first:
+            found["seconds_left"] = round(elapsed * (1.0 - fraction) / (fraction - self._first), 1)
+        return replace(stage, details={**stage.details, **found})
+
+
 @dataclass(frozen=True)
 class Forecast:
     """What an update will take."""
@@ -123,6 +155,8 @@ def seconds_left(job: JobRecord) -> float | None:
     """
     expected = forecast_of(job)
     stage = timed_as(str(job.progress.get("name")))
+    if expected is not None and stage in _BEFORE:
+        return expected.total_seconds
     if expected is None or stage not in STAGES:
         return None
     rest = sum(expected.seconds.get(later, 0.0) for later in STAGES[STAGES.index(stage) + 1 :])

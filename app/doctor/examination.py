@@ -4,12 +4,13 @@ Nothing is changed. A part that cannot even be opened is a diagnosis like any ot
 same.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from app.desk.errors import AppError
 from app.desk.health import Diagnosis, Examination, Level
-from app.desk.jobs import Stage
+from app.desk.jobs import counted
 from app.doctor import files, published, stores
 from app.home.folder import Home
 from app.home.settings import Settings
@@ -22,6 +23,7 @@ from ingest.sentence import phrase
 from model_updates.errors import ModelUpdateError
 
 _KNOWN = (AppError, IngestError, IndexingError, ModelUpdateError, OSError)
+_LOOKS = 8 + len(published.LIVE_CHECKS)
 Look = Callable[[], Iterable[Diagnosis]]
 
 
@@ -34,9 +36,10 @@ def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say
     home = Home.open(settings.home)
     releases = ReleaseStore(home)
     found: list[Diagnosis] = []
+    looked = itertools.count()
 
     def look(name: str, looking: Look) -> None:
-        progress(Stage("doctor", name))
+        progress(counted("doctor", name, next(looked), _LOOKS))
         found.extend(_safely(name, looking))
 
     look("installation", files.installation)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.desk.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
+from app.desk.jobs import Pace, Stage
 from app.desk.operation import stored_of
 from app.desk.troubles import Trouble, explain
 from app.home import lock, logs
@@ -34,7 +35,6 @@ from ingest.sentence import phrase
 from model_updates.errors import StrategyMisfit
 
 if TYPE_CHECKING:
-    from app.desk.jobs import Stage
     from app.home.workspace import Workspace
     from app.learning.outcomes import Tell
 
@@ -141,6 +141,7 @@ def _work(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
     """Does the job and returns the fields of its row that say how it ended."""
     if job.kind == "doctor":  # stores that cannot be opened are what it looks for
         return _doctor(settings, job, report)
+    report(Stage("start", phrase("loading what the work needs")))
     from app.home.workspace import Workspace
 
     with Workspace.open(settings) as workspace:
@@ -192,7 +193,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
             workspace,
             why=f"chunk {chunk}",
             by=by,
-            progress=lambda stage: report(replace(stage, details={"chunk": chunk})),
+            progress=lambda stage: report(replace(stage, details={**stage.details, "chunk": chunk})),
         )
     if job.arguments.get("held") and workspace.catalog.chunk(said["chunk_id"]).standing == "new":
         why = job.arguments.get("held_why") or (
@@ -246,7 +247,6 @@ def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> di
 
 
 def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
-    from app.desk.jobs import Stage
     from app.learning import chunk_checks, update_cycle
 
     asked = dict(job.arguments)
@@ -309,11 +309,13 @@ class _Progress:
         self._catalog = catalog
         self._job_id = job.id
         self._track = Track(job.progress)
+        self._pace = Pace()
         self._stage = dict(job.progress)
         self._name = ""
         self._written = 0.0
 
     def __call__(self, stage: Stage) -> None:
+        stage = self._pace(stage)
         self._track.stage(stage)
         self._stage = stage.to_json()
         now = time.monotonic()

@@ -6,7 +6,7 @@ and trusted pairs of the same domain are laid beside the chunk's own; `model_upd
 its pictures are searchable all the same.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,11 +39,16 @@ CHECKED_BY = "checks"
 
 
 def check_chunk(
-    workspace: Workspace, chunk_id: str, *, release: ReleaseRecord | None = None
+    workspace: Workspace,
+    chunk_id: str,
+    *,
+    release: ReleaseRecord | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> tuple[Finding, ...]:
     """Returns what every check says of a chunk, one finding each.
 
-    `release` is whose encoder and trusted chunks are asked; the live one when None.
+    `release` is whose encoder and trusted chunks are asked; the live one when None. `progress` is told (slices judged,
+    slices).
 
     Raises:
         UnknownChunk, NoRelease: there is none.
@@ -54,7 +59,8 @@ def check_chunk(
     found: list[Finding] = []
     own_english: dict[str, str] = {}
     slices = gathered.slices()
-    for key in sorted(slices, key=lambda key: (key.language != BASE_LANGUAGE, key)):
+    for number, key in enumerate(sorted(slices, key=lambda key: (key.language != BASE_LANGUAGE, key))):
+        progress(number, len(slices))
         one = gathered.slice(key, slices[key], own_english)
         judged = judge(one, gathered.encoder.profiles)
         if key.language == BASE_LANGUAGE and _is_clean(judged):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.desk.errors import ReleaseDamaged
-from app.desk.jobs import Stage
+from app.desk.jobs import counted
 from app.home.workspace import Workspace
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.routes import picture_routes
@@ -62,7 +62,13 @@ def embed_gallery(
     """
     ids = workspace.catalog.gallery_ids()
     forwards = encoder.image_forwards if since is None else since
-    routes = picture_routes(workspace, encoder, ids, previous)
+
+    def progress(done: int, total: int) -> None:
+        tell(
+            counted("embed", phrase("{count} of {all} pictures embedded", count=done, all=total), done, total)
+        )
+
+    routes = picture_routes(workspace, encoder, ids, previous, progress=progress)
     used = {BASE: encoder.image_fingerprint()} | {
         route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
     }
@@ -74,9 +80,7 @@ def embed_gallery(
         workspace.load_image,
         workspace.features,
         routes=routes,
-        progress=lambda done, total: tell(
-            Stage("embed", phrase("{count} of {all} pictures embedded", count=done, all=total), done / total)
-        ),
+        progress=progress,
     )
     # Measuring also embeds held-out pictures that are in no gallery.
     embedded_images = min(encoder.image_forwards - forwards, _changed(previous, ids, routes, used))

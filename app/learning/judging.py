@@ -1,9 +1,10 @@
 """Judging a candidate: measured beside what is live and every version that ever was, then the gate."""
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from app.desk.jobs import Stage
+from app.desk.jobs import Stage, counted
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.canaries import canaries
@@ -42,16 +43,23 @@ def judge_taught(
 ) -> tuple[GateReport, Results]:
     """Judges a candidate against a release; returns the report, and the candidate's result on all that was measured."""
     slices = Yardstick(workspace, record, taught.chunk).slices(record.manifest.languages, taught.slices)
-    progress(Stage("measure", _measuring(slices)))
+    told = _measuring(slices)
+    measured = itertools.count()
+    whole = 2 * sum(bool(one.captions) for one in slices)  # live and candidate; earlier versions come after
+
+    def begin(_: HeldOut) -> None:
+        progress(counted("measure", told, next(measured), whole))
+
+    progress(Stage("measure", told))
     generation = workspace.open_generation(record.generation)
     live_side = side_of(
         workspace, workspace.open_encoder(record.version), record.manifest.languages, slices, generation
     )
-    live = measure_views(live_side, slices, workspace.load_image, workspace.features)
+    live = measure_views(live_side, slices, workspace.load_image, workspace.features, begin=begin)
     side = side_of(workspace, candidate, taught.languages, slices, generation)
     known = (live_side, live)
-    results = measure_views(side, slices, workspace.load_image, workspace.features, known=known)
-    past = past_results(workspace, slices, record, known, but=taught.version)
+    results = measure_views(side, slices, workspace.load_image, workspace.features, known=known, begin=begin)
+    past = past_results(workspace, slices, record, known, but=taught.version, progress=progress)
     progress(Stage("gate", phrase("judging what was learned and what was kept")))
     report = judge(
         candidate=results,

@@ -9,13 +9,16 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from app.desk.errors import AppError
+from app.desk.jobs import counted
 from app.home.commits import Debt
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.reading import Reader
+from app.learning.outcomes import Tell, say_nothing
 from app.learning.routes import picture_routes
 from index.generation import Generation
 from ingest.pair import BASE_LANGUAGE
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
 from model_updates.evaluation import SliceResult
@@ -55,6 +58,7 @@ def past_results(
     live: tuple[Side, Results],
     *,
     but: str = "",
+    progress: Tell = say_nothing,
 ) -> dict[Measured, Past]:
     """Measures every other version that was ever live on today's old slices.
 
@@ -66,7 +70,10 @@ def past_results(
     """
     generation = workspace.open_generation(release.generation)
     found: dict[Measured, list[tuple[str, SliceResult]]] = {}
-    for version, languages in _ever_live(workspace, {release.version, but}).items():
+    earlier = _ever_live(workspace, {release.version, but})
+    for number, (version, languages) in enumerate(earlier.items()):
+        told = phrase("earlier version {count} of {all}", count=number + 1, all=len(earlier))
+        progress(counted("earlier", told, number, len(earlier)))
         asked = [one for one in slices if not one.is_new and one.key.language in languages]
         encoder = _opened(workspace, version) if asked else None
         if encoder is None:

@@ -5,7 +5,7 @@ domain nobody stated is asked about once, when it comes into the gallery under a
 keeps its route, so that no update moves the vector of a picture it does not teach.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from app.home.workspace import Workspace
 from index.generation import Generation
@@ -16,11 +16,17 @@ from model_updates.inserts import BASE
 
 
 def picture_routes(
-    workspace: Workspace, encoder: Encoder, ids: Sequence[str], previous: Generation | None
+    workspace: Workspace,
+    encoder: Encoder,
+    ids: Sequence[str],
+    previous: Generation | None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, str]:
     """Returns the route of each picture that does not take the base route.
 
-    Pictures of `previous`, the generation before, keep the route that was guessed for them.
+    Pictures of `previous`, the generation before, keep the route that was guessed for them. `progress` is told of those
+    that are embedded to guess it.
     """
     if not encoder.image_routes:
         return {}
@@ -35,7 +41,7 @@ def picture_routes(
     }
     new = [image_id for image_id in nobody_said if image_id not in placed]
     if new and encoder.can_guess_routes:
-        trunk = trunk_features(encoder, new, workspace.load_image, workspace.features)
+        trunk = trunk_features(encoder, new, workspace.load_image, workspace.features, progress=progress)
         guessed = encoder.guess_routes(trunk)
         routes |= {image_id: route for image_id, route in zip(new, guessed, strict=True) if route != BASE}
     return {image_id: route for image_id, route in routes.items() if route != BASE}

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.desk.jobs import Stage
+from app.desk.jobs import Stage, counted
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
@@ -39,16 +39,12 @@ def learn(
     )
 
     def data(context: UpdateContext) -> UpdateData:
-        progress(
-            Stage(
-                "features",
-                phrase(
-                    "{count} pairs to learn from, {validation} to validate",
-                    count=len(lesson.train),
-                    validation=len(lesson.validation),
-                ),
-            )
+        said = phrase(
+            "{count} pairs to learn from, {validation} to validate",
+            count=len(lesson.train),
+            validation=len(lesson.validation),
         )
+        progress(Stage("features", said))
         return gather(
             lesson.train,
             lesson.validation,
@@ -56,6 +52,7 @@ def learn(
             context=context,
             load_image=workspace.load_image,
             cache=workspace.features,
+            progress=lambda done, total: progress(counted("features", said, done, total)),
         )
 
     report = run_update(

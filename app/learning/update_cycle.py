@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from app.desk.errors import ParentMoved, UsageProblem
-from app.desk.jobs import Stage, UpdateRequest
+from app.desk.jobs import Stage, UpdateRequest, counted
 from app.home.commits import CommitRecord
 from app.home.durable import require_space
 from app.home.settings import Settings
@@ -102,15 +102,16 @@ def add_chunk(
         workspace,
         why=f"chunk {report.chunk_id} ({report.name})",
         by=by,
-        progress=lambda stage: progress(replace(stage, details=details)),
+        progress=lambda stage: progress(replace(stage, details={**stage.details, **details})),
     )
     if not findings_in(workspace.catalog.chunk(report.chunk_id).report):
-        progress(
-            Stage(
-                "check", phrase("judging the captions before anything is learned from them"), details=details
-            )
-        )
-        keep_findings(workspace, report.chunk_id, check_chunk(workspace, report.chunk_id))
+        judging = phrase("judging the captions before anything is learned from them")
+
+        def judged(done: int, total: int) -> None:
+            stage = counted("check", judging, done, total)
+            progress(replace(stage, details={**stage.details, **details}))
+
+        keep_findings(workspace, report.chunk_id, check_chunk(workspace, report.chunk_id, progress=judged))
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded)
 
 
@@ -270,6 +271,7 @@ def _teach(
 ) -> _Taught:
     """Trains a candidate from a release's version and publishes it as a version."""
     require_space(workspace.home.root, publishing.bytes_needed(workspace, record))
+    progress(Stage("plan", phrase("looking at what the chunk brings and what is known of it")))
     lesson = lessons.plan(workspace, request, record)
     candidate, training = learn(workspace, lesson, scratch=scratch, progress=progress)
     version = publishing.publish_candidate(workspace, lesson, candidate, training, record)
@@ -326,5 +328,5 @@ def _note_standing(
 
 def _read_so_far(done: int, total: int | None) -> Stage:
     if not total:
-        return Stage("ingest", phrase("{count} pictures read", count=done), None)
-    return Stage("ingest", phrase("{count} of {all} pictures read", count=done, all=total), done / total)
+        return Stage("ingest", phrase("{count} pictures read", count=done), None, {"done": done})
+    return counted("ingest", phrase("{count} of {all} pictures read", count=done, all=total), done, total)

@@ -10,6 +10,7 @@ from app.ui.wording import escaped, moment
 from app.ui.words import ENGLISH, Words
 from app.words.forecast import duration
 from app.words.gate import VERDICTS
+from app.words.messages import paced
 from ingest.records import ChunkRecord, JobRecord
 from ingest.sentence import phrase
 
@@ -73,7 +74,7 @@ def progress_view(state: str, progress: Mapping[str, Any], say: Words = ENGLISH)
     if fraction is not None:
         filled = round(_BAR * min(1.0, max(0.0, float(fraction))))
         lines.append(f"`{'█' * filled}{'░' * (_BAR - filled)}` {100 * float(fraction):.0f} %")
-    lines.append(escaped(say.said(progress.get("message") or _WAITING)))
+    lines.append(escaped(say.said(paced(progress.get("message") or _WAITING, progress.get("details")))))
     terms = (progress.get("details") or {}).get("terms") or {}
     if terms:
         losses = " · ".join(f"{escaped(term)} {float(value):.3f}" for term, value in terms.items())
@@ -111,10 +112,14 @@ STAGES = {
     "queued": phrase("Starting"),
     "running": phrase("Starting"),
     "interrupted": phrase("Interrupted: starting again"),
+    "start": phrase("Starting"),
+    "plan": phrase("Planning"),
     "features": phrase("Reading the chunk"),
     "train": phrase("Learning"),
     "measure": phrase("Measuring on held-out pairs"),
+    "earlier": phrase("Measuring earlier versions"),
     "gate": phrase("Judging"),
+    "check": phrase("Judging the captions"),
     "embed": phrase("Embedding the gallery"),
     "index": phrase("Checking the index"),
     "release": phrase("Publishing the release"),

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ingest.sentence import phrase
+from ingest.sentence import Sentence, joined, phrase
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
 if TYPE_CHECKING:
@@ -94,6 +94,21 @@ def progress_bar(*, is_quiet: bool = False) -> Iterator[Move]:
             )
 
         yield move
+
+
+def paced(message: str, details: Mapping[str, Any] | None) -> Sentence:
+    """Returns what a stage says with its rate and the time left, where they are told and not said already."""
+    from app.words.forecast import duration
+
+    found = details or {}
+    parts: list[str] = [message]
+    if "pairs_per_second" not in found:
+        if found.get("rate"):
+            rate = float(found["rate"])
+            parts.append(phrase("{rate} a second", rate=f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"))
+        if found.get("seconds_left") is not None and found.get("fraction", 0.0) != 1.0:
+            parts.append(phrase("{time} left", time=duration(float(found["seconds_left"]))))
+    return joined(parts, " · ")
 
 
 def as_json(document: object) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from model_updates import features
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
 from model_updates.opening import base_languages, open_encoder
 from model_updates.pairs import TrainingPair
@@ -108,6 +109,21 @@ def test_a_picture_lies_near_the_words_of_what_it_shows() -> None:
     fish, bus = encoder.encode_texts(["a fish in the water", "a school bus"])
 
     assert picture @ fish > picture @ bus
+
+
+def test_pictures_are_counted_batch_by_batch_though_a_head_maps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gallery of some hundred photographs takes a minute, and was silent all the while."""
+    monkeypatch.setattr(features, "IMAGE_BATCH", 2)
+    pictures, told = drawn_pictures(), []
+    ids = [str(number) for number in range(3)]
+    features.image_features(
+        photo_encoder(),
+        ids,
+        lambda image_id: pictures[int(image_id)],
+        features.NoCache(),
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert list(dict.fromkeys(told)) == [(0, 3), (2, 3), (3, 3)]
 
 
 def test_every_class_has_phrases() -> None:
