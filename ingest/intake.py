@@ -2,15 +2,19 @@
 
 Blobs are stored while the upload streams by, rows afterwards in one transaction. A crash in between leaves
 pictures that no row names: harmless, and used when the upload comes again. A refused upload takes its
-pictures away again. A large folder is taken in part by part, each as an upload of its own that adds to one chunk.
+pictures away again. A large folder, and what is fetched, is taken in part by part, each as an upload of its own that
+adds to one chunk.
 """
+
+from __future__ import annotations
 
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ingest.blobs import BlobStore
 from ingest.captions import normalise_language
@@ -19,6 +23,7 @@ from ingest.checks import normalise_domain
 from ingest.errors import BadOption, BadRow, BadUpload, NoValidPair
 from ingest.harvest import Harvest, Progress
 from ingest.limits import DEFAULT_LIMITS, Limits
+from ingest.named_pictures import NamedPictures, require_few_addresses
 from ingest.plan import IntakePlan, make_plan
 from ingest.readers.container import Container, Told
 from ingest.readers.folder import Folder
@@ -27,18 +32,17 @@ from ingest.readers.names import shown
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
 from ingest.report import IntakeReport
-from ingest.rescan import Rescan, Stated, look_again
+from ingest.rescan import Rescan, Stated, look_again, look_for_fetched
 from ingest.sources import PictureSource, source_of
 from ingest.tally import Tally
 from ingest.unstated_languages import fill_in
 
+if TYPE_CHECKING:
+    from ingest.fetching import Fetcher
+
 logger = logging.getLogger(__name__)
 
 OnPart = Callable[[int], None]
-PORTION = 1000
-"""Pictures of a folder that are recorded together: so many are read again at most when somebody stops it."""
-FIRST_PORTION = 200
-"""Of a folder, so that there is soon something to see."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class IntakeOptions:
     follow: bool = False
     # whether a bare table may name pictures in its own folder; False for browser uploads
     pictures_beside: bool = True
+    fetch: bool = False  # whether pictures that tables name by http(s) addresses are fetched
+    # beyond the public internet, from where they may be fetched
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
 
 def ingest_source(
@@ -85,12 +92,15 @@ def ingest_source(
         StoreFull, CatalogFull: no disk space; no row is stored.
     """
     options = _checked(options or IntakeOptions())
-    container = open_container(source, options.limits, pictures_beside=options.pictures_beside)
-    plan = make_plan(container, mapping=options.mapping, limits=options.limits)
-    again = Rescan()
+    container = _opened(source, options)
+    plan = make_plan(container, mapping=options.mapping, limits=options.limits, fetch=options.fetch)
+    again, stated = Rescan(), _stated(options)
     if isinstance(container, Folder) and options.pictures_beside:
-        stated = _stated(options)
         again = look_again(catalog, blobs, container, plan, stated)
+    if options.fetch:
+        if not options.pictures_beside:
+            require_few_addresses(plan.rows, options.limits)
+        again |= look_for_fetched(catalog, blobs, plan, stated)
     if options.language is None:
         fill_in(plan)
     report = _Intake(catalog, blobs, options, container, again).run(plan, progress, on_part)
@@ -116,8 +126,8 @@ def nothing_new(
         As `ingest_source`.
     """
     options = _checked(options)
-    container = open_container(source, options.limits, pictures_beside=options.pictures_beside)
-    if not isinstance(container, Folder) or options.forget:
+    container = _opened(source, options)
+    if not isinstance(container, Folder) or options.forget or options.fetch:
         return None
     plan = make_plan(container, mapping=options.mapping, limits=options.limits)
     stated = _stated(options)
@@ -134,8 +144,13 @@ def check_upload(source: Path, options: IntakeOptions) -> None:
         BadUpload: it is no folder, archive or table.
         BadOption, UnknownLanguage: an option cannot be used.
     """
-    options = _checked(options)
-    open_container(source, options.limits, pictures_beside=options.pictures_beside)
+    _opened(source, _checked(options))
+
+
+def _opened(source: Path, options: IntakeOptions) -> Container:
+    return open_container(
+        source, options.limits, pictures_beside=options.pictures_beside, fetch=options.fetch
+    )
 
 
 def _checked(options: IntakeOptions) -> IntakeOptions:
@@ -162,6 +177,7 @@ class _Intake:
         self._container, self._again = container, again
         self._tally = Tally(name=shown(options.name or container.name))
         self._forgotten = 0
+        self._pictures = NamedPictures(container, blobs, self._fetcher, again.fetched)
 
     def run(self, plan: IntakePlan, progress: Progress | None, on_part: OnPart | None = None) -> IntakeReport:
         """Takes all of it in.
@@ -169,9 +185,7 @@ class _Intake:
         Raises:
             NoValidPair: nothing in it can be used, and nothing is known of it.
         """
-        parts = [list(plan.rows)]
-        if isinstance(self._container, Folder):
-            parts = list(self._container.portions(plan.rows, PORTION, FIRST_PORTION)) or [[]]
+        parts = self._pictures.parts(plan.rows)
         done, refused = 0, None
         for number, names in enumerate(parts):
             rows = {name: plan.rows[name] for name in names}
@@ -196,6 +210,13 @@ class _Intake:
             self._catalog.set_report(tally.chunk_id, report.to_json())
         return report
 
+    def _fetcher(self) -> Fetcher:
+        from ingest.fetching import Fetcher  # loads httpx, which most uploads do without
+
+        limits = self._options.limits
+        most = None if self._options.pictures_beside else limits.unpacked_bytes
+        return Fetcher(limits, self._options.networks, most_bytes=most)
+
     def _take(self, plan: IntakePlan, part: IntakePlan, progress: Progress | None) -> None:
         options = self._options
         harvest = Harvest(
@@ -208,7 +229,7 @@ class _Intake:
         for problem in part.problems:
             harvest.reject([problem.where], problem.code, problem.sentence)
         try:
-            self._blobs.put(harvest.gather(self._container.read(part.rows.keys()), part, progress))
+            self._blobs.put(harvest.gather(self._pictures.read(part.rows), part, progress))
             harvest.settle()
             harvest.pairs.sort(key=lambda pair: plan.places.get(pair.where, len(plan.places)))
         except NoValidPair:
@@ -279,8 +300,9 @@ class _Intake:
                 told = plan.told.get(name, Told())
                 if keywords:
                     told |= Told(fields={"keywords": ", ".join(keywords)})
-                origin = self._container.origin(name)
-                found.append(source_of(image_id, name, origin, uploaded=uploaded, told=told))
+                found.append(
+                    source_of(image_id, name, self._pictures.origin(name), uploaded=uploaded, told=told)
+                )
         return found
 
 

@@ -54,8 +54,10 @@ class IntakePlan:
             self.places.setdefault(row.where, len(self.places))
 
 
-def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limits) -> IntakePlan:
-    """Scans a container and ties captions to pictures.
+def make_plan(
+    container: Container, *, mapping: Mapping[str, str], limits: Limits, fetch: bool = False
+) -> IntakePlan:
+    """Scans a container and ties captions to pictures; with `fetch` tables may name addresses, too.
 
     Raises:
         BadUpload: the container is refused, or it is a table that names no pictures.
@@ -71,7 +73,7 @@ def make_plan(container: Container, *, mapping: Mapping[str, str], limits: Limit
             if text.format.captions is not None:
                 beside.add(name, text, plan)
                 continue
-            rows = read_rows(name, text, mapping=mapping, limits=limits, locate=container.locate)
+            rows = read_rows(name, text, mapping=mapping, limits=limits, locate=container.locate, fetch=fetch)
             for row in rows:
                 plan.add(row)
         except (BadRow, BadUpload) as error:

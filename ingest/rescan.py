@@ -1,11 +1,14 @@
-"""A folder that is read again: which of its pictures are as they were, and which places are gone.
+"""What is read again: which of its pictures are as they were, and which places are gone.
 
 A file is as it was when its path, size and time of change are; it is not opened then. Any other is read, and known by
-its bytes: one that moved has its new place at once, and its old one is gone.
+its bytes: one that moved has its new place at once, and its old one is gone. What was fetched from an address is taken
+to be what it was.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ingest.blobs import BlobStore
 from ingest.captions import UNDETERMINED, normalise_caption, normalise_language
@@ -16,7 +19,7 @@ from ingest.pair import ImageId
 from ingest.plan import IntakePlan
 from ingest.readers.container import Origin, Row, Told
 from ingest.readers.folder import Folder
-from ingest.readers.names import text_of
+from ingest.readers.names import is_address, text_of
 from ingest.records import ImageRecord
 from ingest.sentence import phrase
 from ingest.sources import PictureSource
@@ -35,15 +38,23 @@ class Stated:
 
 @dataclass(frozen=True)
 class Rescan:
-    """What looking at a folder again has shown."""
+    """What looking again has shown."""
 
     unchanged: frozenset[ImageId] = frozenset()  # pictures with a place that is as it was
     gone: tuple[PictureSource, ...] = ()  # places that are no longer there
+    # of addresses whose pictures are stored, but of which something new is said
+    fetched: Mapping[str, ImageId] = field(default_factory=dict)
 
     @property
     def known(self) -> frozenset[ImageId]:
         """The pictures that are known of it."""
         return self.unchanged | {one.image_id for one in self.gone}
+
+    def __or__(self, other: Rescan) -> Rescan:
+        """Returns both."""
+        return Rescan(
+            self.unchanged | other.unchanged, self.gone + other.gone, {**self.fetched, **other.fetched}
+        )
 
 
 def look_again(
@@ -74,6 +85,25 @@ def look_again(
         for name in plan.rows
         if (source := known.get(_key(folder.origin(name)))) and _is_as_it_was(source, folder.origin(name))
     }
+    return Rescan(_left_out(catalog, blobs, plan, same, stated), tuple(gone))
+
+
+def look_for_fetched(catalog: Catalog, blobs: BlobStore, plan: IntakePlan, stated: Stated) -> Rescan:
+    """Takes addresses out of the plan whose pictures are known and of which it says nothing new; returns those."""
+    known = catalog.sources.fetched(filter(is_address, plan.rows))
+    unchanged = _left_out(catalog, blobs, plan, known, stated)
+    ids = {name: one.image_id for name, one in known.items() if name in plan.rows}
+    stored = blobs.contains(list(ids.values()))
+    fetched = {
+        name: image_id for (name, image_id), is_stored in zip(ids.items(), stored, strict=True) if is_stored
+    }
+    return Rescan(unchanged, fetched=fetched)
+
+
+def _left_out(
+    catalog: Catalog, blobs: BlobStore, plan: IntakePlan, same: Mapping[str, PictureSource], stated: Stated
+) -> frozenset[ImageId]:
+    """Takes out of the plan what it says nothing new of, of pictures that are as they were; returns these."""
     records = catalog.images({one.image_id for one in same.values()})
     kept = _kept(catalog, blobs, records.values(), stated)
     told = {one.image_id for name, one in same.items() if plan.rows[name] or name in plan.told}
@@ -85,7 +115,7 @@ def look_again(
         if image_id in kept and of_picture.has(plan, name, stated.language):
             del plan.rows[name]
             unchanged.add(image_id)
-    return Rescan(frozenset(unchanged), tuple(gone))
+    return frozenset(unchanged)
 
 
 def _key(origin: Origin) -> tuple[str, str]:

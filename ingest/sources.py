@@ -82,6 +82,16 @@ class SourceTable(TableQueries):
         rows = self._rows(query.order_by(sources.c.gone == "", sources.c.modified))
         return [PictureSource(*row) for row in rows]
 
+    def fetched(self, addresses: Iterable[str]) -> dict[str, PictureSource]:
+        """Returns the source of each address from which a picture was fetched, by the address as it was asked for."""
+        by_place = {text_of(address): address for address in addresses}
+        query = select(*columns_of(sources, PictureSource)).where(sources.c.kind == "url")
+        found: dict[str, PictureSource] = {}
+        for group in grouped(by_place):
+            for row in self._rows(query.where(sources.c.place.in_(group))):
+                found[by_place[row.place]] = PictureSource(*row)
+        return found
+
     def gone_from(self, folder: Path) -> list[ImageId]:
         """Returns the pictures that were seen in a folder or below, and are at no place any more."""
         ids = {one.image_id for one in self.below(folder) if one.gone}

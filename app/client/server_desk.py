@@ -72,6 +72,7 @@ class ServerDesk(Connection):
         form: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
         form["map"] = [f"{theirs}={ours}" for theirs, ours in options.mapping.items()]
         form |= {} if options.in_gallery else {"gallery": "false"}
+        form |= {"fetch": "true"} if options.fetch else {}
         if then is not None:
             form |= {"update": "true"} | ({"strategy": then.strategy} if then.strategy else {})
         with source.open("rb") as opened:

@@ -44,6 +44,9 @@ class AddOptions:
     forget: Annotated[
         bool, typer.Option("--forget", help="Remove pictures whose files are gone for good.")
     ] = False
+    fetch: Annotated[
+        bool, typer.Option("--fetch", help="Fetch pictures that a table names by http(s) address.")
+    ] = False
     name: Annotated[str | None, option("--name", says="What to call the chunk.")] = None
     gallery: Annotated[bool, typer.Option(help="Let search find the pictures.")] = True
     report: Annotated[Path | None, option("--report", says="Write what became of each row as CSV.")] = None
@@ -72,6 +75,7 @@ def add(desk: Desk, asked: AddOptions, is_json: JsonOption = False) -> Shown:
         name=asked.name,
         in_gallery=asked.gallery,
         forget=asked.forget,
+        fetch=asked.fetch,
     )
     with staged(is_json=is_json) as tell:
         added = desk.add_chunk(asked.source, options, tell)

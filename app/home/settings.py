@@ -12,6 +12,7 @@ import os
 import tomllib
 from collections.abc import Iterable
 from dataclasses import fields
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -90,6 +91,10 @@ class Settings(BaseSettings):
     allow_open: bool = False  # Serve beyond loopback without a password.
     # Folders of this machine that a server watches: what changes in them is taken in, moved or left out by itself.
     watch: Annotated[list[Path], NoDecode] = []
+    # Whether a server fetches pictures that uploaded tables name by address.
+    allow_fetch: bool = False
+    # Networks beside the public internet, such as 10.1.0.0/16, from which pictures may be fetched, on any port.
+    fetch_networks: Annotated[list[IPv4Network | IPv6Network], NoDecode] = []
     # From which role on people are told where pictures lie, and are given the files themselves.
     places_for: Literal["searcher", "contributor", "admin"] = "admin"
     origins: Annotated[list[str], NoDecode] = []  # Web origins that may call the server, beside its own.
@@ -109,7 +114,8 @@ class Settings(BaseSettings):
         return None if path is None else path.expanduser()
 
     @field_validator(
-        "origins", "watch", "proxy_addresses", "proxy_admins", "proxy_contributors", mode="before"
+        *("origins", "watch", "fetch_networks", "proxy_addresses", "proxy_admins", "proxy_contributors"),
+        mode="before",
     )
     @classmethod
     def _split(cls, value: Any) -> Any:

@@ -67,10 +67,18 @@ def take_in(
 
     Raises:
         IngestError: it cannot be used; nothing changed.
+        UsageProblem: pictures are to be fetched, which this installation does not allow.
     """
     name = options.name or Path(sent_as).name[:_LONGEST_NAME]
     options = replace(options, pictures_beside=False, name=name)
     try:
+        if options.fetch and not settings.allow_fetch:
+            raise UsageProblem(
+                phrase(
+                    "This server fetches no pictures from addresses. Send the pictures themselves; or whoever runs it "
+                    "turns the setting `allow_fetch` on."
+                )
+            )
         check_upload(received, options)
         return requests.intake_job(
             settings, received, options, by=by, then=then, is_held=is_held, held_why=held_why

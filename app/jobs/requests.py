@@ -91,6 +91,7 @@ def intake_arguments(
             "name": options.name,
             "in_gallery": options.in_gallery,
             "pictures_beside": options.pictures_beside,
+            "fetch": options.fetch,
         },
         "then": then.to_json() if then else None,
     }

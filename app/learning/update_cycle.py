@@ -93,7 +93,7 @@ def add_chunk(
         source,
         catalog=workspace.catalog,
         blobs=workspace.blobs,
-        options=options,
+        options=replace(options, networks=tuple(workspace.settings.fetch_networks)),
         progress=lambda done, total: progress(_read_so_far(done, total)),
         on_part=sooner,
     )

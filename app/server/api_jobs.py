@@ -57,6 +57,7 @@ class Upload(Strict):
     mapping: list[str] = Field(default=[], alias="map", max_length=20)
     name: str | None = Field(default=None, max_length=120)
     gallery: bool = True
+    fetch: bool = False
     strategy: str | None = Field(default=None, max_length=80)
     update: bool = False
 
@@ -88,7 +89,8 @@ def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothin
     """Starts taking an upload in and returns the job; its result holds the report.
 
     `map` is like `text=caption`, once per column; `name` is what to call the chunk, else the file's name; with
-    `gallery=false` search does not find its pictures. With `update=true` an update follows, and the result names its
+    `gallery=false` search does not find its pictures; with `fetch=true` pictures that a table names by address are
+    fetched, where the setting `allow_fetch` allows it. With `update=true` an update follows, and the result names its
     job; that needs an admin. What a contributor uploads is searchable, and held until an admin accepts it.
     """
     strategy = form.strategy
@@ -109,6 +111,7 @@ def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothin
         mapping=column_names(form.mapping),
         name=(form.name or "").strip() or None,
         in_gallery=form.gallery,
+        fetch=form.fetch,
     )
     sent_as = form.file.filename or "upload"
     received = receive_stream(form.file.file, sent_as, desk.home.inbox)

@@ -72,6 +72,11 @@ def shown(name: str) -> str:
     return printable if len(printable) <= _NAME_SHOWN else "…" + printable[1 - _NAME_SHOWN :]
 
 
+def is_address(name: str) -> bool:
+    """Returns whether a table means a picture on the web; no file of a container can be called so."""
+    return name.lower().startswith(("http://", "https://"))
+
+
 def suffix_of(name: str) -> str:
     """Returns the last suffix in lower case, with its dot."""
     return posixpath.splitext(name)[1].lower()

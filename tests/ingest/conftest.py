@@ -11,6 +11,7 @@ import pytest
 
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
+from ingest.harvest import Progress
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.report import IntakeReport, ReportRow
 from ingest.storage import Store
@@ -24,9 +25,15 @@ class Place:
     store: Store
     blobs: BlobStore
 
-    def ingest(self, source: Path, **options: Any) -> IntakeReport:
+    def ingest(self, source: Path, *, progress: Progress | None = None, **options: Any) -> IntakeReport:
         options.setdefault("language", "en")
-        return ingest_source(source, catalog=self.catalog, blobs=self.blobs, options=IntakeOptions(**options))
+        return ingest_source(
+            source,
+            catalog=self.catalog,
+            blobs=self.blobs,
+            options=IntakeOptions(**options),
+            progress=progress,
+        )
 
 
 @pytest.fixture

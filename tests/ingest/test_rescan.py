@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ingest import intake
+from ingest import intake, named_pictures
 from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.pair import image_id_of
@@ -185,7 +185,7 @@ def test_what_was_withdrawn_is_taken_in_again(place: Place, tmp_path: Path) -> N
 def test_a_large_folder_is_one_chunk_however_many_parts_it_takes(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "PORTION", 3)
+    monkeypatch.setattr(named_pictures, "PORTION", 3)
     folder = _photos(tmp_path, 9)
     (folder / "captions.csv").write_text(
         "image,caption\n" + "".join(f"{n:05}.png,boat number {n}\n" for n in range(9))
@@ -210,7 +210,7 @@ def test_a_large_folder_is_one_chunk_however_many_parts_it_takes(
 def test_whoever_stops_it_goes_on_where_it_stopped(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
-    monkeypatch.setattr(intake, "PORTION", 3)
+    monkeypatch.setattr(named_pictures, "PORTION", 3)
     folder = _photos(tmp_path, 10)
 
     def stop(done: int, _total: int | None) -> None:
@@ -278,8 +278,8 @@ def test_a_folder_that_was_emptied_can_be_forgotten(place: Place, tmp_path: Path
 def test_the_first_pictures_of_a_large_folder_are_told_before_the_rest(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "PORTION", 4)
-    monkeypatch.setattr(intake, "FIRST_PORTION", 2)
+    monkeypatch.setattr(named_pictures, "PORTION", 4)
+    monkeypatch.setattr(named_pictures, "FIRST_PORTION", 2)
     told: list[tuple[int, int]] = []
     intake.ingest_source(
         _photos(tmp_path, 11),

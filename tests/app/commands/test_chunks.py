@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from app.desk.chunks import Added, Chunk
 from app.desk.operation import grown
 from app.home.settings import load_settings
@@ -19,6 +21,7 @@ from tests.app import small_home
 from tests.app.commands.running import document, run
 from tests.app.gate_reports import HOSTILE, chunk_with_findings, findings
 from tests.ingest.material import folder_of, picture
+from tests.ingest.web import web_server
 
 
 def test_ingest_reports_what_became_of_each_row_and_the_same_again_is_0_new(
@@ -114,6 +117,23 @@ def test_a_folder_read_again_says_what_changed_without_loading_a_model(home: Pat
     gone = document("add", folder, home=home)
     assert (gone["unchanged"], gone["gone"], gone["release"] is not None) == (2, 1, True)
     assert document("add", folder, "--forget", home=home)["forgotten"] == 1
+
+
+def test_pictures_that_a_table_names_by_address_are_fetched_and_found(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with web_server(pictures=3) as web:
+        table = tmp_path / "web.csv"
+        table.write_text("".join(["image\n", *(f"{web.url}/{n}.png\n" for n in (0, 1, 9))]))
+        refused = document("add", table, "--fetch", home=home, code=1)
+        assert "not on the public internet" in refused["error"]
+        monkeypatch.setenv("PERENNIAL_FETCH_NETWORKS", "127.0.0.1/32,10.0.0.0/8")
+        added = document("add", table, "--fetch", home=home)
+        assert (added["new_images"], added["rejected"], added["images_embedded"]) == (2, 1, 2)
+        found = document("search", "--chunk", added["chunk_id"], home=home)["hits"]
+        assert {hit["sources"][0]["place"] for hit in found} == {f"{web.url}/{n}.png" for n in (0, 1)}
+        assert run("pictures", found[0]["id"], "--save", tmp_path / "saved", home=home).exit_code == 0
+        assert (tmp_path / "saved").read_bytes() in (picture(0), picture(1))
 
 
 def test_own_ids_come_from_the_column_that_is_named(home: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
-from ingest import intake
+from ingest import named_pictures
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
@@ -320,8 +320,8 @@ def test_the_default_strategy_says_what_the_chunk_brings(workspace: Workspace, t
 def test_the_first_pictures_of_a_large_folder_are_searchable_while_the_rest_is_read(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "FIRST_PORTION", 2)
-    monkeypatch.setattr(intake, "PORTION", 3)
+    monkeypatch.setattr(named_pictures, "FIRST_PORTION", 2)
+    monkeypatch.setattr(named_pictures, "PORTION", 3)
     folder = folder_of(tmp_path / "photos", {f"{n:02}.png": picture(n) for n in range(12)})
     before, seen = len(workspace.releases.history()), list[tuple[str, int]]()
 

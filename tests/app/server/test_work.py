@@ -16,7 +16,8 @@ from app.jobs import requests, worker
 from app.learning import going_live
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES
-from tests.app.server.served import PICTURES, make_home, sample_upload, served
+from tests.app.server.served import PICTURES, make_home, refusal, sample_upload, served
+from tests.ingest.web import OPENED, web_server
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 180.0  # a new process loads the encoder; on a busy machine that takes long
@@ -67,6 +68,30 @@ def test_an_upload_becomes_a_job_that_reports_and_makes_its_pictures_searchable(
         assert again["result"]["report"]["new_pairs"] == 0
         assert list(running.settings.home.joinpath("inbox").iterdir()) == []
         assert not [*running.settings.home.joinpath("staging").glob("*/*.zip")], "what was read is not kept"
+
+
+def test_a_table_of_addresses_is_refused_unless_the_installation_fetches(tmp_path: Path) -> None:
+    with web_server(pictures=2) as web:
+        table = f"image,caption\n{web.url}/0.png,a\n{web.url}/1.png,b\n".encode()
+        asked: dict[str, Any] = {
+            "files": {"file": ("web.csv", table)},
+            "data": {"fetch": "true", "language": "en"},
+        }
+        (tmp_path / "fetching").mkdir()
+        settings = make_home(tmp_path / "fetching", allow_fetch=True)
+        with served(make_home(tmp_path)) as running, running.client() as client:
+            status, code = refusal(client.post("/v1/chunks", **asked))
+            assert (status, code) == (400, "usage_problem")
+            assert not [*running.settings.home.joinpath("inbox").iterdir()]
+        with served(settings) as running, running.client() as client:
+            job = ended(client, client.post("/v1/chunks", **asked).json()["job"])
+            assert job["state"] == "failed"
+            assert "not on the public internet" in job["error"]
+        opened = settings.model_copy(update={"fetch_networks": [*OPENED]})
+        with served(opened) as running, running.client() as client:
+            assert web.asked == []
+            job = ended(client, client.post("/v1/chunks", **asked).json()["job"])
+            assert job["result"]["report"]["new_images"] == 2, job
 
 
 def test_an_upload_that_turns_out_to_be_damaged_fails_and_says_why(tmp_path: Path) -> None:

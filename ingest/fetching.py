@@ -1,0 +1,233 @@
+"""Pictures on the web, fetched a handful at a time and yielded in the order in which they were asked for.
+
+Whoever writes a table must not reach the network that this machine stands in. So a name is looked up once, each of its
+addresses is checked, and the connection goes to one that was found to be public, whatever the name means a moment
+later; a redirect is checked like the first address. Proxies that the environment names are not asked.
+"""
+
+import socket
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import Future
+from http import HTTPStatus
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
+
+import anyio
+import httpcore
+import httpx
+from anyio.from_thread import start_blocking_portal
+
+from ingest.errors import BadRow
+from ingest.limits import Limits
+from ingest.readers.container import Skipped
+from ingest.readers.names import shown
+from ingest.sentence import joined, phrase
+
+Networks = Sequence[IPv4Network | IPv6Network]
+
+AT_ONCE = 6
+REDIRECTS = 5
+_SECONDS = 120.0  # for one picture, from looking its name up to its last byte
+_TIMEOUT = {"connect": 10.0, "read": 20.0, "write": 20.0}
+_LONGEST = 2000
+_PORTS = frozenset((80, 443))
+_MOVED = frozenset((301, 302, 303, 307, 308))
+_HEADERS = (
+    (b"User-Agent", b"perennial-search"),
+    (b"Accept", b"image/*,*/*;q=0.8"),
+    (b"Accept-Encoding", b"identity"),  # a few bytes that unpack to very many are no picture
+)
+# Of IPv6 the part that is given out; outside lie, beside much else, IPv4 addresses in another spelling.
+_GLOBAL_UNICAST = ip_network("2000::/3")
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Returns whether an address is one machine's on the internet: not private, local, shared, reserved or many's."""
+    if isinstance(address, IPv6Address):
+        holds_another = address.sixtofour is not None or address.teredo is not None
+        return address in _GLOBAL_UNICAST and address.is_global and not holds_another
+    return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+class Fetcher:
+    """Fetches pictures from the public internet, on ports 80 and 443, and from `networks`, on any port."""
+
+    def __init__(self, limits: Limits, networks: Networks = (), *, most_bytes: int | None = None) -> None:
+        """Sets the bounds: of one picture `limits.image_bytes`, of all together `most_bytes`."""
+        self._limits = limits
+        self._networks = networks
+        self._left = most_bytes
+
+    def read(self, addresses: Iterable[str]) -> Generator[tuple[str, bytes | Skipped]]:
+        """Yields each address with its bytes, or why there are none; closing it ends what is under way."""
+        pool = httpcore.AsyncConnectionPool(
+            ssl_context=httpx.create_ssl_context(),
+            max_connections=AT_ONCE,
+            keepalive_expiry=10.0,
+            network_backend=_Checked(self._networks),
+        )
+        waiting: deque[tuple[str, Future[bytes | Skipped]]] = deque()
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(pool):
+            try:
+                for address in addresses:
+                    waiting.append((address, portal.start_task_soon(self._fetched, pool, address)))
+                    if len(waiting) == AT_ONCE:
+                        yield self._next(waiting)
+                while waiting:
+                    yield self._next(waiting)
+            finally:
+                for _, future in waiting:
+                    future.cancel()
+
+    def _next(self, waiting: deque[tuple[str, Future[bytes | Skipped]]]) -> tuple[str, bytes | Skipped]:
+        address, future = waiting[0]
+        data = future.result()
+        waiting.popleft()
+        if self._left is not None and isinstance(data, bytes):
+            self._left -= len(data)
+        return address, data
+
+    async def _fetched(self, pool: httpcore.AsyncConnectionPool, address: str) -> bytes | Skipped:
+        code = "not_fetched"
+        try:
+            with anyio.fail_after(_SECONDS):
+                return await self._followed(pool, address)
+        except BadRow as error:
+            code, why = error.code, error.sentence
+        except (httpcore.TimeoutException, TimeoutError):
+            why = phrase("No answer came in time.")
+        except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
+            why = phrase("The connection failed ({why}).", why=shown(str(error) or type(error).__name__))
+        return Skipped(address, code, joined((f"{shown(address)}:", why)))
+
+    async def _followed(self, pool: httpcore.AsyncConnectionPool, address: str) -> bytes:
+        """Returns the bytes at an address, or at that which it leads to."""
+        if self._left is not None and self._left <= 0:
+            raise BadRow(
+                "upload_too_large",
+                phrase("The pictures before it have as many bytes together as one upload may have."),
+            )
+        url = _checked(address)
+        for _ in range(REDIRECTS + 1):
+            asked = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+            headers = [(b"Host", url.netloc), *_HEADERS]
+            async with pool.stream("GET", asked, headers=headers, extensions={"timeout": _TIMEOUT}) as answer:
+                further = _header(answer, b"location") if answer.status in _MOVED else ""
+                if not further:
+                    return await self._body(answer)
+                url = _checked(url.join(further))
+        raise BadRow("not_fetched", phrase("It leads on to other addresses too often."))
+
+    async def _body(self, answer: httpcore.Response) -> bytes:
+        if answer.status != HTTPStatus.OK:
+            words = {one.value: one.phrase for one in HTTPStatus}.get(answer.status, "")
+            said = f"{answer.status} {words}".strip()
+            raise BadRow("not_fetched", phrase("The server answered: {said}.", said=said))
+        stated, found = _header(answer, b"content-length"), 0
+        blocks: list[bytes] = []
+        if stated.isdecimal():
+            self._require_small(int(stated))
+        async for block in answer.aiter_stream():
+            found += len(block)
+            self._require_small(found)
+            blocks.append(block)
+        return b"".join(blocks)
+
+    def _require_small(self, size: int) -> None:
+        if size > self._limits.image_bytes:
+            raise BadRow("image_too_large", self._limits.too_large(size))
+
+
+class _Checked(httpcore.AsyncNetworkBackend):
+    """Connects to addresses that were found to be public, or lie in some networks, and to no other.
+
+    TLS and the request still go by the name: only where the connection leads is settled here.
+    """
+
+    def __init__(self, networks: Networks) -> None:
+        self._networks = networks
+        self._plain = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connects to the first address of a host that is allowed and answers.
+
+        Raises:
+            BadRow: none of them is allowed.
+            httpcore.ConnectError, httpcore.ConnectTimeout: none answers, or there is none.
+        """
+        found = await _addresses(host, port, timeout)
+        allowed = [one for one in found if self._allows(one, port)]
+        if not allowed:
+            raise _refused(host, port, found)
+        for address in allowed[:-1]:
+            try:
+                return await self._plain.connect_tcp(str(address), port, timeout)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._plain.connect_tcp(str(allowed[-1]), port, timeout)
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        await anyio.sleep(seconds)
+
+    def _allows(self, address: IPv4Address | IPv6Address, port: int) -> bool:
+        is_open = any(address in network for network in self._networks)
+        return is_open or (is_public(address) and port in _PORTS)
+
+
+async def _addresses(host: str, port: int, timeout: float | None) -> list[IPv4Address | IPv6Address]:
+    """Looks a name up: the only time that this is done."""
+    try:
+        with anyio.fail_after(timeout):
+            found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpcore.ConnectError(str(error)) from error
+    return list(dict.fromkeys(ip_address(place[0]) for *_, place in found))
+
+
+def _refused(host: str, port: int, found: Sequence[IPv4Address | IPv6Address]) -> BadRow:
+    if all(is_public(one) for one in found):
+        sentence = phrase(
+            "Port {port} is not asked, only {ports}; the setting `fetch_networks` opens others.",
+            port=port,
+            ports=", ".join(map(str, sorted(_PORTS))),
+        )
+    else:
+        sentence = phrase(
+            "{host} is {address}, which is not on the public internet; the setting `fetch_networks` opens "
+            "networks of your own.",
+            host=shown(host),
+            address=", ".join(map(str, found[:3])),
+        )
+    return BadRow("address_refused", sentence)
+
+
+def _checked(address: str | httpx.URL) -> httpx.URL:
+    """Returns an address that may be asked, as far as its letters say.
+
+    Raises:
+        BadRow: it may not.
+    """
+    try:
+        url = httpx.URL(address)
+    except (httpx.InvalidURL, ValueError):
+        url = httpx.URL("")
+    port = 80 if url.port is None else url.port
+    is_named = url.scheme in ("http", "https") and url.host and 0 < port < 65_536
+    if not is_named or len(str(url)) > _LONGEST:
+        raise BadRow("address_refused", phrase("This is no address of http or https, or leads to none."))
+    if url.userinfo:
+        raise BadRow("address_refused", phrase("An address with a name and a password in it is not asked."))
+    return url
+
+
+def _header(answer: httpcore.Response, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in answer.headers if key.lower() == name), "")
