@@ -12,6 +12,7 @@ from ingest.limits import DEFAULT_LIMITS
 from ingest.plan import IntakePlan
 from ingest.records import AsidePair, ChunkRecord, NewChunk, Recorded
 from ingest.sentence import phrase
+from ingest.tally import Tally
 from ingest.unsettled import as_row
 
 # That one caption stands on many pictures is what the person has judged.
@@ -54,7 +55,7 @@ def accept_pairs(
     plan = IntakePlan()
     for pair in pairs:
         plan.add(as_row(pair, language=spoken, is_known=pair.image_id in known))
-    harvest = Harvest(catalog, blobs, language=None, domain=None, limits=_LIMITS)
+    harvest = Harvest(catalog, blobs, language=None, domain=None, limits=_LIMITS, before=Tally())
     try:
         pictures = ((image_id, blobs.aside_original(image_id)) for image_id in plan.rows)
         blobs.put(harvest.gather(pictures, plan, None))

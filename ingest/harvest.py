@@ -1,7 +1,10 @@
 """What one upload yields: its pictures and pairs, judged while it streams by and settled when all is seen."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
@@ -26,16 +29,27 @@ from ingest.unsettled import Unsettled
 from ingest.written import CaptionInFile
 from ingest.written import rows_of as written_rows
 
+if TYPE_CHECKING:
+    from ingest.tally import Tally
+
 Progress = Callable[[int, int | None], None]
 
 
 class Harvest:
-    """What one upload yields, picture after picture."""
+    """What one upload, or a part of it, yields, picture after picture; `before` are the parts before it."""
 
     def __init__(
-        self, catalog: Catalog, blobs: BlobStore, *, language: str | None, domain: str | None, limits: Limits
+        self,
+        catalog: Catalog,
+        blobs: BlobStore,
+        *,
+        language: str | None,
+        domain: str | None,
+        limits: Limits,
+        before: Tally,
     ) -> None:
         self.catalog = catalog
+        self._before = before
         self.images: dict[ImageId, NewImage] = {}
         self.pairs: list[Accepted] = []
         self.rows: list[ReportRow] = []
@@ -140,7 +154,9 @@ class Harvest:
         known_groups = self.catalog.known_groups({claim.group for claim in claims if claim.group})
         self._same = copies.same
         settled = settle_splits(claims, known_groups, copies.same)
-        self.settled = grown(settled, slices_of(pairs, self.images))
+        before = self._before
+        every = slices_of([*before.pairs, *pairs], {**before.images, **self.images})
+        self.settled = grown(settled, every, before.settled)
         for image_id, place in self.settled.items():
             self.images[image_id] = replace(
                 self.images[image_id], split=place.split, group=place.group, cluster=place.cluster

@@ -7,6 +7,7 @@ nearest below the held-out part's, as if that part began earlier.
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ingest.grouping import Settled
 from ingest.pair import ImageId, SliceKey, Split
@@ -18,13 +19,17 @@ _SLICES_SHOWN = 3
 
 
 def grown(
-    settled: Mapping[ImageId, Settled], slices: Mapping[SliceKey, Collection[ImageId]]
+    settled: Mapping[ImageId, Settled],
+    slices: Mapping[SliceKey, Collection[ImageId]],
+    recorded: Mapping[ImageId, Settled] = MappingProxyType({}),
 ) -> dict[ImageId, Settled]:
     """Returns places with more held out in slices that have enough things, but too few held-out ones.
 
-    Only what nothing but the hash decided is moved, all pictures of one thing together.
+    Only what nothing but the hash decided is moved, all pictures of one thing together. `recorded` are earlier parts of
+    the same upload, whose pictures are among those of the slices: they count, and stay where they are.
     """
-    places = dict(settled)
+    places = {**recorded, **settled}
+    fixed = {place.cluster or image_id for image_id, place in recorded.items()}
     pictures_of: dict[str, list[ImageId]] = {}
     for image_id, place in places.items():
         pictures_of.setdefault(place.cluster or image_id, []).append(image_id)
@@ -37,12 +42,12 @@ def grown(
         }
         if missing <= 0 or len(free) < GROWS_FROM:
             continue
-        movable = [name for name, place in free.items() if place.split is Split.TRAIN]
+        movable = [name for name, place in free.items() if place.split is Split.TRAIN and name not in fixed]
         movable.sort(key=lambda name: hash_share(free[name].hashed or ""), reverse=True)
         for name in movable[:missing]:
             for image_id in pictures_of[name]:
                 places[image_id] = replace(places[image_id], split=Split.TEST)
-    return places
+    return {image_id: places[image_id] for image_id in settled}
 
 
 def held_out(settled: Mapping[ImageId, Settled], pictures: Collection[ImageId]) -> set[str]:

@@ -225,6 +225,7 @@ class _Intake:
             language=options.language,
             domain=options.domain,
             limits=options.limits,
+            before=self._tally,
         )
         for problem in part.problems:
             harvest.reject([problem.where], problem.code, problem.sentence)

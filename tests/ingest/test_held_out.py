@@ -122,3 +122,12 @@ def test_an_upload_of_400_is_grown_when_it_is_taken_in(place: Place, tmp_path: P
     assert report.held_out == {"en/photo": 100}
     assert len(place.catalog.test_images("photo")) == 100
     assert not any("distinct in" in note for note in report.notes)
+
+
+def test_a_later_part_of_an_upload_makes_up_for_those_before_it() -> None:
+    places = settled(400)
+    first = {image_id: places[image_id] for image_id in ids(200)}
+    second = {image_id: places[image_id] for image_id in ids(200, first=200)}
+    after = grown(second, {SLICE: ids(400)}, first)
+    assert after.keys() == second.keys()
+    assert len(held_out({**first, **after}, ids(400))) == 100
