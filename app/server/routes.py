@@ -39,9 +39,7 @@ def desk_router() -> APIRouter:
 def _add(router: APIRouter, one: Operation) -> None:
     how: dict[str, Any] = {"response_model": _answer_model(one)}
     if one.media or one.sends_file:
-        content = {
-            one.media or "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
-        }
+        content = {one.media or "*/*": {"schema": {"type": "string", "format": "binary"}}}
         how = {"response_class": Response, "responses": {200: {"content": content}}}
     router.add_api_route(
         one.path,

@@ -107,7 +107,7 @@ class _SearchTab:
             "preprocess": False,
             "postprocess": False,
         }
-        changed = self.access.of_anyone(self._changed, self.said)
+        changed = self.access.of_anyone(self._filled, self.said)
         gr.on(self.filters.asking, changed, filters, told, **quiet)
         shown = [*filters, *told, self.filters.facets]
         self.address.submit(self.access.of_anyone(self._go, self.said), [self.address], shown, **quiet)
@@ -133,7 +133,7 @@ class _SearchTab:
             self.said: "",
         }
 
-    def _changed(self, visit: Visit, *values: Any) -> Shown:
+    def _filled(self, visit: Visit, *values: Any) -> Shown:
         asked = self.filters.asked(values)
         return {
             self.asked: f"[.]({address_of(asked) or '?'})",

@@ -81,7 +81,8 @@ def test_compare_takes_what_a_search_takes(reviewed: Path, tmp_path: Path) -> No
 
 def test_drift_shows_that_a_table_of_its_own_turned_nothing(reviewed: Path) -> None:
     found = document("drift", "r2", "r3", "--pairs", "60", home=reviewed)
-    assert (found["before"][:3], found["after"][:3], found["pairs"]) == ("r2-", "r3-", 60)
+    assert (found["before"][:3], found["after"][:3]) == ("r2-", "r3-")
+    assert 0 < found["pairs"] < 60, "the built-in checks are none of a person's own pictures"
     assert set(found["drift"]) == {
         *("sam_pictures", "sam_texts", "ram_pictures", "ram_texts"),
         *("imam_text_to_image", "imam_image_to_text", "finds"),
@@ -94,7 +95,7 @@ def test_drift_shows_that_a_table_of_its_own_turned_nothing(reviewed: Path) -> N
         assert angles["mean"] is None or angles["mean"] < 1e-3
         assert angles["count"] == 0 or angles["shares"][0] == 100
     said = run("drift", "r2", "r3", "--pairs", "60", home=reviewed).stdout
-    assert "60 held-out pairs" in said
+    assert f"{found['pairs']} held-out pairs" in said
     assert "pictures turned" in said
     assert "find their picture first" in said
 

@@ -19,7 +19,7 @@ pytestmark = IN_A_BROWSER
 def comparing(server: Served, page: Page) -> Page:
     open_page(page, server.url)
     page.get_by_role("tab", name="Compare").click()
-    expect(page.locator("#release-b input")).to_have_value(re.compile("live"))
+    expect(page.locator("#release-a input")).to_have_value(re.compile("live"))
     settle(page)
     return page
 
@@ -61,8 +61,8 @@ def test_a_blind_vote_hides_the_releases_until_it_was_given(
 
 def test_a_vote_between_a_release_and_itself_is_refused(server: Served, comparing: Page) -> None:
     page = comparing
-    live = page.locator("#release-b input").input_value()
-    page.click("#release-a input")
+    live = page.locator("#release-a input").input_value()
+    page.click("#release-b input")
     page.locator("[role=option]").filter(has_text=live.split(" ")[0]).first.click()
     settle(page)
     _write(page, "a red boat")
