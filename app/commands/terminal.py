@@ -107,9 +107,9 @@ def watched(desk: Desk, job: JobRecord, *, is_json: bool) -> JobRecord:
 @contextmanager
 def staged(*, is_json: bool) -> Iterator[Callable[[Stage], None]]:
     """Shows the stages of work that is done while a verb waits."""
-    from app.desk.jobs import Pace
+    from app.desk.jobs import StagePace
 
-    pace = Pace()
+    pace = StagePace()
 
     with messages.progress_bar(is_quiet=is_json) as move:
 

@@ -80,7 +80,7 @@ def counted(name: str, message: str, done: int, total: int) -> Stage:
     return Stage(name, message, done / total if total else None, {"done": done, "total": total})
 
 
-class Pace:
+class StagePace:
     """How fast stages go: adds rate and seconds left to the details of those that say how far they are."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

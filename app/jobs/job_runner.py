@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.desk.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
-from app.desk.jobs import Pace, Stage
+from app.desk.jobs import Stage, StagePace
 from app.desk.operation import stored_of
 from app.desk.troubles import Trouble, explain
 from app.home import lock, logs
@@ -309,7 +309,7 @@ class _Progress:
         self._catalog = catalog
         self._job_id = job.id
         self._track = Track(job.progress)
-        self._pace = Pace()
+        self._pace = StagePace()
         self._stage = dict(job.progress)
         self._name = ""
         self._written = 0.0

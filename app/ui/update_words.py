@@ -8,9 +8,8 @@ from typing import Any
 from app.desk.jobs import seconds_left
 from app.ui.wording import escaped, moment
 from app.ui.words import ENGLISH, Words
-from app.words.forecast import duration
 from app.words.gate import VERDICTS
-from app.words.messages import paced
+from app.words.messages import duration, paced
 from ingest.records import ChunkRecord, JobRecord
 from ingest.sentence import phrase
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.desk.jobs import Forecast, Taken
-from app.words.messages import size
+from app.words.messages import duration, size
 from ingest.sentence import joined, phrase, template
 
 _STAGES = {
@@ -52,15 +52,3 @@ def compared_sentence(found: Forecast, took: Taken) -> str:
         memory=size(took.peak_bytes),
         **said,
     )
-
-
-def duration(seconds: float) -> str:
-    """Returns seconds as people say them: "8 s", "3 min", "1 h 20 min"."""
-    if seconds < 1:
-        return phrase("under a second")
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return phrase("{count} min", count=minutes)
-    return phrase("{count} h {minutes} min", count=minutes // 60, minutes=minutes % 60)

@@ -96,10 +96,20 @@ def progress_bar(*, is_quiet: bool = False) -> Iterator[Move]:
         yield move
 
 
+def duration(seconds: float) -> str:
+    """Returns seconds as people say them: "8 s", "3 min", "1 h 20 min"."""
+    if seconds < 1:
+        return phrase("under a second")
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return phrase("{count} min", count=minutes)
+    return phrase("{count} h {minutes} min", count=minutes // 60, minutes=minutes % 60)
+
+
 def paced(message: str, details: Mapping[str, Any] | None) -> Sentence:
     """Returns what a stage says with its rate and the time left, where they are told and not said already."""
-    from app.words.forecast import duration
-
     found = details or {}
     parts: list[str] = [message]
     if "pairs_per_second" not in found:

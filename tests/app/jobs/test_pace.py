@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.desk.jobs import Pace, Stage, UpdateRequest, counted
+from app.desk.jobs import Stage, StagePace, UpdateRequest, counted
 from app.doctor.examination import examine
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
@@ -20,7 +20,7 @@ from tests.app.small_home import copy_of, sample_chunk, small_home, taught_chunk
 
 def test_a_rate_and_the_time_left_follow_from_what_was_done_since_the_stage_began() -> None:
     now = [100.0]
-    pace = Pace(lambda: now[0])
+    pace = StagePace(lambda: now[0])
     assert "rate" not in pace(counted("embed", "0 of 60", 0, 60)).details
     now[0] = 104.0
     told = pace(counted("embed", "20 of 60", 20, 60)).details
@@ -34,7 +34,7 @@ def test_a_rate_and_the_time_left_follow_from_what_was_done_since_the_stage_bega
 
 def test_what_a_stage_says_itself_is_believed() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = StagePace(lambda: now[0])
     pace(Stage("train", "…", 0.0, {"seconds_left": 9.0}))
     now[0] = 50.0
     assert pace(Stage("train", "…", 0.5, {"seconds_left": 3.0})).details == {"seconds_left": 3.0}

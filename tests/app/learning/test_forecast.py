@@ -16,7 +16,8 @@ from app.learning.forecast import forecast
 from app.learning.judged import taken
 from app.learning.lessons import plan
 from app.learning.training import update_context
-from app.words.forecast import compared_sentence, duration, forecast_sentences
+from app.words.forecast import compared_sentence, forecast_sentences
+from app.words.messages import duration
 from ingest.errors import UnknownChunk
 from ingest.pair import Split
 from ingest.records import JobRecord
