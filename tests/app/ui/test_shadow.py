@@ -61,7 +61,7 @@ def test_a_candidate_is_asked_in_the_shadow_and_its_report_is_on_both_pages(
     open_page(page, server.url)
     page.get_by_role("tab", name="Compare").click()
     settle(page)
-    choose(page, "#release-a", "r2-")
+    choose(page, "#release-b", "r2-")
     page.fill("#compare-query textarea, #compare-query input", "a red boat")
     settle(page)
     page.click("#compare-go")
