@@ -135,9 +135,7 @@ class Catalog(ImageQueries, FacetQueries, JobQueries, ChunkRecording):
             chunks = [self._chunk_id(chunk)]
         query = pairs_where(language=language, domain=domain, split=split, chunk_ids=chunks)
         splits = {member.value: member for member in Split}
-        return [
-            Pair(i, text, spoken, place, splits[part]) for i, text, spoken, place, part in self._rows(query)
-        ]
+        return [Pair(i, text, tag, place, splits[part]) for i, text, tag, place, part in self._rows(query)]
 
     def captions_in(
         self, language: str, ids: Collection[ImageId], *, chunks: Collection[str] | None = None
@@ -151,9 +149,8 @@ class Catalog(ImageQueries, FacetQueries, JobQueries, ChunkRecording):
         found: dict[ImageId, list[str]] = {}
         with self._engine.connect() as connection:
             for group in grouped(ids):
-                for _, image_id, text in sorted(
-                    connection.execute(query.where(images.c.id.in_(group))).all()
-                ):
+                rows = connection.execute(query.where(images.c.id.in_(group))).all()
+                for _, image_id, text in sorted(rows):
                     found.setdefault(image_id, []).append(text)
         return found
 

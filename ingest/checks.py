@@ -112,11 +112,8 @@ def judge_split(pair: Accepted, place: Settled) -> ReportRow:
 
     A copy of a held-out picture is taken as held out whatever the upload says, so that it is not trained on.
     """
-    if (
-        place.copied
-        and place.split is Split.TEST
-        and (place.copy_of or pair.split not in (None, place.split))
-    ):
+    is_surprising = place.copy_of or pair.split not in (None, place.split)
+    if place.copied and place.split is Split.TEST and is_surprising:
         sentence = f"{place.because.capitalize()}: it is not trained on."
         return ReportRow(pair.where, "accepted", "copy_of_held_out", sentence)
     if pair.split is not None and pair.split is not place.split:

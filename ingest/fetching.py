@@ -9,7 +9,6 @@ import socket
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future
-from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
@@ -24,15 +23,11 @@ from ingest.readers.container import Skipped
 from ingest.readers.names import shown
 from ingest.sentence import joined, phrase
 
-Networks = Sequence[IPv4Network | IPv6Network]
-
 AT_ONCE = 6
 REDIRECTS = 5
 _SECONDS = 120.0  # for one picture, from looking its name up to its last byte
 _TIMEOUT = {"connect": 10.0, "read": 20.0, "write": 20.0}
-_LONGEST = 2000
-_PORTS = frozenset((80, 443))
-_MOVED = frozenset((301, 302, 303, 307, 308))
+_LEAST = 100_000  # bytes that asking is taken to cost, beside those that come
 _HEADERS = (
     (b"User-Agent", b"perennial-search"),
     (b"Accept", b"image/*,*/*;q=0.8"),
@@ -53,40 +48,25 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 class Fetcher:
     """Fetches pictures from the public internet, on ports 80 and 443, and from `networks`, on any port."""
 
-    def __init__(self, limits: Limits, networks: Networks = (), *, most_bytes: int | None = None) -> None:
+    def __init__(
+        self, limits: Limits, networks: Sequence[IPv4Network | IPv6Network], most_bytes: float = float("inf")
+    ) -> None:
         """Sets the bounds: of one picture `limits.image_bytes`, of all together `most_bytes`."""
-        self._limits = limits
-        self._networks = networks
-        self._left = most_bytes
+        self._limits, self._networks, self.left = limits, networks, most_bytes
 
     def read(self, addresses: Iterable[str]) -> Generator[tuple[str, bytes | Skipped]]:
         """Yields each address with its bytes, or why there are none; closing it ends what is under way."""
         pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
-            max_connections=AT_ONCE,
-            keepalive_expiry=10.0,
-            network_backend=_Checked(self._networks),
+            httpx.create_ssl_context(), max_connections=AT_ONCE, network_backend=_Checked(self._networks)
         )
         waiting: deque[tuple[str, Future[bytes | Skipped]]] = deque()
         with start_blocking_portal() as portal, portal.wrap_async_context_manager(pool):
-            try:
-                for address in addresses:
-                    waiting.append((address, portal.start_task_soon(self._fetched, pool, address)))
-                    if len(waiting) == AT_ONCE:
-                        yield self._next(waiting)
-                while waiting:
-                    yield self._next(waiting)
-            finally:
-                for _, future in waiting:
-                    future.cancel()
-
-    def _next(self, waiting: deque[tuple[str, Future[bytes | Skipped]]]) -> tuple[str, bytes | Skipped]:
-        address, future = waiting[0]
-        data = future.result()
-        waiting.popleft()
-        if self._left is not None and isinstance(data, bytes):
-            self._left -= len(data)
-        return address, data
+            for address in addresses:
+                waiting.append((address, portal.start_task_soon(self._fetched, pool, address)))
+                if len(waiting) == AT_ONCE:
+                    yield waiting[0][0], waiting.popleft()[1].result()
+            for address, future in waiting:
+                yield address, future.result()
 
     async def _fetched(self, pool: httpcore.AsyncConnectionPool, address: str) -> bytes | Skipped:
         code = "not_fetched"
@@ -103,36 +83,32 @@ class Fetcher:
 
     async def _followed(self, pool: httpcore.AsyncConnectionPool, address: str) -> bytes:
         """Returns the bytes at an address, or at that which it leads to."""
-        if self._left is not None and self._left <= 0:
-            raise BadRow(
-                "upload_too_large",
-                phrase("The pictures before it have as many bytes together as one upload may have."),
-            )
+        if self.left <= 0:
+            raise BadRow("upload_too_large", phrase("One upload may not have so many pictures fetched."))
+        self.left -= _LEAST
         url = _checked(address)
         for _ in range(REDIRECTS + 1):
             asked = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
             headers = [(b"Host", url.netloc), *_HEADERS]
             async with pool.stream("GET", asked, headers=headers, extensions={"timeout": _TIMEOUT}) as answer:
-                further = _header(answer, b"location") if answer.status in _MOVED else ""
-                if not further:
-                    return await self._body(answer)
-                url = _checked(url.join(further))
+                said = httpx.Headers(answer.headers)
+                if answer.status not in (301, 302, 303, 307, 308) or not said.get("location"):
+                    return await self._body(answer, said.get("content-length", ""))
+                url = _checked(url.join(said["location"]))
         raise BadRow("not_fetched", phrase("It leads on to other addresses too often."))
 
-    async def _body(self, answer: httpcore.Response) -> bytes:
-        if answer.status != HTTPStatus.OK:
-            words = {one.value: one.phrase for one in HTTPStatus}.get(answer.status, "")
-            said = f"{answer.status} {words}".strip()
+    async def _body(self, answer: httpcore.Response, stated: str) -> bytes:
+        if answer.status != 200:
+            words = answer.extensions.get("reason_phrase", b"").decode("latin-1")
+            said = shown(f"{answer.status} {words}".strip())
             raise BadRow("not_fetched", phrase("The server answered: {said}.", said=said))
-        stated, found = _header(answer, b"content-length"), 0
-        blocks: list[bytes] = []
-        if stated.isdecimal():
-            self._require_small(int(stated))
+        self._require_small(int(stated) if stated.isdecimal() else 0)
+        data = bytearray()
         async for block in answer.aiter_stream():
-            found += len(block)
-            self._require_small(found)
-            blocks.append(block)
-        return b"".join(blocks)
+            data += block
+            self._require_small(len(data))
+        self.left -= len(data)
+        return bytes(data)
 
     def _require_small(self, size: int) -> None:
         if size > self._limits.image_bytes:
@@ -145,89 +121,46 @@ class _Checked(httpcore.AsyncNetworkBackend):
     TLS and the request still go by the name: only where the connection leads is settled here.
     """
 
-    def __init__(self, networks: Networks) -> None:
+    def __init__(self, networks: Sequence[IPv4Network | IPv6Network]) -> None:
         self._networks = networks
         self._plain = httpcore.AnyIOBackend()
 
     async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+        self, host: str, port: int, timeout: float | None = None, *_: Any, **__: Any
     ) -> httpcore.AsyncNetworkStream:
-        """Connects to the first address of a host that is allowed and answers.
-
-        Raises:
-            BadRow: none of them is allowed.
-            httpcore.ConnectError, httpcore.ConnectTimeout: none answers, or there is none.
-        """
-        found = await _addresses(host, port, timeout)
-        allowed = [one for one in found if self._allows(one, port)]
-        if not allowed:
-            raise _refused(host, port, found)
-        for address in allowed[:-1]:
-            try:
-                return await self._plain.connect_tcp(str(address), port, timeout)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                continue
-        return await self._plain.connect_tcp(str(allowed[-1]), port, timeout)
-
-    async def sleep(self, seconds: float) -> None:
-        """Waits."""
-        await anyio.sleep(seconds)
-
-    def _allows(self, address: IPv4Address | IPv6Address, port: int) -> bool:
-        is_open = any(address in network for network in self._networks)
-        return is_open or (is_public(address) and port in _PORTS)
-
-
-async def _addresses(host: str, port: int, timeout: float | None) -> list[IPv4Address | IPv6Address]:
-    """Looks a name up: the only time that this is done."""
-    try:
-        with anyio.fail_after(timeout):
-            found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise httpcore.ConnectError(str(error)) from error
-    return list(dict.fromkeys(ip_address(place[0]) for *_, place in found))
-
-
-def _refused(host: str, port: int, found: Sequence[IPv4Address | IPv6Address]) -> BadRow:
-    if all(is_public(one) for one in found):
+        """Looks a host up, the only time that this is done, and connects to the first allowed address that answers."""
+        try:
+            with anyio.fail_after(timeout):
+                answers = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(str(error)) from error
+        found = dict.fromkeys(ip_address(place[0]) for *_, place in answers)
         sentence = phrase(
-            "Port {port} is not asked, only {ports}; the setting `fetch_networks` opens others.",
-            port=port,
-            ports=", ".join(map(str, sorted(_PORTS))),
+            "{host} is {address}: only ports 80 and 443 of the public internet are asked, and networks that the "
+            "setting `fetch_networks` opens.",
+            host=shown(f"{host}:{port}"),
+            address=", ".join(map(str, found)),
         )
-    else:
-        sentence = phrase(
-            "{host} is {address}, which is not on the public internet; the setting `fetch_networks` opens "
-            "networks of your own.",
-            host=shown(host),
-            address=", ".join(map(str, found[:3])),
-        )
-    return BadRow("address_refused", sentence)
+        failed: Exception = BadRow("address_refused", sentence)
+        for address in found:
+            is_open = any(address in network for network in self._networks)
+            if is_open or (is_public(address) and port in (80, 443)):
+                try:
+                    return await self._plain.connect_tcp(str(address), port, timeout)
+                except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                    failed = error
+        raise failed
 
 
 def _checked(address: str | httpx.URL) -> httpx.URL:
-    """Returns an address that may be asked, as far as its letters say.
-
-    Raises:
-        BadRow: it may not.
-    """
+    """Returns an address that may be asked, as far as its letters say, or raises `BadRow`."""
     try:
         url = httpx.URL(address)
     except (httpx.InvalidURL, ValueError):
         url = httpx.URL("")
-    port = 80 if url.port is None else url.port
-    is_named = url.scheme in ("http", "https") and url.host and 0 < port < 65_536
-    if not is_named or len(str(url)) > _LONGEST:
+    is_named = url.scheme in ("http", "https") and url.host and (url.port or 80) < 65_536
+    if not is_named or len(str(url)) > 2000:
         raise BadRow("address_refused", phrase("This is no address of http or https, or leads to none."))
     if url.userinfo:
         raise BadRow("address_refused", phrase("An address with a name and a password in it is not asked."))
     return url
-
-
-def _header(answer: httpcore.Response, name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in answer.headers if key.lower() == name), "")

@@ -69,9 +69,8 @@ def settle_splits(
     copied = {image_id for pair in same for image_id in pair}
     settled: dict[ImageId, Settled] = {}
     for together in _together(list(claims), same):
-        anchors = [
-            known_groups[claim.group] for claim in together if claim.group and claim.group in known_groups
-        ]
+        stated = [claim.group for claim in together if claim.group]
+        anchors = [known_groups[group] for group in stated if group in known_groups]
         anchors += [claim.known for claim in together if claim.known is not None]
         anchors += [anchor for claim in together for anchor in claim.copies]
         place = _place(together, anchors)

@@ -104,13 +104,11 @@ class Harvest:
         """
         self._take_written()
         repeated = repeated_captions(self.pairs, self._limits)
+        why = phrase("Its caption stands on very many pictures; look whether it belongs to each.")
         kept: list[Accepted] = []
         for pair in self.pairs:
             if (pair.language, pair.text) in repeated:
-                sentence = phrase(
-                    "Its caption stands on very many pictures; look whether it belongs to each."
-                )
-                self._hold(pair, ReportRow(pair.where, "held", "caption_repeated", sentence))
+                self._hold(pair, ReportRow(pair.where, "held", "caption_repeated", why))
             else:
                 kept.append(pair)
         self.pairs = self._in_their_splits(kept)

@@ -159,10 +159,7 @@ class ImageQueries(TableQueries):
         ).where(_SETTLED, func.length(images.c.sketch) > 0)
         splits = {member.value: member for member in Split}
         rows = self._rows(query.order_by(images.c.seq))
-        return [
-            SketchRecord(image_id, cluster, splits[split], sketch)
-            for image_id, cluster, split, sketch in rows
-        ]
+        return [SketchRecord(i, cluster, splits[split], sketch) for i, cluster, split, sketch in rows]
 
     def unsketched(self) -> list[ImageId]:
         """Returns the images that have no sketch yet: those that an earlier release took in."""

@@ -280,10 +280,8 @@ def _refusal(data: bytes) -> BadImage:
         )
         return BadImage("image_needs_package", said)
     if begins_as:
-        said = phrase(
-            "The file begins as {format} does, but cannot be read: it is damaged.", format=begins_as
-        )
-        return BadImage("image_unreadable", said)
+        why = phrase("The file begins as {format} does, but cannot be read: it is damaged.", format=begins_as)
+        return BadImage("image_unreadable", why)
     if is_video(data):
         return BadImage("image_video", VIDEO)
     looks = looks_like(data)

@@ -2,19 +2,15 @@
 
 Blobs are stored while the upload streams by, rows afterwards in one transaction. A crash in between leaves
 pictures that no row names: harmless, and used when the upload comes again. A refused upload takes its
-pictures away again. A large folder, and what is fetched, is taken in part by part, each as an upload of its own that
-adds to one chunk.
+pictures away again. A large folder, and what is fetched, is taken in part by part, each an upload added to one chunk.
 """
-
-from __future__ import annotations
 
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ingest.blobs import BlobStore
 from ingest.captions import normalise_language
@@ -23,22 +19,19 @@ from ingest.checks import normalise_domain
 from ingest.errors import BadOption, BadRow, BadUpload, NoValidPair
 from ingest.harvest import Harvest, Progress
 from ingest.limits import DEFAULT_LIMITS, Limits
-from ingest.named_pictures import NamedPictures, require_few_addresses
+from ingest.named_pictures import NamedPictures, Networks
 from ingest.plan import IntakePlan, make_plan
 from ingest.readers.container import Container, Told
 from ingest.readers.folder import Folder
 from ingest.readers.formats import open_container
-from ingest.readers.names import shown
+from ingest.readers.names import is_address, shown
 from ingest.readers.table import check_mapping
 from ingest.records import NewChunk, Recorded
 from ingest.report import IntakeReport
-from ingest.rescan import Rescan, Stated, look_again, look_for_fetched
+from ingest.rescan import Rescan, Stated, left_out, look_again
 from ingest.sources import PictureSource, source_of
 from ingest.tally import Tally
 from ingest.unstated_languages import fill_in
-
-if TYPE_CHECKING:
-    from ingest.fetching import Fetcher
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +57,7 @@ class IntakeOptions:
     # whether a bare table may name pictures in its own folder; False for browser uploads
     pictures_beside: bool = True
     fetch: bool = False  # whether pictures that tables name by http(s) addresses are fetched
-    # beyond the public internet, from where they may be fetched
-    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    networks: Networks = ()  # beyond the public internet, from where they may be fetched
 
 
 def ingest_source(
@@ -97,10 +89,8 @@ def ingest_source(
     again, stated = Rescan(), _stated(options)
     if isinstance(container, Folder) and options.pictures_beside:
         again = look_again(catalog, blobs, container, plan, stated)
-    if options.fetch:
-        if not options.pictures_beside:
-            require_few_addresses(plan.rows, options.limits)
-        again |= look_for_fetched(catalog, blobs, plan, stated)
+    fetched = catalog.sources.fetched(filter(is_address, plan.rows))
+    again = replace(again, unchanged=again.unchanged | left_out(catalog, blobs, plan, fetched, stated))
     if options.language is None:
         fill_in(plan)
     report = _Intake(catalog, blobs, options, container, again).run(plan, progress, on_part)
@@ -148,9 +138,9 @@ def check_upload(source: Path, options: IntakeOptions) -> None:
 
 
 def _opened(source: Path, options: IntakeOptions) -> Container:
-    return open_container(
-        source, options.limits, pictures_beside=options.pictures_beside, fetch=options.fetch
-    )
+    # A table that is sent alone lies alone: what it finds beside it is itself.
+    is_table_enough = options.pictures_beside or options.fetch
+    return open_container(source, options.limits, pictures_beside=is_table_enough)
 
 
 def _checked(options: IntakeOptions) -> IntakeOptions:
@@ -177,7 +167,9 @@ class _Intake:
         self._container, self._again = container, again
         self._tally = Tally(name=shown(options.name or container.name))
         self._forgotten = 0
-        self._pictures = NamedPictures(container, blobs, self._fetcher, again.fetched)
+        self._pictures = NamedPictures(container, catalog, blobs, options.limits, options.networks)
+        if not options.pictures_beside:
+            self._pictures.left = options.limits.unpacked_bytes
 
     def run(self, plan: IntakePlan, progress: Progress | None, on_part: OnPart | None = None) -> IntakeReport:
         """Takes all of it in.
@@ -209,13 +201,6 @@ class _Intake:
         if refused is not None and not tally.recorded.known_chunk:  # no row of the last parts could be used
             self._catalog.set_report(tally.chunk_id, report.to_json())
         return report
-
-    def _fetcher(self) -> Fetcher:
-        from ingest.fetching import Fetcher  # loads httpx, which most uploads do without
-
-        limits = self._options.limits
-        most = None if self._options.pictures_beside else limits.unpacked_bytes
-        return Fetcher(limits, self._options.networks, most_bytes=most)
 
     def _take(self, plan: IntakePlan, part: IntakePlan, progress: Progress | None) -> None:
         options = self._options
@@ -301,9 +286,8 @@ class _Intake:
                 told = plan.told.get(name, Told())
                 if keywords:
                     told |= Told(fields={"keywords": ", ".join(keywords)})
-                found.append(
-                    source_of(image_id, name, self._pictures.origin(name), uploaded=uploaded, told=told)
-                )
+                origin = self._pictures.origin(name)
+                found.append(source_of(image_id, name, origin, uploaded=uploaded, told=told))
         return found
 
 

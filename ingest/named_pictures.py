@@ -1,22 +1,15 @@
 """The pictures that an upload names: in its container, or on the web where its tables name addresses."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Collection, Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network
 
 from ingest.blobs import BlobStore
-from ingest.errors import BadUpload
+from ingest.catalog import Catalog
 from ingest.limits import Limits
-from ingest.pair import ImageId
 from ingest.readers.container import Container, Origin, Skipped
 from ingest.readers.folder import Folder
 from ingest.readers.names import is_address
-from ingest.sentence import phrase
-
-if TYPE_CHECKING:
-    from ingest.fetching import Fetcher
 
 PORTION = 1000
 """Pictures of a folder that are recorded together: so many are read again at most when somebody stops it."""
@@ -24,21 +17,19 @@ FIRST_PORTION = 200
 """Of a folder, so that there is soon something to see."""
 FETCHED = 200
 """Fetched pictures that are recorded together."""
+Networks = Sequence[IPv4Network | IPv6Network]
 
 
 class NamedPictures:
     """Reads the pictures of one upload, by the names that its plan has for them."""
 
     def __init__(
-        self,
-        container: Container,
-        blobs: BlobStore,
-        make_fetcher: Callable[[], Fetcher],
-        fetched: Mapping[str, ImageId],
+        self, container: Container, catalog: Catalog, blobs: BlobStore, limits: Limits, networks: Networks
     ) -> None:
-        """Says what fetches; `fetched` has the pictures of addresses that are stored already."""
-        self._container, self._blobs = container, blobs
-        self._make_fetcher, self._fetched = make_fetcher, fetched
+        """Says what has pictures: a container, what was fetched before, and the web."""
+        self._container, self._catalog, self._blobs = container, catalog, blobs
+        self._limits, self._networks = limits, networks
+        self.left = math.inf  # bytes that may still be fetched
 
     def parts(self, names: Collection[str]) -> list[list[str]]:
         """Returns the names in the order in which they are read, by what is recorded together."""
@@ -56,33 +47,15 @@ class NamedPictures:
         if not addresses:
             yield from self._container.read(names)
             return
-        for name in addresses:
-            if name in self._fetched:
-                yield name, self._blobs.original(self._fetched[name])
-        yield from self._fetcher.read(name for name in addresses if name not in self._fetched)
+        known = {name: one.image_id for name, one in self._catalog.sources.fetched(addresses).items()}
+        stored = dict(zip(known, self._blobs.contains(list(known.values())), strict=True))
+        yield from ((name, self._blobs.original(known[name])) for name, is_here in stored.items() if is_here)
+        from ingest.fetching import Fetcher  # loads httpx, which most uploads do without
+
+        fetcher = Fetcher(self._limits, self._networks, self.left)
+        yield from fetcher.read(name for name in addresses if not stored.get(name))
+        self.left = fetcher.left
 
     def origin(self, name: str) -> Origin:
         """Returns where a picture lies."""
         return Origin(None, url=name) if is_address(name) else self._container.origin(name)
-
-    @cached_property
-    def _fetcher(self) -> Fetcher:
-        return self._make_fetcher()
-
-
-def require_few_addresses(names: Collection[str], limits: Limits) -> None:
-    """Refuses an upload that would have very many pictures fetched.
-
-    Raises:
-        BadUpload: it names more addresses than an archive may have members.
-    """
-    count = sum(map(is_address, names))
-    if count > limits.items:
-        raise BadUpload(
-            "too_many_items",
-            phrase(
-                "The upload names {count} addresses; the limit is {most}. Split it.",
-                count=f"{count:,}",
-                most=f"{limits.items:,}",
-            ),
-        )

@@ -8,7 +8,7 @@ from ingest.limits import Limits
 from ingest.readers.container import Container, Format, Remark, Row, Skipped, Text, Told
 from ingest.readers.formats import BY_SUFFIX
 from ingest.readers.listing import Listing
-from ingest.readers.names import shown, stem_of
+from ingest.readers.names import is_address, shown, stem_of
 from ingest.readers.table import read_rows
 from ingest.readers.table_file import unreadable
 from ingest.sentence import phrase
@@ -67,13 +67,17 @@ def make_plan(
     for problem in listing.problems:
         plan.add(problem)
     beside = _Beside(listing.pictures, limits)
+
+    def locate(name: str) -> str | None:
+        return container.locate(name) if not is_address(name) else name if fetch else None
+
     for name in sorted(listing.texts):
         text = listing.texts.pop(name)  # freed as soon as it is parsed
         try:
             if text.format.captions is not None:
                 beside.add(name, text, plan)
                 continue
-            rows = read_rows(name, text, mapping=mapping, limits=limits, locate=container.locate, fetch=fetch)
+            rows = read_rows(name, text, mapping=mapping, limits=limits, locate=locate)
             for row in rows:
                 plan.add(row)
         except (BadRow, BadUpload) as error:
@@ -112,9 +116,8 @@ class _Beside:
         elif text.format.may_be_other or stem_of(name).rsplit("/", 1)[-1].lower() in _NOT_CAPTIONS:
             self.ignored.append(name)
         else:
-            plan.add(
-                Skipped(name, "image_missing", phrase("No picture of the same name lies beside this text."))
-            )
+            sentence = phrase("No picture of the same name lies beside this text.")
+            plan.add(Skipped(name, "image_missing", sentence))
 
     def _picture(self, name: str) -> str | None:
         if stem_of(name) in self._by_stem:

@@ -5,10 +5,8 @@ its bytes: one that moved has its new place at once, and its old one is gone. Wh
 to be what it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ingest.blobs import BlobStore
 from ingest.captions import UNDETERMINED, normalise_caption, normalise_language
@@ -19,7 +17,7 @@ from ingest.pair import ImageId
 from ingest.plan import IntakePlan
 from ingest.readers.container import Origin, Row, Told
 from ingest.readers.folder import Folder
-from ingest.readers.names import is_address, text_of
+from ingest.readers.names import text_of
 from ingest.records import ImageRecord
 from ingest.sentence import phrase
 from ingest.sources import PictureSource
@@ -42,19 +40,11 @@ class Rescan:
 
     unchanged: frozenset[ImageId] = frozenset()  # pictures with a place that is as it was
     gone: tuple[PictureSource, ...] = ()  # places that are no longer there
-    # of addresses whose pictures are stored, but of which something new is said
-    fetched: Mapping[str, ImageId] = field(default_factory=dict)
 
     @property
     def known(self) -> frozenset[ImageId]:
         """The pictures that are known of it."""
         return self.unchanged | {one.image_id for one in self.gone}
-
-    def __or__(self, other: Rescan) -> Rescan:
-        """Returns both."""
-        return Rescan(
-            self.unchanged | other.unchanged, self.gone + other.gone, {**self.fetched, **other.fetched}
-        )
 
 
 def look_again(
@@ -85,22 +75,10 @@ def look_again(
         for name in plan.rows
         if (source := known.get(_key(folder.origin(name)))) and _is_as_it_was(source, folder.origin(name))
     }
-    return Rescan(_left_out(catalog, blobs, plan, same, stated), tuple(gone))
+    return Rescan(left_out(catalog, blobs, plan, same, stated), tuple(gone))
 
 
-def look_for_fetched(catalog: Catalog, blobs: BlobStore, plan: IntakePlan, stated: Stated) -> Rescan:
-    """Takes addresses out of the plan whose pictures are known and of which it says nothing new; returns those."""
-    known = catalog.sources.fetched(filter(is_address, plan.rows))
-    unchanged = _left_out(catalog, blobs, plan, known, stated)
-    ids = {name: one.image_id for name, one in known.items() if name in plan.rows}
-    stored = blobs.contains(list(ids.values()))
-    fetched = {
-        name: image_id for (name, image_id), is_stored in zip(ids.items(), stored, strict=True) if is_stored
-    }
-    return Rescan(unchanged, fetched=fetched)
-
-
-def _left_out(
+def left_out(
     catalog: Catalog, blobs: BlobStore, plan: IntakePlan, same: Mapping[str, PictureSource], stated: Stated
 ) -> frozenset[ImageId]:
     """Takes out of the plan what it says nothing new of, of pictures that are as they were; returns these."""

@@ -89,12 +89,10 @@ class ShadowTable(TableQueries):
             return
         statement = upsert(shadow_counts)
         added = {name: shadow_counts.c[name] + statement.excluded[name] for name in SUMS}
+        adding = statement.on_conflict_do_update(index_elements=list(_KEYS), set_=added)
         with writing(self._engine) as connection:
             if counts:
-                rows = [asdict(one) for one in counts]
-                connection.execute(
-                    statement.on_conflict_do_update(index_elements=list(_KEYS), set_=added), rows
-                )
+                connection.execute(adding, [asdict(one) for one in counts])
             if dropped:
                 more = update(shadows).where(shadows.c.seq == shadow)
                 connection.execute(more.values(dropped=shadows.c.dropped + dropped))

@@ -86,11 +86,8 @@ class SourceTable(TableQueries):
         """Returns the source of each address from which a picture was fetched, by the address as it was asked for."""
         by_place = {text_of(address): address for address in addresses}
         query = select(*columns_of(sources, PictureSource)).where(sources.c.kind == "url")
-        found: dict[str, PictureSource] = {}
-        for group in grouped(by_place):
-            for row in self._rows(query.where(sources.c.place.in_(group))):
-                found[by_place[row.place]] = PictureSource(*row)
-        return found
+        groups = (self._rows(query.where(sources.c.place.in_(group))) for group in grouped(by_place))
+        return {by_place[row.place]: PictureSource(*row) for rows in groups for row in rows}
 
     def gone_from(self, folder: Path) -> list[ImageId]:
         """Returns the pictures that were seen in a folder or below, and are at no place any more."""

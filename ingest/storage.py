@@ -346,10 +346,8 @@ class Store:
 
     def _translated(self, error: lmdb.Error | OSError) -> StoreError:
         text = str(error)
-        full = isinstance(error, lmdb.DiskError) or getattr(error, "errno", None) in (
-            errno.ENOSPC,
-            errno.EDQUOT,
-        )
+        number = getattr(error, "errno", None)
+        full = isinstance(error, lmdb.DiskError) or number in (errno.ENOSPC, errno.EDQUOT)
         # A full disk mostly shows up as a plain I/O error (5 of 6 alignments measured).
         if full or "Input/output error" in text or "No space left" in text:
             free = shutil.disk_usage(self.path).free / 1024**2

@@ -66,10 +66,8 @@ def record_table(
         elif one.name not in given:
             kind = Said if one.name in said else _TYPES.get(kinds[one.name], sa.Text)
             default = None if one.default is MISSING else sa.literal(one.default, kind())
-            is_key = one.name in keys
-            columns.append(
-                sa.Column(one.name, kind, primary_key=is_key, nullable=False, server_default=default)
-            )
+            key = one.name in keys
+            columns.append(sa.Column(one.name, kind, primary_key=key, nullable=False, server_default=default))
     return sa.Table(name, metadata, *columns, *others, **options)
 
 

@@ -164,12 +164,8 @@ def _counted_as_new(connection: Connection, seq: int, own: Select[Any]) -> list[
     A picture is new with the chunk that its record names, a caption with the first chunk that has it.
     """
     (brought,) = connection.execute(select(images.c.chunk).where(images.c.seq == seq)).one()
-    firsts = (
-        select(func.min(chunk_captions.c.chunk))
-        .where(chunk_captions.c.caption.in_(own))
-        .group_by(chunk_captions.c.caption)
-    )
-    pairs = Counter(int(chunk) for chunk in connection.execute(firsts).scalars())
+    firsts = select(func.min(chunk_captions.c.chunk)).where(chunk_captions.c.caption.in_(own))
+    pairs = Counter(map(int, connection.execute(firsts.group_by(chunk_captions.c.caption)).scalars()))
     return [[chunk, int(chunk == brought), pairs[chunk]] for chunk in sorted({int(brought), *pairs})]
 
 

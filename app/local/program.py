@@ -134,6 +134,7 @@ class Perennial:
         name: str | None = None,
         columns: Mapping[str, str] | None = None,
         forget: bool = False,
+        fetch: bool = False,
         tell: Callable[[Stage], None] | None = None,
     ) -> Added:
         """Takes pictures and captions in and waits until search finds them.
@@ -145,13 +146,19 @@ class Perennial:
             name: what to call the chunk.
             columns: a table's columns by ours: {"text": "caption"}.
             forget: whether pictures of a folder whose files are gone are removed for good.
+            fetch: whether pictures that a table names by http(s) address are fetched.
             tell: is told how far it is.
 
         Raises:
             BadUpload, NoValidPair, Refused: nothing of it can be used, and nothing has changed.
         """
         options = IntakeOptions(
-            language=language, domain=domain, name=name, mapping=dict(columns or {}), forget=forget
+            language=language,
+            domain=domain,
+            name=name,
+            mapping=dict(columns or {}),
+            forget=forget,
+            fetch=fetch,
         )
         return self.desk.add_chunk(Path(source).expanduser(), options, tell or _ignore)
 

@@ -62,9 +62,8 @@ def together(*facts: PictureFacts) -> PictureFacts:
         known = captions.setdefault(one.text, one)
         if known.language is None and one.language is not None:
             captions[one.text] = replace(known, language=one.language)
-    place = next(
-        (one for one in facts if one.latitude is not None and one.longitude is not None), PictureFacts()
-    )
+    places = (one for one in facts if one.latitude is not None and one.longitude is not None)
+    place = next(places, PictureFacts())
     return PictureFacts(
         taken=next((one.taken for one in facts if one.taken), None),
         camera=next((one.camera for one in facts if one.camera), None),

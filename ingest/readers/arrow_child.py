@@ -36,9 +36,8 @@ def main() -> None:
         _refuse("too_large_unpacked", f"needs more memory than allowed ({gigabytes} GB)")
     except (_arrow().ArrowException, OSError, ValueError, RuntimeError, OverflowError) as error:
         words = str(error).split("\n")[0][:200]
-        _refuse(
-            "damaged", "needs more memory than allowed" if "malloc" in words else f"cannot be read ({words})"
-        )
+        lacks_memory = "malloc" in words
+        _refuse("damaged", "needs more memory than allowed" if lacks_memory else f"cannot be read ({words})")
 
 
 def _refuse(code: str, words: str) -> None:

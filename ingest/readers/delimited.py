@@ -43,9 +43,8 @@ def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
             header = cells
             yield Columns(header)
         elif sum(map(len, cells)) > limits.line_bytes:
-            yield Skipped(
-                where, "line_too_long", f"The line is longer than {limits.line_bytes:,} characters."
-            )
+            sentence = f"The line is longer than {limits.line_bytes:,} characters."
+            yield Skipped(where, "line_too_long", sentence)
         else:
             yield where, dict(zip(header, cells, strict=False))
     if header is None:

@@ -3,7 +3,6 @@
 A new format is a module here that has `FORMATS`, and its name in the import and in the list below.
 """
 
-import os
 from pathlib import Path
 
 from ingest.camera_raw import is_camera_raw
@@ -35,7 +34,6 @@ UPLOAD_SUFFIXES = tuple(suffix for format in _UPLOADED for suffix in format.suff
 """What a file chooser offers; the last two are refused with advice."""
 _NAMES = [name for format in _UPLOADED for name in format.names]
 _EXPECTED = f"Not a folder, {', '.join(_NAMES[:-1])} or {_NAMES[-1]} file"
-_NOWHERE = Path(os.devnull)  # no file lies below it
 _OTHERS = (
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive; make it a zip"),
     (b"Rar!", "a RAR archive; make it a zip"),
@@ -45,13 +43,10 @@ _OTHERS = (
 )
 
 
-def open_container(
-    source: Path, limits: Limits, *, pictures_beside: bool = True, fetch: bool = False
-) -> Container:
+def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True) -> Container:
     """Returns the reader for a folder or file.
 
-    `pictures_beside` says whether a bare table may name pictures in its own folder, which no upload may, and `fetch`
-    whether one may come without them.
+    `pictures_beside` says whether a bare table may name pictures in its own folder; no upload may.
 
     Raises:
         BadUpload: missing, empty, or nothing that can be read.
@@ -69,14 +64,14 @@ def open_container(
     format = next((one for one in _UPLOADED if one.recognises and one.recognises(source, head)), None)
     if format is None:
         raise BadUpload("not_supported", f"{_EXPECTED} ({_looks_like(head)}).")
-    folder = source.resolve().parent if pictures_beside else _NOWHERE if fetch else None
     if format.opens is not None:
+        folder = source.resolve().parent if pictures_beside else None
         return format.opens(source, limits, folder=folder, within=None)
-    if folder is None:
+    if not pictures_beside:
         raise BadUpload(
             "table_alone", "A table alone has no pictures: upload a zip with the table and its pictures."
         )
-    return TableFile(source, limits, format, folder)
+    return TableFile(source, limits, format)
 
 
 def _looks_like(head: bytes) -> str:

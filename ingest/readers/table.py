@@ -43,18 +43,12 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
 
 
 def read_rows(
-    name: str,
-    text: Text,
-    *,
-    mapping: Mapping[str, str],
-    limits: Limits,
-    locate: Locate,
-    fetch: bool = False,
+    name: str, text: Text, *, mapping: Mapping[str, str], limits: Limits, locate: Locate
 ) -> Iterator[Row | Skipped | Remark]:
     """Yields each line of a table as rows, or why it is skipped.
 
-    Pictures are looked up relative to the table's folder, unless they are addresses and `fetch` has them fetched;
-    `mapping` leads from the file's columns to ours.
+    Pictures are looked up relative to the table's folder, addresses as they are; `mapping` leads from the file's
+    columns to ours.
 
     Raises:
         BadRow: the table has no column that names pictures, or a mapped column is missing.
@@ -62,7 +56,6 @@ def read_rows(
     """
     lines: Iterator[Line] = text.format.lines(name, text, limits) if text.format.lines else iter(())
     columns = Columns(())
-    picture = _Picture(name, locate, fetch)
     used: dict[str, str] = {}
     silent = _Silent(text.split, "")
     for line in lines:
@@ -84,45 +77,13 @@ def read_rows(
             elif used:
                 fields = _fields(record, used)
                 told = _told(record, fields, used)
-                yield from _rows(where, fields, picture, silent, told)
+                yield from _rows(where, fields, name, locate, silent, told)
 
 
 def _fields(record: Mapping[str, Any], used: Mapping[str, str]) -> dict[str, Any]:
     """Returns what a line says by our columns; one that the first line left out counts by its own name."""
     fields = {column: record[column] for column in COLUMNS if column in record and column not in used}
     return fields | {ours: record[column] for column, ours in used.items() if column in record}
-
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """What a cell of a table names."""
-
-    table: str  # the table's name
-    locate: Locate
-    fetch: bool  # whether addresses are pictures, too
-
-    def named(self, cell: object) -> str:
-        """Returns the container's name of the picture in a cell, or its address.
-
-        Raises:
-            BadRow: there is none.
-        """
-        if not isinstance(cell, str) or not cell.strip():
-            raise BadRow("image_not_named", "The line names no picture.")
-        if is_address(cell.strip()):
-            if self.fetch:
-                return cell.strip()
-            raise BadRow(
-                "image_outside",
-                phrase(
-                    "{address} is an address; with --fetch such pictures are fetched.", address=shown(cell)
-                ),
-            )
-        candidates = [cell] if isinstance(cell, EmbeddedPicture) else _inside_names(cell, self.table)
-        found = next((place for place in map(self.locate, candidates) if place is not None), None)
-        if found is None:
-            raise BadRow("image_missing", f"The picture {shown(cell)!r} is not in the upload.")
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +108,27 @@ def _told(record: Mapping[str, Any], fields: Mapping[str, Any], used: Mapping[st
 
 
 def _rows(
-    where: str, fields: Mapping[str, Any], picture: _Picture, silent: _Silent, told: Told
+    where: str,
+    fields: Mapping[str, Any],
+    table_name: str,
+    locate: Locate,
+    silent: _Silent,
+    told: Told,
 ) -> Iterator[Row | Skipped]:
     try:
-        yield from _captioned(where, picture.named(fields.get("image")), fields, silent, told)
+        cell = fields.get("image")
+        if not isinstance(cell, str) or not cell.strip():
+            raise BadRow("image_not_named", "The line names no picture.")
+        candidates = [cell] if isinstance(cell, EmbeddedPicture) else _inside_names(cell, table_name)
+        found = next((place for place in map(locate, candidates) if place is not None), None)
+        if found is None and is_address(candidates[0]):
+            sentence = phrase(
+                "{address} is an address; with --fetch such pictures are fetched.", address=shown(cell)
+            )
+            raise BadRow("image_outside", sentence)
+        if found is None:
+            raise BadRow("image_missing", f"The picture {shown(cell)!r} is not in the upload.")
+        yield from _captioned(where, found, fields, silent, told)
     except BadRow as error:
         yield Skipped(where, error.code, error.sentence)
 
@@ -190,6 +168,8 @@ def _inside_names(cell: str, table_name: str) -> list[str]:
     Raises:
         BadRow: an absolute path, another scheme than the web's, or a path that leaves the upload.
     """
+    if is_address(cell.strip()):
+        return [cell.strip()]
     written = cell.strip().replace("\\", "/")
     outside = BadRow("image_outside", f"{shown(cell)!r} must name a file inside the upload.")
     if "\0" in written or written.startswith(("/", "~")) or re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", written):

@@ -11,12 +11,12 @@ from ingest.sentence import phrase
 
 
 class TableFile:
-    """A table given by itself; its pictures lie in a folder, mostly its own."""
+    """A table given by itself; its pictures lie in its own folder."""
 
-    def __init__(self, path: Path, limits: Limits, format: Format, folder: Path) -> None:
+    def __init__(self, path: Path, limits: Limits, format: Format) -> None:
         self.name = path.name
         self._path = path
-        self._folder = folder
+        self._folder = path.resolve().parent
         self._limits = limits
         self._format = format
 
@@ -33,11 +33,11 @@ class TableFile:
         return listing
 
     def locate(self, name: str) -> str | None:
-        """Returns the name if it is a file in the folder or below."""
+        """Returns the name if it is a file in the table's folder or below."""
         return name if is_file(self._folder, name) else None
 
     def origin(self, name: str) -> Origin:
-        """Returns where a picture in the folder lies."""
+        """Returns where a picture beside the table lies."""
         return Origin.at(self._folder / name)
 
     def read(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes | Skipped]]:

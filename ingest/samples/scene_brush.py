@@ -16,6 +16,8 @@ from ingest.samples.scene_backdrop import Composition, Placed
 from ingest.samples.scene_palette import RGB, mix, place_tones, subject_tones
 from ingest.samples.scene_shapes import Points, Shape
 
+Pens = tuple[ImageDraw.ImageDraw, ImageDraw.ImageDraw]  # of the colours, and of the mask
+
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
@@ -79,9 +81,7 @@ class Brush(ABC):
             self.fill(pens, points, shape)
         return colours, mask, (left, top)
 
-    def fill(
-        self, pens: tuple[ImageDraw.ImageDraw, ImageDraw.ImageDraw], points: Points, shape: Shape
-    ) -> None:
+    def fill(self, pens: Pens, points: Points, shape: Shape) -> None:
         """Fill one shape on colours and mask, with a thin darker edge."""
         tone = self.subject[shape.tone]
         edge = 0.0 if shape.plain else 0.0085 * self.px

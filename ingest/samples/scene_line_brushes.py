@@ -5,7 +5,7 @@ from numpy.random import Generator
 from PIL import Image, ImageDraw
 
 from ingest.samples.scene_backdrop import Composition, Placed
-from ingest.samples.scene_brush import Brush, Canvas, draw_line, flat, with_grain
+from ingest.samples.scene_brush import Brush, Canvas, Pens, draw_line, flat, with_grain
 from ingest.samples.scene_palette import RGB, SKIES, mix, place_tones, subject_tones
 from ingest.samples.scene_shapes import Points, Shape
 
@@ -70,9 +70,7 @@ class Ink(Brush):
             line = np.array([(centre - half, y), (centre, y + 0.003), (centre + half, y)]) * self.px
             self._line(pen, line, INK, 0.0042)
 
-    def fill(
-        self, pens: tuple[ImageDraw.ImageDraw, ImageDraw.ImageDraw], points: Points, shape: Shape
-    ) -> None:
+    def fill(self, pens: Pens, points: Points, shape: Shape) -> None:
         """A wash of the tone under a pen outline."""
         white = (255, 255, 255)
         tone = self.subject[shape.tone]
@@ -157,9 +155,7 @@ class Chalk(Brush):
             if not shape.plain:
                 draw_line(pen, np.concatenate([points, points[:1]]), mix(BOARD, chalk, 0.72), 0.008 * self.px)
 
-    def fill(
-        self, pens: tuple[ImageDraw.ImageDraw, ImageDraw.ImageDraw], points: Points, shape: Shape
-    ) -> None:
+    def fill(self, pens: Pens, points: Points, shape: Shape) -> None:
         """Scribble slanted strokes inside the shape, then outline it."""
         colours, mask = pens
         tone = mix(BOARD, (236, 236, 230), 0.25) if shape.tone == "ink" else self.subject[shape.tone]

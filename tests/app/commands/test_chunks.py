@@ -126,7 +126,7 @@ def test_pictures_that_a_table_names_by_address_are_fetched_and_found(
         table = tmp_path / "web.csv"
         table.write_text("".join(["image\n", *(f"{web.url}/{n}.png\n" for n in (0, 1, 9))]))
         refused = document("add", table, "--fetch", home=home, code=1)
-        assert "not on the public internet" in refused["error"]
+        assert "public internet are asked" in refused["error"]
         monkeypatch.setenv("PERENNIAL_FETCH_NETWORKS", "127.0.0.1/32,10.0.0.0/8")
         added = document("add", table, "--fetch", home=home)
         assert (added["new_images"], added["rejected"], added["images_embedded"]) == (2, 1, 2)

@@ -86,7 +86,7 @@ def test_a_table_of_addresses_is_refused_unless_the_installation_fetches(tmp_pat
         with served(settings) as running, running.client() as client:
             job = ended(client, client.post("/v1/chunks", **asked).json()["job"])
             assert job["state"] == "failed"
-            assert "not on the public internet" in job["error"]
+            assert "public internet are asked" in job["error"]
         opened = settings.model_copy(update={"fetch_networks": [*OPENED]})
         with served(opened) as running, running.client() as client:
             assert web.asked == []
