@@ -7,7 +7,7 @@ library.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -73,8 +73,12 @@ def learn_merges(texts: Iterable[str], *, size: int = 10_000, min_frequency: int
 
 def segmenter_of(merges: Sequence[Merge], tokens: Sequence[str]) -> Tokenizer:
     """Returns the tokenizer that applies merges; the id of a token is its place among the tokens."""
-    local = {token: position for position, token in enumerate(tokens)}
-    return _pipeline(models.BPE(vocab=local, merges=list(merges), end_of_word_suffix=END_OF_WORD))
+    return numbered_segmenter(merges, {token: position for position, token in enumerate(tokens)})
+
+
+def numbered_segmenter(merges: Sequence[Merge], ids: Mapping[str, int]) -> Tokenizer:
+    """Returns the tokenizer that applies merges and gives each token its id."""
+    return _pipeline(models.BPE(vocab=dict(ids), merges=list(merges), end_of_word_suffix=END_OF_WORD))
 
 
 def spelled(item: Encoding) -> Iterator[tuple[str, list[int]]]:

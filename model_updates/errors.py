@@ -40,6 +40,10 @@ class NotPlain(ModelUpdateError):
     """Raised when an encoder is to be written for plain open_clip, which has no place for a part of it."""
 
 
+class NotPortable(ModelUpdateError):
+    """Raised when an encoder is to be written as ONNX, and a part of it cannot be, or gives other vectors there."""
+
+
 class ForeignTokenizer(ModelUpdateError):
     """Raised when a strategy must grow a vocabulary but the tower brings a tokenizer of its own."""
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Protocol
 
+from tokenizers import Tokenizer
+
 from model_updates.errors import WeightsMismatch
 
 
@@ -23,6 +25,10 @@ class Segmenter(Protocol):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns each text's rows, without start and end."""
+        ...
+
+    def portable(self) -> Tokenizer:
+        """Returns the same segmentation as `tokenizers` writes it to a file; its ids are the rows."""
         ...
 
 

@@ -39,7 +39,9 @@ def causal_body_features(model: nn.Module, embedded: Tensor, end_position: Tenso
     with training_precision(model, embedded.device):
         hidden = embedded.to(dtype) + tower.positional_embedding[:length].to(dtype)
         hidden = tower.transformer(hidden, attn_mask=tower.attn_mask[:length, :length])
-        pooled: Tensor = tower.ln_final(hidden)[torch.arange(len(hidden), device=hidden.device), end_position]
+        pooled: Tensor = tower.ln_final(hidden)[
+            torch.arange(hidden.shape[0], device=hidden.device), end_position
+        ]
         projection = tower.text_projection
         if projection is None:
             return pooled

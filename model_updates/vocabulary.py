@@ -24,7 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from model_updates.byte_pairs import Merge, byte_symbols, segmenter_of, spelled, used_tokens
+from model_updates.byte_pairs import (
+    Merge,
+    byte_symbols,
+    numbered_segmenter,
+    segmenter_of,
+    spelled,
+    used_tokens,
+)
 from model_updates.errors import ForeignTokenizer
 from model_updates.segmenters import Segmenter, open_segmenter
 
@@ -287,6 +294,12 @@ class Vocabulary:
             described += json.dumps(words).encode()
         rows = [table.rows[token] for token in tokens] + [table.words[word] for word in words]
         return described, np.asarray([*rows, *self.special_rows], dtype=np.int64)
+
+    def portable(self, name: str) -> Tokenizer:
+        """Returns a table's segmentation as `tokenizers` writes it to a file, its ids the rows; words aside."""
+        if name == SHARED and self.segmenter is not None:
+            return self.segmenter.portable()
+        return numbered_segmenter(self.tables[name].merges, self.tables[name].rows)
 
     def _grown(self, table: str, start_from: Sequence[int]) -> Growth:
         self._tokenizers.pop(table, None)

@@ -235,6 +235,8 @@ def export(
 
     if what in get_args(TableKind):
         return _exported_table(desk, cast(TableKind, what), to, release, paths=paths)
+    if what == "onnx" and not paths:
+        return _exported_to_onnx(desk, to, release)
     if release is not None or paths:
         raise UsageProblem(
             "--release and --paths are of a table; name one: vectors, captions or measurements."
@@ -266,6 +268,16 @@ def _exported_table(desk: Desk, what: TableKind, to: Path, release: str | None, 
         raise UsageProblem(f"{file} is there already; name another place with --to.")
     file.write_bytes(table.data)
     return {"path": file, "bytes": len(table.data)}, f"{file} is written ({size(len(table.data))})."
+
+
+def _exported_to_onnx(desk: Desk, to: Path, release: str | None) -> Shown:
+    from app.local.at_home import AtHome
+
+    if not isinstance(desk, AtHome):
+        raise UsageProblem("onnx works on a home on this machine. Export the release, and import it here.")
+    written = desk.export_to_onnx(release, to, lambda file: typer.echo(f"… {file}", err=True))
+    said = f"The encoder of {written.release} is in {written.path} ({size(written.bytes)}); its README.md says more."
+    return written, said
 
 
 def _exported_to_open_clip(desk: Desk, release: str, to: Path) -> Shown:

@@ -66,12 +66,7 @@ def export_to_open_clip(workspace: Workspace, release: str, target: Path) -> Exp
         UsageProblem: something is there already, or the folder above it is not.
     """
     record = workspace.releases.verify_release(release)
-    if not target.absolute().parent.is_dir() or (
-        target.exists() and (not target.is_dir() or any(target.iterdir()))
-    ):
-        raise UsageProblem(
-            f"{target} is no empty folder, nor a new one in a folder that exists; name another."
-        )
+    require_new_folder(target)
     encoder = workspace.open_encoder(record.version)
     require_plain(encoder)
     require_space(target.parent, sum(value.nbytes for value in encoder.model.state_dict().values()))
@@ -79,6 +74,19 @@ def export_to_open_clip(workspace: Workspace, release: str, target: Path) -> Exp
     write_open_clip_folder(encoder, target)
     weights = target / WEIGHTS
     return Exported(record.id, target, weights.stat().st_size, sha256_of(weights))
+
+
+def require_new_folder(target: Path) -> None:
+    """Refuses a place that is neither an empty folder nor a new one in a folder that exists.
+
+    Raises:
+        UsageProblem: it is something else.
+    """
+    is_taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
+    if is_taken or not target.absolute().parent.is_dir():
+        raise UsageProblem(
+            f"{target} is no empty folder, nor a new one in a folder that exists; name another."
+        )
 
 
 def import_release(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +133,14 @@ class Releases(Opened):
         from app.learning.transfer import export_to_open_clip
 
         return export_to_open_clip(self.workspace, release, to)
+
+    def export_to_onnx(self, release: str | None, to: Path, tell: Callable[[str], None]) -> Exported:
+        """Writes the encoder of a release, or of the live one, as ONNX into a folder; `tell` is told each file."""
+        from app.learning import going_live
+        from app.learning.onnx_export import export_to_onnx
+
+        name = release or going_live.live_release(self.workspace)[1].id
+        return export_to_onnx(self.workspace, name, to, tell)
 
     def start_import(self, source: Path, sha256: str | None = None) -> JobRecord:
         from app.jobs import intake

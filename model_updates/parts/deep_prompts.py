@@ -55,7 +55,7 @@ class DeepTextPrompts(Insert):
     def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
         """Runs the body with the prompts behind the start token."""
         first, *further = self.prompts
-        longer, last = behind_start(model, embedded, ends, first.expand(len(embedded), -1, -1))
+        longer, last = behind_start(model, embedded, ends, first.expand(embedded.shape[0], -1, -1))
         with _replaced(text_blocks(model), further, _behind_start):
             return run(longer, last)
 
@@ -159,7 +159,7 @@ def _replaced(blocks: Sequence[nn.Module], further: Sequence[Tensor], replace: R
 def _changing(prompts: Tensor, change: Replace) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...]]:
     def changed(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
         hidden = given[0]
-        rows = prompts.to(hidden.dtype).expand(len(hidden), -1, -1)
+        rows = prompts.to(hidden.dtype).expand(hidden.shape[0], -1, -1)
         return (change(hidden, rows), *given[1:])
 
     return changed

@@ -142,7 +142,7 @@ def behind_start(model: nn.Module, embedded: Tensor, ends: Tensor, prompts: Tens
     positions: Tensor = text_parts(model).positional_embedding  # type: ignore[assignment]
     room = len(positions) - prompts.shape[1]
     last = ends.clamp(max=room - 1)
-    rows = torch.arange(len(embedded), device=embedded.device)
+    rows = torch.arange(embedded.shape[0], device=embedded.device)
     words = embedded[:, :room].clone()
     words[rows, last] = embedded[rows, ends]
     return torch.cat([words[:, :1], prompts.to(embedded.dtype), words[:, 1:]], dim=1), last + prompts.shape[1]

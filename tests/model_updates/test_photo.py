@@ -20,7 +20,7 @@ from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
 from model_updates.photo.image_tower import PhotoTower
 from model_updates.photo.text_tower import WIDTH
-from model_updates.photo.tokenizer import ROWS
+from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.segmenters import open_segmenter
 from model_updates.strategies.language_tables import UNTRANSLATED_EPOCHS, LanguageTables
 from model_updates.towers import resize_token_table
@@ -228,3 +228,13 @@ def test_it_knows_sixteen_languages_which_one_table_reads() -> None:
     assert set(encoder.profiles) == set(known)
     assert {encoder.text_route(tag) for tag in known} == {SHARED}
     assert base_languages("perennial-tiny") == base_languages("ViT-B-16") == ("en",)
+
+
+def test_the_sentence_encoders_pieces_are_cut_as_its_own_package_cuts_them() -> None:
+    pieces = sentence_pieces()
+    texts = [
+        *("two red boats", " a  b\tc\n", "Häuser, größer!", "赤いボート", "ﾊﾝｶｸ ①½ ﬁn", "قاربان أحمران"),
+        *("दो लाल नावें", "🙂🙂 ok", "<s> a </s> <unk>", "e\u0301\u0308", "Ⅻ™ № …", "สองลำ", "--- 12.5 % ---"),
+    ]
+    found = [one.ids for one in pieces.portable().encode_batch(texts, add_special_tokens=False)]
+    assert found == pieces.encode(texts)

@@ -1,0 +1,211 @@
+"""A release's encoder as a folder for programs without Perennial or torch: graphs, tokenizers, a loader, a model card.
+
+A graph for each way that texts or pictures are read; token tables are data: one array of rows, which the loader looks
+up, and one tokenizer file a table, whose ids are the rows. What was written is read back by the loader and compared
+with the encoder on every language and domain; a folder that gives other vectors is not left.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from app.desk.releases import Exported, recalls_of
+from app.home.durable import require_space, sha256_of
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
+from app.learning.transfer import require_new_folder
+from model_updates.encoder import Encoder
+from model_updates.errors import NotPortable
+from model_updates.inserts import BASE, Router
+from model_updates.onnx_graphs import LOADER, require_portable, write_picture_graph, write_text_graph
+from model_updates.towers import token_table
+from model_updates.vocabulary import SHARED
+
+CLOSEST = 1e-4
+"""Numbers of two vectors that are to be the same differ by at most this; torch and onnxruntime differ by 1e-6."""
+_TEXTS = ["a", "two red boats on a lake, seen from the shore", "zwei rote Boote", "दो लाल नावें", "一只狗"]
+Tell = Callable[[str], None]
+_TEXT = """# {release} as ONNX
+
+Pictures and texts in one space, for search: near is alike. Written by `perennial export onnx`.
+
+| | |
+|---|---|
+| encoder | {architecture}, {dim} numbers a vector, of length 1 |
+| version | {version}{taught} |
+| languages | {languages} |
+| domains with a module of their own | {domains} |
+| own picture among the first ten, of held-out captions, percent | {recalls} |
+
+```python
+from PIL import Image
+from load import pictures, texts  # needs numpy, onnxruntime, pillow and tokenizers
+
+cosines = texts(["two red boats"], "en") @ pictures([Image.open("a.jpg")]).T
+```
+
+`load.py` is the whole of it, to be used or read. `facts.json` says which graph and which tokenizer read a language,
+which graph sees a domain, how pictures are prepared, and the fingerprint of each. Vectors of one fingerprint can be
+compared; they are those of the release's index but for the last digits.
+
+## What is not here
+
+- Telling the language of a text and the domain of a picture: name them, or they are read as most are.{guessed}
+- What a cosine is worth (strong, weak, nothing), re-ranking, and what it takes to teach the encoder further.
+- Colour profiles, raw files and HEIC: give pictures in sRGB that Pillow opens. Pictures are turned upright.
+
+## Licence
+
+The weights are {weights}. What was taught to them comes from the captions and pictures of whoever exported this.
+`load.py` is Apache-2.0.
+"""
+_OWN = {
+    "perennial-photo": "those of EfficientNet-Lite2 and the multilingual Universal Sentence Encoder, Apache-2.0",
+    "perennial-tiny": "trained by this project on drawn scenes, Apache-2.0",
+}
+
+
+def export_to_onnx(
+    workspace: Workspace, release: str, target: Path, tell: Tell = lambda file: None
+) -> Exported:
+    """Writes a release's encoder into a folder that is not there yet, or empty; `tell` is told each file.
+
+    Raises:
+        UnknownRelease, ReleaseDamaged, NotPortable, NoSpace: nothing is left in the folder.
+        UsageProblem: something is there already, or the folder above it is not.
+    """
+    record = workspace.releases.verify_release(release)
+    require_new_folder(target)
+    encoder = workspace.open_encoder(record.version).copy().to("cpu")
+    require_portable(encoder)
+    require_space(target.parent, 2 * sum(value.nbytes for value in encoder.state().values()))
+    target.mkdir(exist_ok=True)
+    try:
+        facts = write_folder(encoder, target, record.manifest.languages, tell)
+        facts |= {"release": record.id, "version": record.version, "architecture": encoder.architecture}
+        (target / "facts.json").write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8")
+        (target / "README.md").write_text(_card(record, encoder), encoding="utf-8")
+        tell("load.py")
+        require_same(encoder, target, facts)
+    except BaseException:
+        shutil.rmtree(target)
+        raise
+    written = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    return Exported(record.id, target, written, sha256_of(target / "facts.json"))
+
+
+def write_folder(encoder: Encoder, folder: Path, learned: tuple[str, ...], tell: Tell) -> dict[str, Any]:
+    """Writes everything but `facts.json` and the card into an empty folder; returns those facts.
+
+    Raises:
+        NotPortable: a part of the encoder cannot be written.
+    """
+    vocabulary, table = require_portable(encoder), token_table(encoder.model)
+    np.save(folder / "rows.npy", np.asarray(table.detach() if table is not None else ()))
+    shutil.copyfile(LOADER, folder / "load.py")
+    return {
+        "dim": encoder.dim,
+        "start": vocabulary.start_row,
+        "end": vocabulary.end_row,
+        "pad": vocabulary.pad_row,
+        "context": vocabulary.context_length,
+        "pictures": asdict(encoder.preprocessing),
+        "languages": _text_side(encoder, learned, folder, tell),
+        "domains": _image_side(encoder, folder, tell),
+    }
+
+
+def _text_side(encoder: Encoder, learned: tuple[str, ...], folder: Path, tell: Tell) -> dict[str, Any]:
+    """Writes what reads texts; returns by language, and by "" for all others, what the loader has to know."""
+    vocabulary = require_portable(encoder)
+    owners = {one.owner.name for one in encoder.inserts if one.tower == "text"} - {""}
+    found: dict[str, Any] = {}
+    (folder / "tokenizers").mkdir()
+    for language in dict.fromkeys((SHARED, *learned, *vocabulary.tables, *sorted(owners))):
+        name = vocabulary.table_name(language)
+        graph = f"text-{language}.onnx" if language in owners else "text.onnx"
+        tokenizer = f"tokenizers/{name or 'shared'}.json"
+        if not (folder / graph).exists():
+            tell(graph)
+            write_text_graph(encoder, language, folder / graph)
+        if not (folder / tokenizer).exists():
+            vocabulary.portable(name).save(str(folder / tokenizer))
+        words = vocabulary.tables[name].words if name in vocabulary.tables else {}
+        fingerprint = encoder.text_fingerprint(language)
+        found[language] = {"graph": graph, "tokenizer": tokenizer, "words": words, "fingerprint": fingerprint}
+    return found
+
+
+def _image_side(encoder: Encoder, folder: Path, tell: Tell) -> dict[str, Any]:
+    """Writes what sees pictures; returns by domain, and by "" for all others, what the loader has to know."""
+    found = {}
+    for domain in (BASE, *encoder.image_routes):
+        graph = f"image-{domain}.onnx" if domain else "image.onnx"
+        tell(graph)
+        write_picture_graph(encoder, domain, folder / graph)
+        found[domain] = {"graph": graph, "fingerprint": encoder.image_fingerprint(domain)}
+    return found
+
+
+def require_same(encoder: Encoder, folder: Path, facts: dict[str, Any]) -> None:
+    """Compares what the folder's own loader gives with the encoder, on every language and domain.
+
+    Raises:
+        NotPortable: they differ.
+    """
+    loader = loaded(folder)
+    noise = np.random.default_rng(0).integers(0, 256, (3, 70, 100, 3), dtype=np.uint8)
+    pictures = [Image.fromarray(one) for one in noise]
+    for count in (1, len(_TEXTS)):
+        for language in facts["languages"]:
+            wanted = encoder.encode_texts(_TEXTS[:count], language)
+            _compare(loader.texts(_TEXTS[:count], language), wanted, f"texts in {language or 'any language'}")
+        for domain in facts["domains"]:
+            wanted = encoder.encode_images(pictures[:count], domain)
+            _compare(
+                loader.pictures(pictures[:count], domain), wanted, f"pictures of {domain or 'any domain'}"
+            )
+
+
+def _compare(found: NDArray[np.float32], wanted: NDArray[np.float32], what: str) -> None:
+    apart = float(np.abs(found - wanted).max())
+    if not apart <= CLOSEST:
+        raise NotPortable(f"as ONNX {what} get other vectors (numbers differ by up to {apart:.2g})")
+
+
+def loaded(folder: Path) -> Any:
+    """Returns the loader of a folder as a module."""
+    spec = spec_from_file_location("perennial_onnx_folder", folder / "load.py")
+    if spec is None or spec.loader is None:
+        raise NotPortable(f"{folder / 'load.py'} cannot be loaded")
+    loader = module_from_spec(spec)
+    spec.loader.exec_module(loader)
+    return loader
+
+
+def _card(record: ReleaseRecord, encoder: Encoder) -> str:
+    said = record.manifest
+    recalls = ", ".join(f"{language} {percent:.1f}" for language, percent in recalls_of(said.slices).items())
+    guessed = any(isinstance(one, Router) for one in encoder.inserts)
+    return _TEXT.format(
+        release=record.id,
+        version=record.version,
+        architecture=encoder.architecture,
+        dim=encoder.dim,
+        taught=f", taught last by `{said.strategy}`" if said.strategy else "",
+        languages=", ".join(said.languages),
+        domains=", ".join(encoder.image_routes) or "none",
+        recalls=recalls or "not measured",
+        guessed=" The release guesses the domain of pictures where nobody states it." if guessed else "",
+        weights=_OWN.get(
+            encoder.architecture, "under the licence of the weights that the home was made with"
+        ),
+    )

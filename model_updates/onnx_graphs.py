@@ -1,0 +1,121 @@
+"""The towers of an encoder as ONNX graphs, one for each way that texts or pictures are read, for `onnx_loader`.
+
+A graph begins after the token table, which is data, and after preprocessing; it ends with unit vectors. Inserts of its
+language, its domain or the whole encoder are in it. The router, the fusion encoder and language profiles are in none,
+as they are part of no vector.
+"""
+
+import io
+import warnings
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from model_updates.encoder import Encoder
+from model_updates.errors import NotPortable
+from model_updates.inserts import Insert, RunImages, RunTexts, reading
+from model_updates.towers import embed, image_head, image_trunk, text_body, token_table
+from model_updates.vocabulary import Vocabulary
+
+LOADER = Path(__file__).with_name("onnx_loader.py")
+_LARGEST = 1 << 30  # a file of protobuf holds two gigabytes; of larger towers the weights lie beside it
+
+
+def require_portable(encoder: Encoder) -> Vocabulary:
+    """Returns an encoder's vocabulary; refuses what cannot be written, before anything is.
+
+    Raises:
+        NotPortable: the sentence says what and why.
+    """
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    if missing:
+        raise NotPortable(f"ONNX needs {', '.join(missing)}: pip install 'perennial-search[onnx]'")
+    if encoder.vocabulary is None or token_table(encoder.model) is None:
+        raise NotPortable(
+            f"{encoder.architecture} reads texts by a tokenizer of its own; only encoders whose token table is ours "
+            "to read are written as ONNX"
+        )
+    if encoder.preprocessing.resize_mode == "longest":
+        raise NotPortable(
+            f"{encoder.architecture} pads its pictures (resize_mode 'longest'), which the loader cannot do"
+        )
+    return encoder.vocabulary
+
+
+def write_text_graph(encoder: Encoder, language: str, file: Path) -> None:
+    """Writes what maps embedded tokens (n, length, width) and the place of each text's last (n,) to vectors (n, dim).
+
+    Raises:
+        NotPortable: torch cannot write it.
+    """
+    tokens = encoder.tokenize(["two red boats", "a boat on a lake"], language)
+    inputs = {"embedded": embed(encoder.model, tokens), "ends": torch.tensor([3, tokens.shape[1] - 1])}
+    moving = {"embedded": {0: "texts", 1: "length"}, "ends": {0: "texts"}}
+    _write(_Texts(encoder.model, reading(encoder.inserts, "text", language)), inputs, moving, file)
+
+
+def write_picture_graph(encoder: Encoder, domain: str, file: Path) -> None:
+    """Writes what maps prepared pixels (n, 3, size, size) to vectors (n, dim).
+
+    Raises:
+        NotPortable: torch cannot write it.
+    """
+    size = encoder.preprocessing.size
+    inputs, moving = {"pixels": torch.zeros(2, 3, size, size)}, {"pixels": {0: "pictures"}}
+    _write(_Pictures(encoder.model, reading(encoder.inserts, "image", domain)), inputs, moving, file)
+
+
+class _Tower(nn.Module):
+    def __init__(self, model: nn.Module, inserts: Sequence[Insert]) -> None:
+        super().__init__()
+        self.model = model
+        self.outwards = list(reversed(inserts))
+        self.registered = nn.ModuleList(inserts)  # so that the graph holds their tensors
+
+
+class _Texts(_Tower):
+    def forward(self, embedded: Tensor, ends: Tensor) -> Tensor:
+        run: RunTexts = partial(text_body, self.model)
+        for insert in self.outwards:
+            run = partial(insert.around_text, self.model, run)
+        return functional.normalize(run(embedded, ends), dim=-1)
+
+
+class _Pictures(_Tower):
+    def forward(self, pixels: Tensor) -> Tensor:
+        run: RunImages = partial(image_trunk, self.model)
+        head: RunImages = partial(image_head, self.model)
+        for insert in self.outwards:
+            run = partial(insert.around_image, self.model, run)
+            head = partial(insert.around_head, head)
+        return functional.normalize(head(run(pixels)), dim=-1)
+
+
+def _write(tower: _Tower, inputs: dict[str, Tensor], moving: dict[str, dict[int, str]], file: Path) -> None:
+    weights, said = sum(value.nbytes for value in tower.state_dict().values()), io.StringIO()
+    try:
+        with torch.no_grad(), warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
+            warnings.simplefilter("ignore")  # of torch, which also prints what it tried before what it did
+            torch.onnx.export(
+                tower.eval(),
+                tuple(inputs.values()),
+                file,
+                input_names=list(inputs),
+                output_names=["vectors"],
+                dynamic_shapes=tuple(moving.values()),
+                dynamo=True,
+                external_data=weights > _LARGEST,
+                verbose=False,
+            )
+    except (torch.onnx.OnnxExporterError, RuntimeError, ValueError, TypeError) as error:
+        kinds = ", ".join(insert.kind for insert in tower.outwards) or "the tower"
+        cause = type(error.__cause__ or error).__name__
+        raise NotPortable(
+            f"{file.name} cannot be written: torch does not follow {kinds} into a graph ({cause})"
+        ) from error

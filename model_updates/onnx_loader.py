@@ -1,0 +1,55 @@
+"""Vectors of texts and pictures without Perennial or torch; needs numpy, onnxruntime, pillow and tokenizers."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnxruntime import InferenceSession
+from PIL import Image, ImageOps
+from tokenizers import Encoding, Tokenizer
+
+HERE = Path(__file__).parent
+opened = cache(lambda name: InferenceSession(HERE / name, providers=["CPUExecutionProvider"]))
+tokenizer = cache(lambda name: Tokenizer.from_file(str(HERE / name)))
+facts = cache(lambda: json.loads((HERE / "facts.json").read_text(encoding="utf-8")))
+table = cache(lambda: np.load(HERE / "rows.npy", mmap_mode="r"))
+
+
+def texts(every: Sequence[str], language: str = "") -> Any:
+    """Returns the unit vector of each text, (n, dim) float32; a language that it does not know is read as most are."""
+    read = facts()["languages"].get(language, facts()["languages"][""])
+    encoded = tokenizer(read["tokenizer"]).encode_batch(list(every), add_special_tokens=False)
+    start, end, pad, most = (facts()[name] for name in ("start", "end", "pad", "context"))
+    rows = [[start, *_rows(one, read["words"])[: most - 2], end] for one in encoded]
+    ends = np.array([len(row) - 1 for row in rows])
+    padded = np.array([row + [pad] * (max(ends) + 1 - len(row)) for row in rows])
+    return opened(read["graph"]).run(None, {"embedded": table()[padded], "ends": ends})[0]
+
+
+def pictures(images: Sequence[Image.Image], domain: str = "") -> Any:
+    """Returns the unit vector of each picture, (n, dim) float32; a domain that it does not know is seen as most are."""
+    graph = facts()["domains"].get(domain, facts()["domains"][""])["graph"]
+    pixels = [_pixels(ImageOps.exif_transpose(one).convert("RGB"), **facts()["pictures"]) for one in images]
+    return opened(graph).run(None, {"pixels": np.stack(pixels)})[0]
+
+
+def _rows(encoded: Encoding, words: dict[str, int]) -> list[int]:
+    found: list[int] = []  # a word with a row of its own has that one, any other those of its pieces
+    pieces = zip(encoded.word_ids, encoded.tokens, encoded.ids, strict=True)
+    for _, word in groupby(pieces, lambda piece: piece[0]):
+        _, tokens, rows = zip(*word, strict=True)
+        found += [words["".join(tokens)]] if "".join(tokens) in words else rows
+    return found
+
+
+def _pixels(image: Image.Image, size: int, mean: Any, std: Any, interpolation: str, resize_mode: str) -> Any:
+    sides = (1, 1) if resize_mode == "squash" else image.size
+    width, height = (int(size * side / min(sides)) for side in sides)
+    image = image.resize((width, height), Image.Resampling[interpolation.upper()])
+    left, top = round((width - size) / 2), round((height - size) / 2)
+    rows = np.asarray(image.crop((left, top, left + size, top + size)), np.float32) / 255
+    return ((rows - np.array(mean, np.float32)) / np.array(std, np.float32)).transpose(2, 0, 1)
