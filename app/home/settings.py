@@ -97,6 +97,10 @@ class Settings(BaseSettings):
     fetch_networks: Annotated[list[IPv4Network | IPv6Network], NoDecode] = []
     # From which role on people are told where pictures lie, and are given the files themselves.
     places_for: Literal["searcher", "contributor", "admin"] = "admin"
+    # Addresses or networks of an Immich server, such as 172.18.0.0/16. It cannot sign in, and is given vectors alone.
+    immich_from: Annotated[list[IPv4Network | IPv6Network], NoDecode] = []
+    # The release that gives Immich its vectors; empty for what is live.
+    immich_release: str = ""
     origins: Annotated[list[str], NoDecode] = []  # Web origins that may call the server, beside its own.
     # Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `perennial work`.
     jobs: Literal["here", "elsewhere"] = "here"
@@ -114,7 +118,8 @@ class Settings(BaseSettings):
         return None if path is None else path.expanduser()
 
     @field_validator(
-        *("origins", "watch", "fetch_networks", "proxy_addresses", "proxy_admins", "proxy_contributors"),
+        *("origins", "watch", "fetch_networks", "immich_from"),
+        *("proxy_addresses", "proxy_admins", "proxy_contributors"),
         mode="before",
     )
     @classmethod

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from app import DISTRIBUTION
 from app.desk.troubles import INVALID, invalid_sentence, trouble_of
 from app.home.settings import Settings
-from app.server import api_jobs, knn_service
+from app.server import api_jobs, immich, knn_service
 from app.server.api_jobs import ErrorOut
 from app.server.description import DOCUMENT, PAGE, describe
 from app.server.guard import Guard, Rules, SecurityHeaders
@@ -62,6 +62,7 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     for router in described:
         app.include_router(router, responses=_REFUSED)
     app.include_router(knn_service.router)
+    app.include_router(immich.router)
     _add_health(app, serving)
     describe(app, *described)
     app.add_api_route(
@@ -92,6 +93,7 @@ def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> N
         hosts=LOOPBACK | named if is_local and passwords is None else None,
         max_upload_bytes=settings.max_upload_bytes,
         proxy=ProxySignIn.of(settings),
+        immich=tuple(settings.immich_from),
     )
     # The last one added is the outermost. Gradio adds no CORS headers of its own once it sees ours.
     app.add_middleware(Guard, rules=rules)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -21,6 +22,7 @@ from app.server.security import ANYONE, Account, Attempts, Passwords, ProxySignI
 logger = logging.getLogger(__name__)
 
 ACCOUNT_KEY = "perennial.account"
+_IMMICH = Account("immich", "searcher")
 
 # Gradio's pages carry inline scripts and styles; nothing is loaded from elsewhere and only our own pages may frame us.
 CONTENT_POLICY = "; ".join((
@@ -47,6 +49,7 @@ _HEADERS = {
 }
 
 _UNGUARDED = frozenset({"/health", "/healthz", "/ready", "/readyz"})
+_OF_IMMICH = frozenset({"/ping", "/predict"})
 _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/v1/search.zip", "/v1/searches"})
 _SEARCHERS_MAY_POST = frozenset(
     {*_SEARCHES, "/v1/compare", "/v1/comparisons", "/v1/embed", "/v1/facets", "/v1/feedback"}
@@ -64,7 +67,7 @@ _FORBIDDEN = (
 _SMALL_BODY_BYTES = 1024**2
 # What is asked, or added, may bring pictures: in base64, or dropped into the box of the search page.
 _QUERY_PATHS = frozenset(
-    {*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/pictures", "/gradio_api/upload"}
+    {*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/predict", "/pictures", "/gradio_api/upload"}
 )
 MOST_QUERY_BYTES = 48 * 1024**2
 _UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
@@ -106,6 +109,15 @@ class Rules:
     max_upload_bytes: int  # The largest uploaded file
     # That signs people in; with it alone, a request that did not come through it is refused
     proxy: ProxySignIn | None = None
+    # Where an Immich server asks from, which cannot sign in
+    immich: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def lets_immich_in(self, path: str, address: str) -> bool:
+        """Whether a request is one for vectors that comes from where an Immich server is."""
+        try:
+            return path in _OF_IMMICH and any(ip_address(address) in network for network in self.immich)
+        except ValueError:  # no address: a socket of this machine
+            return False
 
 
 class Guard:
@@ -181,6 +193,8 @@ class Guard:
     async def _account(self, scope: Scope, headers: Headers) -> Account | JSONResponse:
         passwords, proxy = self.rules.passwords, self.rules.proxy
         address = (scope.get("client") or ("?", 0))[0]
+        if self.rules.lets_immich_in(_route(scope), address):
+            return _IMMICH
         if proxy is not None:
             named = proxy.account(headers, address)
             if named is not None:
