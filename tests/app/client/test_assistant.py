@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -40,6 +41,7 @@ def test_an_assistant_is_told_of_tools_that_only_read(server: Served) -> None:
     tools = _with(server, lambda assistant: assistant.list_tools()).tools
     assert {tool.name for tool in tools} == {
         "search_pictures",
+        "count_pictures",
         "compare_releases",
         "list_releases",
         "show_picture",
@@ -54,6 +56,43 @@ def test_an_assistant_searches_and_looks_at_what_it_found(server: Served) -> Non
     shown = _call(server, "show_picture", picture_id=first["id"]).content[0]
     assert shown.mime_type == "image/webp"
     assert Image.open(io.BytesIO(base64.b64decode(shown.data))).format == "WEBP"
+
+
+def test_an_assistant_is_shown_the_first_hits_and_told_where_they_lie(server: Served) -> None:
+    found = _call(server, "search_pictures", text="a red boat", k=4, thumbnails=2).content
+    told = json.loads(found[0].text)
+    assert [one.type for one in found] == ["text", "image", "image"]
+    assert len(told["pictures"]) == 4
+    assert all(place.endswith(".webp") for one in told["pictures"] for place in one["seen_at"])
+    with connect(server.url) as desk:
+        first, second = (desk.thumbnail(one["id"]) for one in told["pictures"][:2])
+    assert [base64.b64decode(one.data) for one in found[1:]] == [first, second]
+    assert len(_call(server, "search_pictures", text="a red boat", thumbnails=0).content) == 1
+
+
+def test_an_assistant_narrows_a_search_by_what_it_counted(server: Served) -> None:
+    counted = json.loads(_call(server, "count_pictures").content[0].text)
+    domain, language = (counted[facet][0] for facet in ("domains", "languages"))
+    where = f"domain = {domain['value']} AND language = {language['value']}"
+    left = json.loads(_call(server, "count_pictures", where=where).content[0].text)
+    assert left["languages"][0] == language
+    found = json.loads(_call(server, "search_pictures", text="boat", where=where, k=50).content[0].text)
+    assert len(found["pictures"]) == language["count"]
+    refused = _call(server, "search_pictures", text="boat", where="colour = red")
+    assert refused.is_error
+    assert "colour" in refused.content[0].text
+
+
+def test_an_assistant_is_told_how_to_go_about_it(server: Served) -> None:
+    listed = _with(server, lambda assistant: assistant.list_prompts()).prompts
+    assert [(one.name, [part.name for part in one.arguments]) for one in listed] == [
+        ("find_pictures", ["wanted"])
+    ]
+    prompt = _with(server, lambda assistant: assistant.get_prompt("find_pictures", {"wanted": "two {dogs}"}))
+    said = prompt.messages[0].content.text
+    assert "show: two {dogs}" in said
+    tools = {tool.name for tool in _with(server, lambda assistant: assistant.list_tools()).tools}
+    assert set(re.findall(r"[a-z]+_pictures?", said)) - {"find_pictures"} <= tools
 
 
 def test_an_assistant_compares_releases(server: Served) -> None:
