@@ -53,7 +53,7 @@ class Finder:
     def find(self, snapshot: Snapshot, question: Question) -> SearchAnswer:
         """Returns a page of what a question finds; of one without parts, of all pictures, the newest first.
 
-        The snapshot is taken once for the whole request; `k` is clipped to 1 … 500.
+        The snapshot is taken once for the whole request; `k` is clipped to 1 … 1,000.
 
         Raises:
             BadQuery: a part, filter or cursor cannot be used, or the release cannot re-rank.

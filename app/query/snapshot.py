@@ -36,7 +36,7 @@ from model_updates.readings import NEIGHBOUR, background, fused
 
 logger = logging.getLogger(__name__)
 
-MOST_RESULTS = 500
+MOST_RESULTS = 1000
 # Of each reading of an unsure query at least so many hits are looked at, which most often will do, and at most so many
 # to find what all readings find near.
 SHALLOWEST, DEEPEST = 100, 4096
