@@ -73,7 +73,7 @@ def look_again(
     same = {
         name: source
         for name in plan.rows
-        if (source := known.get(_key(folder.origin(name)))) and _is_as_it_was(source, folder.origin(name))
+        if (source := known.get(_key(origin := folder.origin(name)))) and _is_as_it_was(source, origin)
     }
     return Rescan(left_out(catalog, blobs, plan, same, stated), tuple(gone))
 

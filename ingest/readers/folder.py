@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
 from ingest.errors import BadUpload
 from ingest.limits import Limits
@@ -40,7 +41,8 @@ class Folder:
         """Lists the pictures and the texts."""
         listing = Listing(self._limits, formats)
         shards: dict[str, Listing] = {}
-        for name in self._names(listing):
+        for name, stat in self._files_of(listing):
+            self._seen[name] = (stat.st_size, stat.st_mtime_ns)
             try:
                 self._sort_in(name, listing, formats, shards)
             except BadUpload as error:
@@ -108,15 +110,12 @@ class Folder:
             yield from shard.read(names)
 
     def _sort_in(self, name: str, listing: Listing, formats: Formats, shards: dict[str, Listing]) -> None:
-        path = self.path / name
-        stat = path.stat()
-        self._seen[name] = (stat.st_size, stat.st_mtime_ns)
         format = formats.get(suffix_of(name))
         if format is not None and format.is_shard and (shard := self._opened(name, format)):
             shards[name] = shard.scan(formats)
             self._shards[name] = shard
-        elif text := listing.text_format(name, stat.st_size):
-            listing.add_text(name, Text(text, path))
+        elif text := listing.text_format(name, self._seen[name][0]):
+            listing.add_text(name, Text(text, self.path / name))
 
     def _opened(self, name: str, format: Format) -> Container | None:
         path = self.path / name
@@ -134,39 +133,37 @@ class Folder:
         above = ("/".join(parts[:end]) for end in range(1, len(parts)))
         return next((self._shards[name] for name in above if name in self._shards), None)
 
-    def _names(self, listing: Listing) -> Iterator[str]:
+    def _files_of(self, listing: Listing) -> Iterator[tuple[str, os.stat_result]]:
+        """Yields each file's name and what one look at it says: on a disk of the network every look is a question."""
+
         def skip(error: OSError) -> None:
-            name = self._name(error.filename)
+            name = Path(error.filename).relative_to(self.path).as_posix()
             self._closed.append("" if name == "." else text_of(f"{name}/"))
             listing.problems.append(unreadable(name, error))
 
         for root, folders, files in os.walk(self.path, onerror=skip):
-            folders[:] = [one for one in sorted(folders) if self._is_entered(Path(root) / one, listing)]
-            for file in sorted(files):
-                path = Path(root) / file
-                name = self._name(path)
-                if not listing.is_left_out(name) and self._is_plain(path, Path.is_file, listing):
-                    yield name
+            above = Path(root).relative_to(self.path).as_posix()
+            within = "" if above == "." else f"{above}/"
+            folders[:] = [one for one in sorted(folders) if self._is_entered(within + one, listing)]
+            for name in sorted(within + file for file in files):
+                if not listing.is_left_out(name) and (stat := self._plain(name, S_ISREG, listing)):
+                    yield name, stat
 
-    def _is_entered(self, folder: Path, listing: Listing) -> bool:
-        name = self._name(folder)
-        if listing.is_left_out(name) or not self._is_plain(folder, Path.is_dir, listing):
+    def _is_entered(self, name: str, listing: Listing) -> bool:
+        if listing.is_left_out(name) or not self._plain(name, S_ISDIR, listing):
             return False
         if suffix_of(name) in PICTURE_SUFFIXES:
             listing.problem(name, "folder", _NAMED_LIKE_A_PICTURE)
         return True
 
-    def _is_plain(self, path: Path, is_kind: Callable[[Path], bool], listing: Listing) -> bool:
-        """Returns whether something is a file, or a folder, and no link to one; what is not is noted."""
-        name = self._name(path)
+    def _plain(self, name: str, is_kind: Callable[[int], bool], listing: Listing) -> os.stat_result | None:
+        """Looks at a file, or a folder; what is a link to one, or nothing of the kind, is noted and None."""
         try:
-            is_plain = not path.is_symlink() and is_kind(path)
+            stat = os.lstat(f"{self.path}/{name}")
         except OSError as error:
             listing.problems.append(unreadable(name, error))
-            return False
-        if not is_plain:
-            listing.problem(name, "special_file", SPECIAL_FILE)
-        return is_plain
-
-    def _name(self, path: str | Path) -> str:
-        return Path(path).relative_to(self.path).as_posix()
+            return None
+        if is_kind(stat.st_mode):
+            return stat
+        listing.problem(name, "special_file", SPECIAL_FILE)
+        return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,26 @@ def test_files_that_vanish_between_looking_and_reading_cost_themselves_alone(tmp
     found = dict(folder.read(plan.rows.keys()))
     assert isinstance(found["good.png"], bytes)
     assert isinstance(found["b.png"], Skipped)
+
+
+def test_a_scan_looks_at_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = folder_of(tmp_path / "photos", {f"{n % 3}/{n}.png": picture(n) for n in range(1, 10)})
+    folder = Folder(source, DEFAULT_LIMITS)
+    looked_at: list[str] = []
+    for look in (os.stat, os.lstat):
+
+        def noted(path: str, *, look: Callable[..., os.stat_result] = look, **how: Any) -> os.stat_result:
+            looked_at.append(str(path))
+            return look(path, **how)
+
+        monkeypatch.setattr(os, look.__name__, noted)
+
+    plan = make_plan(folder, mapping={}, limits=DEFAULT_LIMITS)
+    origins = [folder.origin(name) for name in plan.rows]
+
+    files = sorted(str(path) for path in source.rglob("*.png"))
+    assert sorted(path for path in looked_at if path.endswith(".png")) == files
+    assert [one.size for one in origins] == [Path(one.path or "").lstat().st_size for one in origins]
 
 
 @contextmanager
