@@ -1,9 +1,10 @@
 """Measures speed as ratios within one run and writes docs/results/speed.md.
 
-    python benchmarks/speed.py [--only query|bulk|update|swaps|help]
+    python benchmarks/speed.py [--only query|bulk|update|swaps|help|rescan|changes]
 
 Absolute times say more about the machine than about the program; each ratio compares two things done by turns in the
-same process. A part that was left out keeps its line from the last time.
+same process. What takes a process of its own is given with its processor time, which other work on the machine moves
+least. A part that was left out keeps its line from the last time (benchmarks/results/speed.json).
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from speed_folders import changed_folder, unchanged_folder
 from speed_parts import bulk_embedding, help_seconds, text_query
 from speed_swaps import swaps_under_load
-from speed_timing import Measured
+from speed_timing import ROOT, Measured
 from speed_update import text_only_update
 
-REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "speed.md"
-PARTS = ("query", "bulk", "update", "swaps", "help")
+KEPT = ROOT / "benchmarks" / "results" / "speed.json"
+REPORT = ROOT / "docs" / "results" / "speed.md"
+PARTS = ("query", "bulk", "update", "swaps", "help", "rescan", "changes")
 
 
 def main() -> None:
@@ -44,8 +47,8 @@ def main() -> None:
                 "machine": machine(arguments.threads),
             }
             print(json.dumps(kept[name], indent=1), flush=True)
-            arguments.work.parent.mkdir(parents=True, exist_ok=True)
-            arguments.work.write_text(json.dumps(kept), encoding="utf-8")
+            if not arguments.quick:
+                arguments.work.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if not arguments.quick:
         arguments.report.parent.mkdir(parents=True, exist_ok=True)
         arguments.report.write_text(report(kept), encoding="utf-8")
@@ -60,6 +63,10 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
         "swaps": lambda: swaps_under_load(folder, swaps=50 // few, rate=20.0),
         "help": lambda: help_seconds(5),
+        "rescan": lambda: unchanged_folder(folder, pictures=10_000 // few, rounds=15 // few),
+        "changes": lambda: changed_folder(
+            folder, pictures=10_000 // few, rounds=5 // few or 1, changes=100 // few
+        ),
     }
 
 
@@ -68,7 +75,8 @@ def report(kept: Mapping[str, Mapping[str, Any]]) -> str:
     lines = [
         "# Speed",
         "",
-        "Written by `python benchmarks/speed.py`; do not edit. Ratios compare things done by turns in one run.",
+        "Written by `python benchmarks/speed.py`; do not edit. Ratios compare things done by turns in one run. Seconds",
+        "of processes are the median of several; other work on the machine moves their processor time least.",
         "",
         "| what | measured | bar | holds |",
         "| --- | --- | --- | --- |",
@@ -78,13 +86,17 @@ def report(kept: Mapping[str, Mapping[str, Any]]) -> str:
         f"| {m['what']} | {m['figure']} | {m['bar']} | {'yes' if m['holds'] else '**no**'} |" for m in shown
     ]
     lines += ["", *(f"- {m['what']}: {m['details']}. {m['machine']}, {m['date']}." for m in shown)]
+    for m in shown:
+        if m["steps"]:
+            lines += ["", f"## {m['what'][0].upper()}{m['what'][1:]}", "", "| step | time | processor time |"]
+            lines += ["| --- | --- | --- |", *(f"| {' | '.join(step)} |" for step in m["steps"])]
     return "\n".join(lines) + "\n"
 
 
 def machine(threads: int) -> str:
     """Says what the figures were measured on."""
     return (
-        f"{platform.machine()}, {os.cpu_count()} CPU cores, {threads} torch threads, "
+        f"{platform.machine()}, {os.cpu_count()} CPU cores, load {os.getloadavg()[0]:.1f}, {threads} torch threads, "
         f"Python {platform.python_version()}, torch {torch.__version__.split('+')[0]}"
     )
 
@@ -101,7 +113,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=PARTS)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--quick", action="store_true", help="small sizes, no report")
-    parser.add_argument("--work", type=Path, default=Path("speed-work.json"), help="keeps what was measured")
+    parser.add_argument("--work", type=Path, default=KEPT, help="keeps what was measured")
     parser.add_argument("--report", type=Path, default=REPORT)
     return parser.parse_args()
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
@@ -17,6 +26,15 @@ class Measured:
     bar: str
     holds: bool
     details: str
+    steps: tuple[tuple[str, ...], ...] = ()  # of something with several, the rows of a table of its own
+
+
+@dataclass(frozen=True)
+class Took:
+    """What a process took, with all that it started and waited for, in seconds."""
+
+    wall: float
+    cpu: float
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -24,6 +42,31 @@ def timed(call: Callable[[], object]) -> float:
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
+
+
+def perennial(*words: object) -> tuple[Took, Any]:
+    """Runs the command in a new process; returns what it took, and the JSON it wrote."""
+    command = [sys.executable, "-m", "perennial", *map(str, words)]
+    before, started = _of_children(), time.perf_counter()
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment())
+    took = Took(time.perf_counter() - started, _of_children() - before)
+    return took, json.loads(said.stdout)
+
+
+def require(holds: object, said: object) -> None:
+    """Ends a measurement of something that did not happen."""
+    if not holds:
+        raise RuntimeError(f"this is not what was to be measured: {said}")
+
+
+def environment() -> dict[str, str]:
+    """Returns the environment in which the command is that of this checkout."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Says the minimum, the median and the maximum of several runs."""
+    return f"{min(seconds):.2f} / {statistics.median(seconds):.2f} / {max(seconds):.2f} s"
 
 
 def in_turn(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
@@ -35,3 +78,8 @@ def in_turn(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
         for call, kept in zip(calls, times, strict=True):
             kept.append(timed(call))
     return [statistics.median(kept) for kept in times]
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

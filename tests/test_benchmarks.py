@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,28 @@ def test_the_report_holds_the_bars_of_many_languages_against_their_figures(
     assert "- **does not hold**: the product at 3 languages, held-out names: R@1 changes by −5.0" in text
     assert "- holds: the product, held-out names of 3 languages" in text
     assert "- **does not hold**: the product: 2.30 tables" in text
+
+
+def test_the_report_of_speed_has_each_part_and_the_steps_of_those_that_have_several(module: Any) -> None:
+    speed, timing = module("speed"), module("speed_timing")
+    facts = {"date": "2026-01-01", "machine": "paper"}
+    rescan = timing.Measured("a folder", "4.0 s", "<= 3 s", False, "two runs: " + timing.spread([3.0, 5.0]))
+    minute = timing.Measured("a minute", "50 s", "<= 60 s", True, "once", (("ready", "9.0 s", "8.0 s"),))
+
+    text = speed.report({"changes": asdict(minute) | facts, "rescan": asdict(rescan) | facts})
+
+    assert "| a folder | 4.0 s | <= 3 s | **no** |" in text
+    assert "- a folder: two runs: 3.00 / 4.00 / 5.00 s. paper, 2026-01-01." in text
+    assert "| ready | 9.0 s | 8.0 s |" in text
+    assert text.index("| a folder") < text.index("| a minute") < text.index("| ready")
+
+
+@pytest.mark.slow
+def test_a_folder_is_timed_as_it_was_and_after_changes(tmp_path: Path, module: Any) -> None:
+    folders = module("speed_folders")
+    for measured in (
+        folders.unchanged_folder(tmp_path, pictures=12, rounds=1),
+        folders.changed_folder(tmp_path, pictures=12, rounds=2, changes=2),
+    ):
+        assert measured.what.startswith("`perennial add` of 12 ")
+        assert "1 new" in measured.details or "2 new" in measured.details
