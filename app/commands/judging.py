@@ -88,13 +88,13 @@ def feedback(
     counted = desk.feedback(1).votes
     found = desk.proposal()
     document: dict[str, Any] = {"votes": list(counted), "proposal": found}
-    said = [_voted(one) for one in counted] or ["Nobody has voted between two releases yet."]
+    said = [_voted(one) for one in counted] or ["No votes between two releases yet."]
     if to is not None:
         chosen = _kept_pairs(found, leave_out)
         to.write_bytes(desk.proposal_file(chosen))
         document |= {"file": str(to), "written": len(chosen)}
         said.append(f"{len(chosen)} pairs are in {to}. Look at it, then `perennial add {to}`.")
-    return document, *said, _proposed(found.pairs) if found.pairs else "No pair is proposed yet."
+    return document, *said, _proposed(found.pairs) if found.pairs else "No pairs are proposed yet."
 
 
 def _kept_pairs(proposal: Proposal, leave_out: Sequence[str] | None) -> list[str]:

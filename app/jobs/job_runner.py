@@ -113,7 +113,7 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
     except KeyboardInterrupt:
         # A cancelled job's row says so already and stays as it is.
         catalog.update_job(
-            job.id, only_from="running", state="interrupted", error=phrase("Its worker was stopped.")
+            job.id, only_from="running", state="interrupted", error=phrase("Its process was stopped.")
         )
         logger.info("job=%s stopped", job.id)
         return _STOPPED

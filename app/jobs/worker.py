@@ -264,7 +264,7 @@ def _is_active(home: Home, job: JobRecord) -> bool:
 
 def _note_death(home: Home, catalog: Catalog, job_id: str, *, left: int) -> None:
     log = home.staging / job_id / LOG
-    sentence = phrase("Its worker ended without a word (killed, or out of memory).")
+    sentence = phrase("Its process ended unexpectedly (killed, or out of memory).")
     if left == 0:
         sentence += " " + phrase(
             "`perennial update --resume {job}` goes on from the last checkpoint; see {file}.",

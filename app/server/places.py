@@ -30,7 +30,7 @@ class Places:
             TooBusy: too many wait already, or none became free in time.
         """
         if not self._queue.acquire(blocking=False):
-            raise TooBusy(phrase("Many people are searching at this moment. Try again in a few seconds."))
+            raise TooBusy(phrase("Many people are searching right now. Try again in a few seconds."))
         try:
             if not self._free.acquire(timeout=PATIENCE_SECONDS):
                 raise TooBusy("The search is taking too long at this moment. Try again in a few seconds.")

@@ -25,8 +25,8 @@ class Acceptance:
         with gr.Column(visible=False, elem_id=f"{name}-accept") as self.panel:
             self.said = text(f"{name}-accepts")
             self.why = gr.Textbox(
-                label="Why it may go live all the same",
-                placeholder="Kept in the history with your name",
+                label="Why it should go live anyway",
+                placeholder="Saved in the history with your name",
                 max_length=500,
                 elem_id=f"{name}-accept-why",
             )
@@ -34,7 +34,7 @@ class Acceptance:
                 self.yes = gr.Button(
                     "Accept this and make it live", variant="stop", elem_id=f"{name}-accept-yes"
                 )
-                self.no = gr.Button("Leave it", elem_id=f"{name}-accept-no")
+                self.no = gr.Button("Not now", elem_id=f"{name}-accept-no")
         self.no.click(lambda: gr.update(visible=False), None, self.panel, **AT_ONCE)
 
     @property
@@ -63,10 +63,12 @@ def accepted_view(found: ReleaseDetail, word: ReleaseWord | None, say: Words = E
         parts.append(say("**The gate asks for your decision on {release}.**", release=escaped(found.id)))
         parts.append(escaped(say.said(gate.first_reason)))
         if owed := gate_words.debts(gate):
-            parts.append(say("Making it live accepts to lose, in points:"))
+            parts.append(say("Making it live accepts these losses, in points:"))
             parts.append("\n".join(f"- {escaped(one)}" for one in owed))
         else:
-            parts.append(say("Nothing that was known is lost; what it was taught is not shown for certain."))
+            parts.append(
+                say("Nothing known is lost, but it is not certain that it learned what it was taught.")
+            )
     if word is not None and word.said == "rejected":
         parts.append(release_word_line(word, say))
     return "\n\n".join(parts)

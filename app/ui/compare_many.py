@@ -23,7 +23,7 @@ class ManyQueries:
     def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
         self.access = access
-        with gr.Accordion("Many queries at once, and those that changed most", open=False, elem_id="many"):
+        with gr.Accordion("Compare many queries at once", open=False, elem_id="many"):
             self.queries = gr.Textbox(
                 label="Queries",
                 info=words.MANY_HINT,

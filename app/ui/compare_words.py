@@ -15,10 +15,9 @@ from model_updates.gate.report import points
 from model_updates.recalls import LABELS, TEXT_RECALLS
 
 HINT = phrase(
-    "## Ask two releases the same\n\n"
-    "Choose a release on each side and type a query. On the right, ▲2 means two places up, ▼1 one down, "
-    "*new* that the left release did not find the picture. A blind vote hides which release is on which side until "
-    "you have said which answer is better."
+    "## Compare two releases\n\nChoose a release on each side and type a query. On the right, ▲2 means two "
+    "places up, ▼1 one place down, and *new* that the left release did not find the picture. A blind vote "
+    "hides which release is on which side until you have said which answer is better."
 )
 CHOOSE = phrase("Choose a release on each side.")
 SAME = phrase("Both sides are the same release; a vote is between two. Choose another one.")
@@ -145,7 +144,7 @@ def votes_line(counted: Votes, say: Words = ENGLISH) -> str:
         rest.append(say("{count} both bad", count=counted.both_bad))
     others = [say("Besides: {rest}.", rest=", ".join(rest))] if rest else []
     if counted.share_b is None or counted.low is None or counted.high is None:
-        nobody = say("Nobody has preferred one of {a} and {b} yet.", a=counted.a, b=counted.b)
+        nobody = say("No votes between {a} and {b} yet.", a=counted.a, b=counted.b)
         return " ".join([nobody, *others])
     said = say(
         "{n} of {all} votes preferred {b} to {a}: {share} %, 95 % interval {low} to {high} %.",
@@ -158,7 +157,7 @@ def votes_line(counted: Votes, say: Words = ENGLISH) -> str:
         high=f"{counted.high:.0f}",
     )
     is_sure = counted.low > 50 or counted.high < 50
-    sure = [] if is_sure else [say("That does not yet tell them apart.")]
+    sure = [] if is_sure else [say("That is not enough to tell them apart.")]
     return " ".join([said, *sure, *others])
 
 

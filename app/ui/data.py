@@ -44,21 +44,21 @@ class _DataTab:
         self.word = PersonsWord(access, name="data-")
         with gr.Column(visible=False) as self.removing:
             gr.Markdown(data_words.REMOVE_HELP, elem_classes="notice")
-            self.remove = gr.Button("Remove it from what is live", variant="stop", elem_id="remove")
+            self.remove = gr.Button("Remove it from the live release", variant="stop", elem_id="remove")
         self.removed = text("removed", "status")
-        with gr.Accordion("Rows that were held", open=False):
+        with gr.Accordion("Held rows", open=False):
             self.held_line = text("held-said", "status")
-            newest_first = phrase("Held rows, those of the newest chunk first")
+            newest_first = phrase("Held rows, newest chunk first")
             self.held = table("held", newest_first, data_words.HELD_HEADERS)
         with gr.Accordion("Built-in checks", open=False, elem_id="built-in"):
             self.built_in = text("built-in-said", "tables")
         self.one = OnePicture(access)
-        with gr.Accordion("Pictures of one thing", open=False):
+        with gr.Accordion("Near-duplicates", open=False):
             self.things_line = text("things-said", "status")
             self.things = text("things", "cards")
             with gr.Row():
-                self.before = gr.Button("Larger ones", interactive=False, elem_id="things-before")
-                self.after = gr.Button("More", interactive=False, elem_id="things-after")
+                self.before = gr.Button("Previous", interactive=False, elem_id="things-before")
+                self.after = gr.Button("Next", interactive=False, elem_id="things-after")
 
     @property
     def _around(self) -> list[Any]:

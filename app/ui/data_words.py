@@ -18,13 +18,13 @@ from ingest.sentence import phrase
 CHUNK_HEADERS = [
     "chunk",
     "name",
-    "standing",
+    "status",
     "taught",
     "pairs",
     "pictures",
     "languages",
     "domains",
-    "taken in (UTC)",
+    "added (UTC)",
 ]
 HELD_HEADERS = ["pair", "chunk", "upload", "where", "reason", "what it means"]
 REMOVE_HELP = phrase(
@@ -66,9 +66,9 @@ def overview(
         say("pictures that can be searched: **{count}**", count=f"{gallery:,}"),
     ]
     if waiting:
-        said.append(say("held, waiting for your word: **{count}** (select one to give it)", count=waiting))
+        said.append(say("held, waiting for your decision: **{count}** (select one to decide)", count=waiting))
     if held:
-        said.append(say("rows of uploads that were held: **{count}**", count=f"{held:,}"))
+        said.append(say("held rows: **{count}**", count=f"{held:,}"))
     return " · ".join(said)
 
 
@@ -85,7 +85,7 @@ def built_in_view(status: Status, say: Words = ENGLISH) -> str:
     measured = [one for one in (status.live.slices if status.live else ()) if one.domain == DOMAIN]
     found = [
         say(
-            "What is live finds {share} % of those that are held out among the first ten.",
+            "The live release finds {share} % of the held-out ones among its first ten.",
             share=f"{one.recalls['t2i_r10']:.0f}",
         )
         for one in measured
@@ -134,11 +134,11 @@ def held_rows(rows: Sequence[HeldRow], say: Words = ENGLISH) -> list[list[str]]:
 def held_line(total: int, shown: int, say: Words = ENGLISH) -> str:
     """Says what held rows are, and what to do with them."""
     if not total:
-        return say("No row of an upload is held.")
+        return say("No rows are held.")
     said = say(
-        "{count} rows were not taken in, because only a person can say what is right. Those with a number can be "
-        "decided: select their chunk above. Others correct as the last column says and upload again: what is here "
-        "already counts once.",
+        "{count} rows were not added because a person has to decide about them. For rows with a number, select "
+        "their chunk above and decide there. Correct the others as the last column says and upload them again; "
+        "nothing counts twice.",
         count=f"{total:,}",
     )
     if shown == total:
@@ -150,10 +150,10 @@ def held_line(total: int, shown: int, say: Words = ENGLISH) -> str:
 def things_line(total: int, first: int, shown: int, say: Words = ENGLISH) -> str:
     """Says how many things have several pictures, and which are shown."""
     if not total:
-        return say("No two pictures of the gallery show the same thing.")
+        return say("No two pictures show the same thing.")
     return say(
-        "{count} things have more than one picture: near-copies, or stated to be one thing by an upload. They are in "
-        "one split and count once; search can fold them. Shown are {first} to {last}.",
+        "{count} groups have more than one picture: near-duplicates, or pictures that an upload said show the "
+        "same thing. Each group counts once, and search can show just its best match. Shown: {first} to {last}.",
         count=f"{total:,}",
         first=f"{first + 1:,}",
         last=f"{first + shown:,}",

@@ -34,7 +34,7 @@ class DecideStep:
         self.report = GateReportView("update", phrase("No update has ended yet."))
         self.note = gr.Textbox(
             label="Your note",
-            placeholder="Kept with your name; a rejection needs one",
+            placeholder="Saved with your name; required to reject",
             max_length=500,
             visible=False,
             elem_id="decide-note",
@@ -74,7 +74,7 @@ class DecideStep:
         known = {one.id: one.live for one in visit.desk.releases()}
         waits = job.result.get("commit") is None and known.get(judged.release or "") is False
         passed = job.result.get("verdict") == "promote"
-        label = phrase("Promote") if passed else phrase("Promote in spite of this")
+        label = phrase("Promote") if passed else phrase("Promote anyway")
         return {
             **self.report.shown(judged, visit.base, visit.say),
             **dict.fromkeys(self._choices, gr.update(visible=waits)),

@@ -125,9 +125,7 @@ def _is_newest(step: Step, following: Step | None) -> bool:
 def _found(findings: Findings | None) -> str:
     if findings is None:
         return ""
-    checks = [
-        f"- {'✅' if check.holds else '❌'} {wording.escaped(check.claim)}" for check in findings.checks
-    ]
+    checks = [f"- {'✓' if check.holds else '✗'} {wording.escaped(check.claim)}" for check in findings.checks]
     # Indented lines are rows of a small table and keep their columns.
     lines = [
         f"    {line}" if line.startswith("  ") else f"\n{wording.escaped(line)}\n" for line in findings.lines

@@ -39,14 +39,14 @@ class _FeedbackTab:
         self.votes = drawing("feedback-votes")
         gr.Markdown("## What people said, newest first", elem_classes="section")
         self.said = text("feedback-said", "status")
-        self.table = table("feedback-table", phrase("Thumbs and votes"), words.HEADERS, height=360)
+        self.table = table("feedback-table", phrase("Ratings and votes"), words.HEADERS, height=360)
         self._draw_chosen()
         with gr.Accordion(
             "Canaries: queries whose first answer updates must keep", open=False, elem_id="canary-list"
         ):
             self.pins = table("canaries", phrase("Canaries"), words.PIN_HEADERS, height=360)
             self.canary_said = text("canary-said", "status", words.CHOOSE_CANARY)
-            self.take_away = gr.Button("Take this canary away", interactive=False, elem_id="canary-remove")
+            self.take_away = gr.Button("Remove this canary", interactive=False, elem_id="canary-remove")
 
     def _draw_proposal(self) -> None:
         gr.Markdown("## The proposed chunk", elem_classes="section")
@@ -56,7 +56,7 @@ class _FeedbackTab:
             [], label="Pairs that stay", visible=False, elem_id="proposal-pairs", elem_classes="pairs"
         )
         self.take = gr.Button(
-            "Take these pairs in as a chunk", variant="primary", visible=False, elem_id="proposal-take"
+            "Add these pairs as a chunk", variant="primary", visible=False, elem_id="proposal-take"
         )
 
     def _draw_chosen(self) -> None:

@@ -17,22 +17,22 @@ from ingest.sentence import phrase
 
 HEADERS = ["number", "time (UTC)", "by", "said", "query", "language", "releases"]
 PIN_HEADERS = ["query", "language", "picture"]
-NOTHING = phrase(
-    "Nobody has said anything yet. People judge pictures on the Search tab and answers on the Compare tab."
-)
-NO_VOTES = phrase("Nobody has voted between two releases yet.")
+NOTHING = phrase("No feedback yet. People rate pictures on the Search tab and answers on the Compare tab.")
+NO_VOTES = phrase("No votes between two releases yet.")
 CHOOSE = phrase(
     "Select a row to look at it. The right picture for a query can become a canary: updates must "
     "keep it first."
 )
-CHOOSE_CANARY = phrase("Select a canary to take it away: updates need not keep its picture any more.")
+CHOOSE_CANARY = phrase("Select a canary to remove it: updates no longer have to keep its picture.")
 CHOOSE_PICTURE = phrase("Choose the right picture below first.")
-NO_PAIRS = phrase("No pair is proposed yet. A thumb up on a picture makes one of it and its query.")
+NO_PAIRS = phrase(
+    "No pairs are proposed yet. Rating a picture as fitting proposes it together with its query."
+)
 SHOWN_ROWS = 500
 MOST_PAIRS = 200
 _SAID = {
-    "up": phrase("👍 fits"),
-    "down": phrase("👎 does not fit"),
+    "up": phrase("fits"),
+    "down": phrase("does not fit"),
     "a": phrase("the earlier release"),
     "b": phrase("the later release"),
     "tie": phrase("a tie"),
@@ -62,7 +62,9 @@ def said_line(count: int, say: Words = ENGLISH) -> str:
         return say.said(NOTHING)
     if count <= SHOWN_ROWS:
         return say.said(CHOOSE)
-    some = say("The newest {count} of {all} are shown; REST has all.", count=SHOWN_ROWS, all=count)
+    some = say(
+        "Showing the newest {count} of {all}; the REST API has all of them.", count=SHOWN_ROWS, all=count
+    )
     return f"{say.said(CHOOSE)} {some}"
 
 
@@ -104,8 +106,8 @@ def candidates(
 def pinned_line(pin: Pin, say: Words = ENGLISH) -> str:
     """Says what a canary asks of updates."""
     return say(
-        "**“{query}” is a canary** in {language}. From the release on that shows this picture first, no update goes "
-        "live that does not.",
+        "**“{query}” is a canary** in {language}. Once a release shows this picture first, no update goes live "
+        "that does not.",
         query=escaped(pin.query),
         language=escaped(name_in(pin.language, say.language)),
     )
@@ -123,8 +125,8 @@ def chosen_canary_line(query: str, language: str, say: Words = ENGLISH) -> str:
 def removed_canary_line(pin: Pin, say: Words = ENGLISH) -> str:
     """Says that a canary is gone."""
     return say(
-        "**“{query}” is no canary any more** in {language}. A thumb up or a vote in the list above can make it one "
-        "again.",
+        "**“{query}” is no longer a canary** in {language}. A rating or a vote in the list above can make it "
+        "one again.",
         query=escaped(pin.query),
         language=escaped(name_in(pin.language, say.language)),
     )
@@ -141,11 +143,11 @@ def proposal_line(found: Proposal, say: Words = ENGLISH) -> str:
     if found.known:
         left.append(say("{count} known already", count=found.known))
     if found.disputed:
-        left.append(say("{count} with as many thumbs down as up", count=found.disputed))
+        left.append(say("{count} rated down as often as up", count=found.disputed))
     if found.unusable:
         left.append(
             say(
-                "{count} of no single text, no language that can be told, or no picture any more",
+                "{count} without a single text, a recognisable language or a picture that still exists",
                 count=found.unusable,
             )
         )
@@ -154,12 +156,16 @@ def proposal_line(found: Proposal, say: Words = ENGLISH) -> str:
     if not count:
         return " ".join([say.said(NO_PAIRS), *rest])
     tests = sum(pair.split == "test" for pair in found.pairs)
-    why = phrase("; {count} with a held-out picture would measure, not teach", count=tests) if tests else ""
+    why = (
+        phrase("; {count} with a held-out picture would be used for measuring, not for training", count=tests)
+        if tests
+        else ""
+    )
     said = [
-        say("**1 pair of a query and the picture that people found right for it**{why}.", why=why)
+        say("**1 query with the picture that people found right for it**{why}.", why=why)
         if count == 1
         else say(
-            "**{count} pairs of a query and the picture that people found right for it**{why}.",
+            "**{count} queries with the picture that people found right for each**{why}.",
             count=count,
             why=why,
         ),
@@ -172,8 +178,8 @@ def proposal_line(found: Proposal, say: Words = ENGLISH) -> str:
 
 def pair_label(pair: ProposedPair, number: int, say: Words = ENGLISH) -> str:
     """Returns how the list names a pair; the number is that on its picture."""
-    people = f"{pair.up} 👍" if pair.up else say("canary")
-    against = f", {pair.down} 👎" if pair.down else ""
+    people = say("{count} × fits", count=pair.up) if pair.up else say("canary")
+    against = f", {say('{count} × does not fit', count=pair.down)}" if pair.down else ""
     return (
         f"{number} · {pair.text} · {name_in(pair.language, say.language)} · {people}{against} · "
         f"{say.said(pair.split)}"
@@ -191,8 +197,8 @@ def pair_pictures(pairs: Sequence[ProposedPair], base: str) -> list[Picture]:
 def taken_line(job: str, count: int, say: Words = ENGLISH) -> str:
     """Says what becomes of the chunk."""
     return say(
-        "**Job {job} takes {count} pairs in as a chunk.** It is checked, and held: look at it under Update, and accept "
-        "it with a reason to let it teach.",
+        "**Job {job} is adding {count} pairs as a chunk.** It is checked and held: look at it under Update, "
+        "and accept it with a reason to use it for training.",
         job=job,
         count=count,
     )

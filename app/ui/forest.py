@@ -31,8 +31,8 @@ def forest_view(report: GateReport, say: Words = ENGLISH) -> str:
         lambda width: _plot(groups, report, width, say),
     )
     said = say(
-        "A dot is a change, its line from what it is at least to what it is at most. Solid: no "
-        "change. Dashed: {limit}, which no old slice may lose.",
+        "Each dot is a change, and its line the range in which it lies. Solid line: no change. Dashed line: "
+        "{limit}, the most that an old slice may lose.",
         limit=points(-report.policy.slice_drop),
     )
     rest = say(

@@ -31,7 +31,7 @@ class GateReportView:
         self.forest = text(f"{name}-forest", "forest", visible=False)
         self.slices = text(f"{name}-slices", "tables slice-table", visible=False)
         self.moved = text(f"{name}-moved", "cards", visible=False)
-        with gr.Accordion("Every rule's sentences", open=False, visible=False) as self.all:
+        with gr.Accordion("What each rule says", open=False, visible=False) as self.all:
             self.reasons = text(f"{name}-reasons", "reasons")
 
     @property

@@ -34,33 +34,33 @@ class HeldPairs:
             self.which = gr.Radio(
                 held_words.choices(dict.fromkeys(("waiting", "accepted", "left_out", "rejected"), 0), 0),
                 value="waiting",
-                label="Which pairs",
+                label="Show",
                 elem_id=f"{name}aside-which",
             )
             self.cards = text(f"{name}aside-cards", "cards pairs")
             self.line = text(f"{name}aside-line", "status")
             with gr.Row(visible=False) as self.turning:
-                self.before = gr.Button("Earlier ones", interactive=False, elem_id=f"{name}aside-before")
-                self.after = gr.Button("More", interactive=False, elem_id=f"{name}aside-after")
+                self.before = gr.Button("Previous", interactive=False, elem_id=f"{name}aside-before")
+                self.after = gr.Button("Next", interactive=False, elem_id=f"{name}aside-after")
             with gr.Group(visible=False) as self.deciding:
                 self.chosen = gr.CheckboxGroup(
                     [], label="Pairs to decide", show_select_all=True, elem_id=f"{name}aside-chosen"
                 )
                 self.language = gr.Textbox(
-                    label="Language of captions that do not say",
+                    label="Language, where captions state none",
                     placeholder="de",
                     max_length=40,
                     elem_id=f"{name}aside-language",
                 )
                 self.why = gr.Textbox(
                     label="Your note",
-                    placeholder="Kept with your name",
+                    placeholder="Saved with your name",
                     max_length=500,
                     elem_id=f"{name}aside-why",
                 )
             with gr.Row(visible=False) as self.buttons:
-                self.accept = gr.Button("Accept the ticked pairs", elem_id=f"{name}aside-accept")
-                self.leave = gr.Button("Leave the ticked pairs out", elem_id=f"{name}aside-leave")
+                self.accept = gr.Button("Accept selected pairs", elem_id=f"{name}aside-accept")
+                self.leave = gr.Button("Leave out selected pairs", elem_id=f"{name}aside-leave")
         self.said = text(f"{name}aside-said", "status")
 
     @property

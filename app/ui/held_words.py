@@ -10,22 +10,22 @@ from ingest.records import AsidePair, QuestionedPair
 from ingest.sentence import phrase
 
 WHICH = {
-    "waiting": phrase("Waiting for your word"),
-    "questioned": phrase("Named by the checks"),
+    "waiting": phrase("Waiting for your decision"),
+    "questioned": phrase("Flagged by the checks"),
     "decided": phrase("Decided"),
     "rejected": phrase("Rejected"),
 }
 """Which pairs of a chunk's upload are shown."""
 HELP = phrase(
-    "Until something was taught from this chunk you can decide, pair by pair, on what intake **held**, and leave out "
-    "what the checks name. What intake **rejected** has to be corrected and uploaded again."
+    "Until something has been taught from this chunk, you can decide pair by pair on what was **held**, and "
+    "leave out what the checks flag. Pairs that were **rejected** have to be corrected and uploaded again."
 )
 _CAPTION_SHOWN = 48
 _NOBODY = {
-    "waiting": phrase("No pair of this chunk waits for your word."),
-    "questioned": phrase("No check names a pair of this chunk."),
-    "decided": phrase("Nobody has decided on a pair of this chunk."),
-    "rejected": phrase("No pair that was rejected can be shown."),
+    "waiting": phrase("No pairs of this chunk are waiting for your decision."),
+    "questioned": phrase("No check flags a pair of this chunk."),
+    "decided": phrase("No decisions on pairs of this chunk yet."),
+    "rejected": phrase("No rejected pairs can be shown."),
 }
 
 

@@ -17,7 +17,7 @@ _ROW, _LANE, _RADIUS = 46, 18, 6
 _MADE = {
     "init": template("made by {name}"),
     "promote": template("promoted by {name}"),
-    "rollback": template("gone back to by {name}"),
+    "rollback": template("rolled back to by {name}"),
     "ingest": template("pictures added by {name}"),
 }
 

@@ -17,8 +17,9 @@ from ingest.sentence import phrase
 
 HEADERS = ["picture", "taken out", "by", "why"]
 HELP = phrase(
-    "A picture that is taken out is in no answer any more, of any release, and nothing is taught or measured by it; an "
-    "upload that brings it again leaves it out. What was learned from it stays learned. It can be put back."
+    "A picture that is taken out no longer appears in any answer of any release, and is not used for training "
+    "or measuring. If it is uploaded again, it is left out. What was learned from it stays learned. You can "
+    "put it back."
 )
 _ID_SHOWN = 24
 
@@ -29,21 +30,21 @@ class OnePicture:
     def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
         self.access = access
-        with gr.Accordion("One picture, and those that were taken out", open=False, elem_id="one-picture"):
+        with gr.Accordion("Take out or put back a picture", open=False, elem_id="one-picture"):
             gr.Markdown(HELP, elem_classes="notice")
             with gr.Row():
                 self.name = gr.Textbox(
-                    label="Id of a picture, or its beginning",
+                    label="Picture id, or the beginning of it",
                     placeholder="3f9a1c0b",
                     max_length=80,
                     scale=6,
                     elem_id="picture-id",
                 )
-                self.look = gr.Button("Show it", scale=1, min_width=110, elem_id="picture-look")
+                self.look = gr.Button("Show", scale=1, min_width=110, elem_id="picture-look")
             self.view = _text("picture-view", "strip")
             self.why = gr.Textbox(
                 label="Reason",
-                placeholder="Kept with your name",
+                placeholder="Saved with your name",
                 max_length=500,
                 elem_id="picture-why",
             )
@@ -53,7 +54,7 @@ class OnePicture:
             self.said = _text("picture-said", "status")
             self.table = gr.Dataframe(
                 headers=HEADERS,
-                label="Pictures that were taken out, the latest first",
+                label="Pictures that were taken out, latest first",
                 interactive=False,
                 visible=False,
                 wrap=True,
@@ -85,11 +86,14 @@ class OnePicture:
         return {self.name: cells[0], **self._look(visit, cells[0])}
 
     def _take_out(self, visit: Visit, name: str, why: str) -> Shown:
-        done, nothing = phrase("It is out: nothing shows it any more."), phrase("It was out already.")
+        done, nothing = (
+            phrase("It is taken out and no longer shown anywhere."),
+            phrase("It was already taken out."),
+        )
         return self._changed(visit, name, visit.desk.take_out([name], why), done, nothing)
 
     def _put_back(self, visit: Visit, name: str, _: str) -> Shown:
-        done = phrase("It is back; search has it in a moment.")
+        done = phrase("It is back, and can be searched in a moment.")
         return self._changed(visit, name, visit.desk.put_back([name]), done, "")
 
     def _changed(self, visit: Visit, name: str, became: ItemResults, done: str, nothing: str) -> Shown:

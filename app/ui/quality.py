@@ -36,23 +36,23 @@ class _QualityTab:
             )
             self.view = gr.Dropdown(words.VIEWS, value="own", label="View", elem_id="quality-view")
             self.probes = gr.Checkbox(
-                False, label="Built-in checks too", info=words.PROBES_ARE, elem_id="quality-probes"
+                False, label="Include built-in checks", info=words.PROBES_ARE, elem_id="quality-probes"
             )
         self.said = text("quality-said", "status")
         gr.Markdown("## Recall by slice and version, in percent", elem_classes="section")
         self.recall = drawing("quality-recall", "tables")
         self.trend = drawing("quality-trend")
-        gr.Markdown("## Lost and won against the best version before", elem_classes="section")
+        gr.Markdown("## Gains and losses against the best earlier version", elem_classes="section")
         self.summary = text("quality-summary", "status")
         self.change = drawing("quality-change", "tables")
         self.picked = gr.Textbox(
-            "", label="Chosen cell", visible="hidden", interactive=True, elem_id=words.PICK
+            "", label="Selected cell", visible="hidden", interactive=True, elem_id=words.PICK
         )
         self.moved = text("quality-moved", "status", words.ASK_LOST)
         self.cards = text("quality-cards", "cards", visible=False)
-        with gr.Accordion("What is asked for", open=True):
+        with gr.Accordion("Languages people search in", open=True):
             self.asked = drawing("quality-asked", "tables")
-        with gr.Accordion("What there is to learn from and to measure by", open=False):
+        with gr.Accordion("Training and test material", open=False):
             self.coverage = drawing("quality-coverage", "tables")
         self.drift = DriftPanel(access, "drift")
         self._draw_drift()

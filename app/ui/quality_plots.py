@@ -14,7 +14,7 @@ from model_updates.gate.report import points
 
 ASKED_HEADERS = ("language", "queries", "", "share", "probably nothing found", "learned")
 COVERAGE_HEADERS = (
-    "slice", "learned", "to learn", "to choose", "held out", "measured things", "enough to decide",
+    "slice", "learned", "training", "validation", "held out", "measured groups", "enough to decide",
 )  # fmt: skip
 SLICE = "slice"
 """Heads the rows of a matrix."""
@@ -26,7 +26,7 @@ _Cell = Callable[[Measure], tuple[str, float, str]]
 def asked_table(asked: AskedLanguages, say: Words = ENGLISH) -> Markup:
     """Returns how often each language was asked for."""
     if not asked.languages:
-        return tag("p", say("Nobody has asked anything in the last {days} days.", days=asked.days))
+        return tag("p", say("No queries in the last {days} days.", days=asked.days))
     most = max(one.queries for one in asked.languages)
     rows = [
         tag(
@@ -45,8 +45,8 @@ def asked_table(asked: AskedLanguages, say: Words = ENGLISH) -> Markup:
         for one in asked.languages
     ]
     said = say(
-        "Queries of the last {days} days by the language they look like. Only counts are kept, "
-        "never what was asked; a query of two words may look like another language.",
+        "Queries of the last {days} days by detected language. Only counts are kept, never the queries; a "
+        "query of two words may be taken for another language.",
         days=asked.days,
     )
     header = [one and say.header(one) for one in ASKED_HEADERS]
@@ -97,7 +97,7 @@ def trend_plot(table: QualityTable, say: Words = ENGLISH) -> Markup | None:
         )
     more = (
         say(
-            "The first {count} of {all} languages are drawn; the table has all.",
+            "The chart shows the first {count} of {all} languages; the table has all of them.",
             count=_LINES,
             all=len(trends),
         )
@@ -105,9 +105,9 @@ def trend_plot(table: QualityTable, say: Words = ENGLISH) -> Markup | None:
         else ""
     )
     svg = tag("svg", parts, viewBox=f"0 0 {width} {height}", role="img", class_="plot wide-plot")
-    frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label=say("A plot"))
+    frame = tag("div", svg, class_="scrolls", tabindex=0, role="group", aria_label=say("Chart"))
     alike = say(
-        "Compared are the {count} of {all} slices that every version measured, of those that know the language.",
+        "Compared on the {count} of {all} slices that every version that knows the language has measured.",
         count=compared,
         all=measured,
     )
@@ -145,7 +145,7 @@ def _matrix(table: QualityTable, cell: _Cell, say: Words, *, is_pressed: bool = 
         for line in table.lines
     ]
     header = [say.header(SLICE), *(_column(column, say) for column in columns)]
-    earlier = say("The {count} oldest versions are left out here; REST has them.", count=hidden)
+    earlier = say("The {count} oldest versions are not shown here; the REST API has them.", count=hidden)
     return tag("div", framed_table(header, rows, kind="heat", say=say), tag("p", earlier) if hidden else [])
 
 

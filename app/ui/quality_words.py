@@ -26,17 +26,18 @@ BETWEEN = "|"
 PICKED = ("language", "domain", "before", "after")
 """What stands in it, with `BETWEEN` between; a number behind # makes the same cell twice two inputs."""
 MEASURED_THEN = phrase(
-    "As measured when each version's newest release was made. Where held-out pairs came or went "
-    "in between, a change is also theirs; a cell of the second table is looked up anew when you "
-    "choose it."
+    "Measured when each version's newest release was made. If held-out pairs were added or removed in between, "
+    "figures change with them, too. Select a cell of the second table to measure it again."
 )
 NOT_MEASURED = phrase(
-    "No release was measured in this view on your own pictures yet. That happens when an update is judged, with the "
-    "captions that are held out of it."
+    "No release has been measured in this view on your own pictures yet. That happens when an update is "
+    "judged, on the captions held out of it."
 )
-PROBES_ARE = phrase("Drawn pictures that every home starts with. They guard updates and are in no search.")
+PROBES_ARE = phrase(
+    "Drawn pictures that every home starts with. They guard against losses and never appear in search."
+)
 ASK_LOST = phrase(
-    "Choose a cell of the table above to see which captions lost their picture there, and which found it."
+    "Select a cell of the table above to see which captions lost their picture, and which found it."
 )
 
 
@@ -56,20 +57,20 @@ def summary_line(table: QualityTable, say: Words = ENGLISH) -> str:
     live = next((column for column in table.columns if column.is_live), None)
     if live is None or table.forgetting is None:
         return say(
-            "Each cell is recall minus the best of the versions before that were ever live, in points."
+            "Each cell is recall minus the best of the earlier versions that were ever live, in points."
         )
     said = {"release": live.release, "points": points(-table.forgetting)}
     lies = (
-        say("**{release}** lies on average {points} points from the best version before it.", **said)
+        say("**{release}** is on average {points} points from the best version before it.", **said)
         if table.transfer is None
         else say(
-            "**{release}** lies on average {points} points from the best version before it, and {more} points from "
-            "where each slice stood when it was first measured.",
+            "**{release}** is on average {points} points from the best version before it, and {more} points "
+            "from where each slice was when it was first measured.",
             more=points(table.transfer),
             **said,
         )
     )
-    cells = say("Each cell is recall minus the best of the versions before that were ever live.")
+    cells = say("Each cell is recall minus the best of the earlier versions that were ever live.")
     return f"{lies} {cells}"
 
 
@@ -78,8 +79,8 @@ def moves_title(moves: SliceMoves, say: Words = ENGLISH) -> str:
     change = points(100 * (moves.found_after - moves.found_before) / moves.captions)
     title = f"### {escaped(moves.slice)}: {escaped(moves.before)} → {escaped(moves.after)}"
     said = say(
-        "Looked up just now: of {count} held-out captions {before} found {a} among the first ten, {after} {b} "
-        "({change} points).",
+        "Measured just now: of {count} held-out captions, {before} found {a} among the first ten and {after} "
+        "found {b} ({change} points).",
         count=moves.captions,
         before=moves.before,
         a=moves.found_before,
@@ -93,9 +94,9 @@ def moves_title(moves: SliceMoves, say: Words = ENGLISH) -> str:
 def moves_view(moves: SliceMoves, base: str, say: Words = ENGLISH) -> str:
     """Returns the captions that lost and won most, as cards with their pictures."""
     cards = moved_cards(moves.lost, moves.won, base, say, names_slice=False)
-    return cards or say("Every caption finds its picture at the same place under both.")
+    return cards or say("Every caption finds its picture at the same place in both.")
 
 
 def named(language: str, say: Words = ENGLISH) -> str:
     """Returns what a language is called."""
-    return say("cannot be told") if language == UNDETERMINED else name_in(language, say.language)
+    return say("unclear") if language == UNDETERMINED else name_in(language, say.language)

@@ -53,7 +53,7 @@ class _ReleasesTab:
         self.two = TwoReleases(access)
         self.travelling = Travelling(access)
         self.pruning = Pruning(access)
-        with gr.Accordion("History: what was live since when, and why", open=False):
+        with gr.Accordion("History of the live release", open=False):
             self.history = table(
                 "history", phrase("All commits, newest first"), wording.HISTORY_HEADERS, height=500
             )
@@ -62,7 +62,7 @@ class _ReleasesTab:
         with gr.Row(elem_classes="beside"):
             self.why = gr.Textbox(
                 label="Reason",
-                placeholder="Kept in the history with your name",
+                placeholder="Saved in the history with your name",
                 max_length=500,
                 scale=4,
                 elem_id="why",
@@ -74,7 +74,7 @@ class _ReleasesTab:
         self.accept = Acceptance("release")
         with gr.Row():
             self.reject = gr.Button("Reject selected", interactive=False, elem_id="reject-release")
-            self.pin = gr.Button("Pin what is live", elem_id="pin")
+            self.pin = gr.Button("Pin the live release", elem_id="pin")
             self.unpin = gr.Button("Unpin", visible=False, elem_id="unpin")
 
     def connect(self, blocks: gr.Blocks, tab: gr.Tab) -> None:

@@ -24,9 +24,9 @@ _RELEASE_SAID = {
     "unpinned": template("Unpinned by {name}, {time}"),
 }
 _QUIET = {
-    Outcome.REJECT: phrase("Speaks against it"),
-    Outcome.HOLD: phrase("Needs a person's word"),
-    Outcome.UNKNOWN: phrase("Cannot be told"),
+    Outcome.REJECT: phrase("Evidence against it"),
+    Outcome.HOLD: phrase("Needs a decision"),
+    Outcome.UNKNOWN: phrase("Unclear"),
     Outcome.ACCEPT: phrase("Nothing against it"),
 }
 _HEADER = ("slice", "things", *gate_words.VIEWS, "best so far", "verdict")
@@ -45,7 +45,7 @@ def verdict_view(judged: Judged, say: Words = ENGLISH) -> str:
     if report.attempts > 1:
         lines.append(
             say(
-                "{count} candidates were held against this live version; they share the error rate.",
+                "{count} candidates were judged against this live version; they share the error rate.",
                 count=report.attempts,
             )
         )
@@ -56,7 +56,7 @@ def reasons_view(report: GateReport, say: Words = ENGLISH) -> str:
     """Returns every sentence of every rule."""
     return "\n\n".join(
         f"**{escaped(say.said(rule.rule))}** ({say.said(str(rule.verdict))})\n\n"
-        + _listed(rule.reasons or [phrase("Nothing was asked.")], say)
+        + _listed(rule.reasons or [phrase("Not checked.")], say)
         for rule in gate_words.rules(report)
     )
 
@@ -69,9 +69,9 @@ def steps_view(report: GateReport, say: Words = ENGLISH) -> str:
     owed = gate_words.debts(report)
     if owed:
         recorded = say(
-            "These points are recorded with your name as accepted to lose, and the best so far is lowered by them:"
+            "These losses, in points, are recorded with your name, and the best so far is lowered by them:"
         )
-        parts += [f"### {say('If you promote it in spite of this')}", recorded, _listed(owed, say)]
+        parts += [f"### {say('If you promote it anyway')}", recorded, _listed(owed, say)]
     return "\n\n".join(parts)
 
 
@@ -123,7 +123,7 @@ def moved_cards(
     if not parts:
         return ""
     told = say(
-        "Left the picture that a caption belongs to, right the one that stands first now where that is another."
+        "Left: the picture that a caption belongs to. Right: the one that comes first now, if it is another."
     )
     return "\n\n".join([*parts, told])
 
@@ -168,7 +168,7 @@ def standing_view(chunk: ChunkRecord, say: Words = ENGLISH) -> str:
 def _rules(report: GateReport, say: Words) -> str:
     lines = []
     for rule in gate_words.rules(report):
-        first = rule.reasons[0] if rule.reasons else phrase("nothing was asked")
+        first = rule.reasons[0] if rule.reasons else phrase("not checked")
         said = say("as said above") if first == report.first_reason else escaped(say.said(first))
         if len(rule.reasons) > 1:
             said += " " + say("(and {count} more)", count=len(rule.reasons) - 1)
@@ -202,7 +202,7 @@ def _row(cells: Sequence[str]) -> str:
 def _moved(one: QueryChange, base: str, say: Words, *, names_slice: bool) -> str:
     pictures = [_picture(say("the picture of this caption"), one.image_id, base)]
     if one.first_image and one.first_image != one.image_id:
-        pictures.append(_picture(say("what stands first now"), one.first_image, base))
+        pictures.append(_picture(say("what comes first now"), one.first_image, base))
     place = say("place **{before} → {after}**", before=one.live_rank, after=one.candidate_rank)
     where = escaped(gate_words.slice_and_view(one)) if names_slice else ""
     return _card(pictures, [f"“{escaped(one.text)}”", place, where])

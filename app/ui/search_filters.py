@@ -52,29 +52,31 @@ class FilterRow:
                     "language": gr.Dropdown(
                         [(search_words.ANY_LANGUAGE, AUTO)],
                         value=AUTO,
-                        label=label("Language of the words"),
+                        label=label("Query language"),
                         elem_id="language",
                         **_WIDTH,
                     ),
-                    "translation": _text(label("The same in English"), "translation", longest),
+                    "translation": _text(label("English translation"), "translation", longest),
                     "domains": _several(label("Domains"), "domains"),
                     "languages": _several(label("Captioned in"), "captioned"),
                     "chunks": _several(label("Chunks"), "chunks"),
                 }
             with gr.Row(elem_classes="chips"):
                 self.parts |= {
-                    "caption": _text(label("Captions with"), "captions-with", 500),
-                    "since": _text(label("Taken in since"), "since", 10, placeholder="2026-01-31"),
-                    "until": _text(label("Taken in until"), "until", 10, placeholder="2026-01-31"),
+                    "caption": _text(label("Caption contains"), "captions-with", 500),
+                    "since": _text(label("Added since"), "since", 10, placeholder="2026-01-31"),
+                    "until": _text(label("Added until"), "until", 10, placeholder="2026-01-31"),
                     "mode": gr.Dropdown(
                         search_words.modes(),
                         value=Mode.VECTORS.value,
-                        label=label("Look at"),
+                        label=label("Search in"),
                         elem_id="mode",
                         filterable=False,
                         **_WIDTH,
                     ),
-                    "dedup": gr.Checkbox(False, label=label("Fold near-copies"), elem_id="fold", **_WIDTH),
+                    "dedup": gr.Checkbox(
+                        False, label=label("Hide near-duplicates"), elem_id="fold", **_WIDTH
+                    ),
                     "rerank": gr.Checkbox(
                         False, label=label("Re-rank the first 50"), elem_id="rerank", visible=False, **_WIDTH
                     ),

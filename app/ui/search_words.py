@@ -22,8 +22,8 @@ from ingest.sentence import phrase
 ANY_LANGUAGE = phrase("Any language")
 MODES = {
     Mode.HYBRID: phrase("Pictures and captions"),
-    Mode.VECTORS: phrase("How pictures look"),
-    Mode.CAPTIONS: phrase("Words of captions"),
+    Mode.VECTORS: phrase("Pictures"),
+    Mode.CAPTIONS: phrase("Captions"),
 }
 _FEW_LANGUAGES = 3  # that are named; of more the number is
 _NARROWEST, _WIDEST = (

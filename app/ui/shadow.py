@@ -29,7 +29,7 @@ class ShadowPart:
             self.share = gr.Dropdown(
                 self._shares(),
                 value=share,
-                label="Of the live queries",
+                label="Share of the live queries",
                 scale=2,
                 min_width=160,
                 elem_id="shadow-share",

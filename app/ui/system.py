@@ -37,17 +37,19 @@ class _SystemTab:
         self.chosen = gr.State("")
         with gr.Row(elem_classes="beside"):
             self.line = text("doctor-said", "status", system_words.NOBODY)
-            self.look = gr.Button("Examine", variant="primary", scale=0, min_width=140, elem_id="examine")
-            self.quick = gr.Button("Examine quickly", scale=0, min_width=220, elem_id="examine-quick")
+            self.look = gr.Button(
+                "Check everything", variant="primary", scale=0, min_width=140, elem_id="examine"
+            )
+            self.quick = gr.Button("Quick check", scale=0, min_width=220, elem_id="examine-quick")
         self.found = drawing("doctor-found", "tables findings")
         self.jobs = table("jobs", phrase("Jobs, newest first"), system_words.JOB_HEADERS)
         with gr.Column(visible=False) as self.job:
             self.about = text("job-about", "notice")
-            self.job_log = _log(phrase("The end of its log"), "job-log", 8)
+            self.job_log = _log(phrase("End of its log"), "job-log", 8)
             with gr.Row():
                 self.cancel = gr.Button("Stop this job", variant="stop", elem_id="cancel-job")
-                self.resume = gr.Button("Go on with it", elem_id="resume-job")
-        with gr.Accordion("Log of the server", open=False):
+                self.resume = gr.Button("Resume this job", elem_id="resume-job")
+        with gr.Accordion("Server log", open=False):
             self.log = _log(phrase("The last {count} lines", count=_LOG_LINES), "server-log", 20)
         with gr.Accordion("Settings", open=False):
             self.settings = drawing("settings", "tables", visible=True)

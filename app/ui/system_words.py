@@ -15,17 +15,17 @@ from ingest.sentence import phrase
 
 KINDS = {
     "update": phrase("Update"),
-    "ingest": phrase("Upload taken in"),
-    "folder": phrase("Folder looked at again"),
-    "gallery": phrase("Gallery made whole"),
+    "ingest": phrase("Upload added"),
+    "folder": phrase("Folder checked again"),
+    "gallery": phrase("Gallery completed"),
     "removal": phrase("Chunk removed"),
-    "import": phrase("Release taken in"),
+    "import": phrase("Release imported"),
     "doctor": phrase("Doctor"),
 }
-NOBODY = phrase("Nobody has looked yet.")
-JOB_HEADERS = ["job", "what", "state", "begun (UTC)", "took", "by", "about"]
-FOUND_HEADERS = ("level", "looked at", "found")
-SETTING_HEADERS = ("setting", "here", "default", "means")
+NOBODY = phrase("Not checked yet.")
+JOB_HEADERS = ["job", "what", "state", "started (UTC)", "took", "by", "about"]
+FOUND_HEADERS = ("level", "checked", "found")
+SETTING_HEADERS = ("setting", "here", "default", "meaning")
 ARGUMENTS = (
     "chunk", "strategy", "seed", "promote", "why", "by", "source", "name", "held", "held why", "check", "every byte",
 )  # fmt: skip
@@ -101,10 +101,10 @@ def examination_line(job: JobRecord | None, say: Words = ENGLISH) -> str:
         return say.said(NOBODY)
     if job.state != "succeeded":
         about = job.error or job.progress.get("message") or phrase("waiting for its turn")
-        return escaped(say("Looking ({job}, {state}): {why}", job=job.id, state=job.state, why=about))
+        return escaped(say("Checking ({job}, {state}): {why}", job=job.id, state=job.state, why=about))
     is_whole = job.arguments.get("every_byte", True)
     how = phrase("every byte") if is_whole else phrase("sizes only")
-    looked = say("Looked at {time} UTC ({how}, {took}).", time=moment(job.finished), how=how, took=took(job))
+    looked = say("Checked {time} UTC ({how}, {took}).", time=moment(job.finished), how=how, took=took(job))
     return f"**{escaped(say.said(job.result['sentence']))}** {looked}"
 
 

@@ -40,7 +40,7 @@ class TeachStep:
                     info="Otherwise you decide after reading the report.",
                 )
                 self.why = gr.Textbox(
-                    label="Reason", placeholder="Kept in the history", max_length=500, elem_id="teach-why"
+                    label="Reason", placeholder="Saved in the history", max_length=500, elem_id="teach-why"
                 )
             with gr.Column(scale=2, min_width=260), gr.Accordion("Options", open=False):
                 self.options = gr.Dataframe(
@@ -127,7 +127,7 @@ def _foreseen(visit: Visit, asked: StartUpdate) -> tuple[str, list[str]]:
     try:
         found = visit.desk.forecast(asked)
     except OWN_ERRORS as error:
-        why_not = escaped(say("What it will take cannot be said: {why}", why=error))
+        why_not = escaped(say("No estimate: {why}", why=error))
         return asked.strategy or DEFAULT_STRATEGY, [why_not]
     recommended = (
         say("It is recommended: {why}", why=found.why)
@@ -138,7 +138,7 @@ def _foreseen(visit: Visit, asked: StartUpdate) -> tuple[str, list[str]]:
     if found.misfit is not None:
         lines.append(f"**{say('It does not fit this chunk:')}** {escaped(say.said(found.misfit))}.")
     said = " ".join(map(say.said, forecast_sentences(found)))
-    return found.strategy, [*lines, f"**{say('What it will take:')}** {escaped(said)}"]
+    return found.strategy, [*lines, f"**{say('Estimate:')}** {escaped(said)}"]
 
 
 def _defaults(name: str) -> list[list[str]]:

@@ -21,8 +21,8 @@ from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.0
 _INTRO = phrase(
-    "One file of weights and a manifest. The other home embeds its own pictures; nothing is live there before somebody "
-    "promotes it. Tell its checksum by another way: it proves that the file is the one that was sent."
+    "One file with weights and a manifest. The other home embeds its own pictures, and nothing goes live there "
+    "until somebody promotes it. Send the checksum separately: it proves that the file is the one you sent."
 )
 
 
@@ -34,7 +34,7 @@ class Travelling:
         self.access = access
         self.job = gr.State("")
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
-        with gr.Accordion("Carry a release to another home, or take one in", open=False):
+        with gr.Accordion("Export or import a release", open=False):
             gr.Markdown(_INTRO)
             with gr.Row(elem_classes="beside"):
                 self.export = gr.Button("Export selected", interactive=False, elem_id="export")
@@ -45,12 +45,12 @@ class Travelling:
                     label="An exported release", file_types=[SUFFIX], height=140, elem_id="package"
                 )
                 self.sha256 = gr.Textbox(
-                    label="Its checksum, as the sender told it",
-                    placeholder="64 letters; without it the file is trusted to be what it says",
+                    label="Checksum from the sender",
+                    placeholder="64 characters; without it, the file is trusted as it is",
                     max_length=80,
                     elem_id="package-sha256",
                 )
-            self.take = gr.Button("Take it in", elem_id="take-package")
+            self.take = gr.Button("Import it", elem_id="take-package")
             self.taken = text("package-said", "status")
 
     def connect(self, chosen: gr.State, rows: list[Any], listed: Callable[[Visit], Shown]) -> None:
@@ -114,10 +114,10 @@ def came_line(job: JobRecord, say: Words = ENGLISH) -> str:
     proof = (
         phrase("Its checksum is right.")
         if came["verified"]
-        else phrase("Nobody gave a checksum; its parts are as its manifest says.")
+        else phrase("No checksum was given; its parts match its manifest.")
     )
     return say(
-        "{origin} is here as **{release}**, not live; {count} pictures were embedded. {proof}",
+        "{origin} was imported as **{release}** and is not live; {count} pictures were embedded. {proof}",
         origin=escaped(came["origin"]),
         release=escaped(came["release"]),
         count=came["images_embedded"],

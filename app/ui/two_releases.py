@@ -14,7 +14,7 @@ from app.words import difference as difference_words
 from ingest.sentence import phrase
 
 CHOOSE_TWO = phrase("Choose two releases.")
-MEASURED_BY = phrase("Mean of R@1, R@5 and R@10 in percent, as each measured when it was made.")
+MEASURED_BY = phrase("Mean of R@1, R@5 and R@10 in percent, measured when each release was made.")
 _ALIGNED = ("---", "---", "---:", "---:", "---:")
 
 
@@ -24,7 +24,7 @@ class TwoReleases:
     def __init__(self, access: Access) -> None:
         """Draws them; call where they are to stand."""
         self.access = access
-        with gr.Accordion("What two releases differ in", open=False), gr.Row(elem_classes="beside"):
+        with gr.Accordion("How two releases differ", open=False), gr.Row(elem_classes="beside"):
             self.a = gr.Dropdown([], label="A", scale=3, min_width=150, elem_id="differ-a")
             self.b = gr.Dropdown([], label="B", scale=3, min_width=150, elem_id="differ-b")
             self.ask = gr.Button("Show the difference", scale=2, elem_id="differ")

@@ -49,11 +49,13 @@ class _UpdateTab:
         self.upload = UploadStep(self.access)
         with gr.Row(elem_classes="beside"):
             self.known = gr.Dropdown(
-                [], label="… or teach a chunk that is here already", scale=4, elem_id="known"
+                [], label="… or use a chunk that is already here", scale=4, elem_id="known"
             )
             self.use = gr.Button("Use this chunk", scale=1, min_width=150, elem_id="use-known")
         with gr.Row(elem_classes="beside"):
-            self.past = gr.Dropdown([], label="… or read how an update was judged", scale=4, elem_id="past")
+            self.past = gr.Dropdown(
+                [], label="… or read the report of an earlier update", scale=4, elem_id="past"
+            )
             self.read = gr.Button("Show its report", scale=1, min_width=150, elem_id="read-past")
 
     def connect(self, blocks: gr.Blocks) -> None:

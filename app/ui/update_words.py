@@ -37,7 +37,7 @@ def intake_view(report: Mapping[str, Any], images_embedded: int | None = None, s
         lines.append("\n".join([f"| {' | '.join(header)} |", "|---|---:|---:|---:|", *rows]))
     if report["english_share"] is not None:
         share = f"{100 * report['english_share']:.0f}"
-        lines.append(say("{share} % of the pairs have an English caption beside them.", share=share))
+        lines.append(say("{share} % of the pairs have an English caption, too.", share=share))
     return "\n\n".join([*lines, *(escaped(say.said(note)) for note in report["notes"])])
 
 
@@ -99,7 +99,7 @@ def run_view(job: JobRecord, say: Words = ENGLISH) -> str:
     return f"{shown}\n\n{say('About {time} left until it is judged.', time=duration(left))}"
 
 
-_WAITING = phrase("Waiting for the worker to start.")
+_WAITING = phrase("Waiting to start.")
 _ENDED = {
     "cancelled": phrase("Stopped"),
     "failed": phrase("It failed"),

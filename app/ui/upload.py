@@ -25,8 +25,8 @@ from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.0
 _INTRO = phrase(
-    "A chunk is a zip or tar of pictures with a table beside them (`image`, `caption`, `language`, `domain` …) or with "
-    "a text file of the same name beside each picture."
+    "Upload a zip or tar of pictures with a table of captions (`image`, `caption`, `language`, `domain` …), or "
+    "with a text file of the same name beside each picture. Each upload becomes a chunk."
 )
 Chosen = Callable[[Visit, str, int | None], Shown]
 """Shows a chunk by its id, and how many pictures were embedded."""
@@ -52,19 +52,19 @@ class UploadStep:
                 )
             with gr.Column(scale=2, min_width=260):
                 self.language = gr.Textbox(
-                    label="Language of captions that do not say",
+                    label="Language, where captions state none",
                     placeholder="de",
                     max_length=40,
                     elem_id="chunk-language",
                 )
                 self.domain = gr.Textbox(
-                    label="Domain of pictures that do not say", placeholder="photo", max_length=80
+                    label="Domain, where pictures state none", placeholder="photo", max_length=80
                 )
                 self.mapping = gr.Textbox(
-                    label="Columns with other names", placeholder="text=caption, file=image", max_length=400
+                    label="Columns under other names", placeholder="text=caption, file=image", max_length=400
                 )
         with gr.Row():
-            self.check = gr.Button("Take it in and check it", variant="primary", elem_id="check")
+            self.check = gr.Button("Upload and check", variant="primary", elem_id="check")
             self.stop = gr.Button("Stop", visible=False, elem_id="stop-upload")
         self.said = text("upload-said", "status")
 

@@ -26,22 +26,20 @@ class PersonsWord:
         self.access = access
         with gr.Group(visible=False, elem_id=f"{name}word") as self.group:
             self.why = gr.Textbox(
-                label="Your word on this chunk, with a reason",
-                placeholder="Kept with your name, for example: I looked at the examples, the captions are right",
+                label="Your decision on this chunk, with a reason",
+                placeholder="Saved with your name, for example: I checked the examples, the captions are right",
                 max_length=500,
                 elem_id=f"{name}word-why",
             )
             self.measures = gr.Checkbox(
                 False,
-                label="Accept it as measuring material too",
-                info="Its held-out pairs then judge other updates at once.",
+                label="Also use it for measuring",
+                info="Its held-out pairs then judge other updates, too.",
                 elem_id=f"{name}word-measures",
             )
         with gr.Row(visible=False) as self.buttons:
-            self.accept = gr.Button("Accept: it may teach", elem_id=f"{name}accept")
-            self.withdraw = gr.Button(
-                "Withdraw: nothing of it shall count", variant="stop", elem_id=f"{name}withdraw"
-            )
+            self.accept = gr.Button("Accept for training", elem_id=f"{name}accept")
+            self.withdraw = gr.Button("Withdraw the chunk", variant="stop", elem_id=f"{name}withdraw")
         self.said = text(f"{name}word-said", "status")
 
     @property
@@ -76,12 +74,12 @@ class PersonsWord:
     def _accept(self, visit: Visit, chunk: str, why: str, measures: bool) -> Shown:
         record = visit.desk.accept(chunk, why, measures)
         earns = phrase("Its held-out pairs measure every update from now on.") if record.measures else ""
-        accepted = phrase("Chunk {chunk} is accepted: it may be taught.", chunk=record.id)
+        accepted = phrase("Chunk {chunk} is accepted and can be used for training.", chunk=record.id)
         return self._given(visit, record, joined((accepted, earns)))
 
     def _withdraw(self, visit: Visit, chunk: str, why: str, _measures: bool) -> Shown:
         gone = visit.desk.withdraw(chunk, why)
-        taking = phrase("Job {job} is taking them out of search.", job=gone.job.id) if gone.job else ""
+        taking = phrase("Job {job} is removing them from search.", job=gone.job.id) if gone.job else ""
         return self._given(visit, gone.chunk, joined((gone.sentence, taking)))
 
     def _given(self, visit: Visit, chunk: ChunkRecord, said: str) -> Shown:

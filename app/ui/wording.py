@@ -73,7 +73,7 @@ RELEASE_HEADERS = [
 REASONS = {
     "init": phrase("made"),
     "promote": phrase("promoted"),
-    "rollback": phrase("gone back to"),
+    "rollback": phrase("rolled back to"),
     "ingest": phrase("pictures added"),
 }
 """What happened to a release in a commit."""

@@ -23,11 +23,11 @@ OUTCOMES = {
 }
 """What each outcome means, worst first."""
 STANDINGS = {
-    "new": phrase("Standing: new (nothing speaks against it)."),
-    "held": phrase("Standing: held (it teaches nothing until a person accepts it)."),
-    "accepted": phrase("Standing: accepted (a person said that it may teach)."),
-    "rejected": phrase("Standing: rejected (the gate rejected its update)."),
-    "withdrawn": phrase("Standing: withdrawn (nothing of it is trained on, measured by or searched)."),
+    "new": phrase("Status: new (nothing against it)."),
+    "held": phrase("Status: held (not used for training until somebody accepts it)."),
+    "accepted": phrase("Status: accepted (it may be used for training)."),
+    "rejected": phrase("Status: rejected (the gate rejected its update)."),
+    "withdrawn": phrase("Status: withdrawn (not used for training, measuring or search)."),
 }
 MOST_EXAMPLES = 12
 

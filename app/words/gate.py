@@ -212,7 +212,7 @@ def _rules(report: GateReport) -> Table:
         left = len(rule.reasons) - len(shown)
         if left:
             shown.append(f"… and {left} more; --json has all.")
-        for position, reason in enumerate(shown or ["Nothing was asked."]):
+        for position, reason in enumerate(shown or ["Not checked."]):
             head = ("", "") if position else (f"{MARKS[rule.verdict]} {rule.verdict}", rule.rule)
             rows.append((*head, plain(reason)))
     return grid(rows)

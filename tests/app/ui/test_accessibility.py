@@ -136,7 +136,7 @@ def test_releases(server: Served, walked: Page, looks: Looks) -> None:
     settle(walked)
     assert found_wrong(walked, looks) == []
     for closed in (
-        "What two releases differ in",
+        "How two releases differ",
         "Carry a release to another home",
         "History: what was live",
     ):
@@ -158,9 +158,9 @@ def test_data(judged: Served, walked: Page, looks: Looks) -> None:
     walked.get_by_role("tab", name="Data").click()
     walked.locator("#chunks [role=gridcell]").first.click()
     expect(walked.locator("#chunk-about")).to_contain_text("Standing: held")
-    walked.get_by_text("Rows that were held").click()
-    walked.get_by_text("One picture, and those that were taken out").click()
-    walked.get_by_text("Pictures of one thing").click()
+    walked.get_by_text("Held rows").click()
+    walked.get_by_text("Take out or put back a picture").click()
+    walked.get_by_text("Near-duplicates").click()
     settle(walked)
     assert found_wrong(walked, looks) == []
 
@@ -175,7 +175,7 @@ def test_system(judged: Served, walked: Page, looks: Looks) -> None:
     expect(walked.locator("#doctor-said")).not_to_contain_text("Nobody has looked")
     walked.locator("#jobs [role=gridcell]").filter(has_text="j1").first.click()
     expect(walked.locator("#job-about")).to_contain_text("Update j1: rejected")
-    walked.get_by_text("Log of the server").click()
+    walked.get_by_text("Server log").click()
     walked.get_by_text("Settings", exact=True).click()
     expect(walked.locator("#settings")).to_contain_text("max_upload_bytes")
     settle(walked)

@@ -112,7 +112,7 @@ def test_the_releases_tab_draws_the_lineage_and_says_what_two_releases_differ_in
     page.get_by_role("tab", name="Releases").click()
     assert "r1 · base encoder" in page.inner_text("#lineage .broad")
     settle(page)
-    page.get_by_text("What two releases differ in").click()
+    page.get_by_text("How two releases differ").click()
     settle(page)
     choose(page, "#differ-a", "r1-")
     choose(page, "#differ-b", "r2-")

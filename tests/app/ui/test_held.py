@@ -133,7 +133,7 @@ def test_a_person_takes_out_what_the_checks_name(held: Served, page: Page) -> No
     open_page(page, f"{held.url}/admin/")
     choose(page, "#known", ".zip")
     page.click("#use-known")
-    page.locator("#aside-which").get_by_text("Named by the checks (1)").click()
+    page.locator("#aside-which").get_by_text("Flagged by the checks (1)").click()
     expect(page.locator("#aside-cards li")).to_contain_text([HOSTILE])
     expect(page.locator("#aside-accept")).to_be_hidden()
     settle(page)
@@ -141,4 +141,4 @@ def test_a_person_takes_out_what_the_checks_name(held: Served, page: Page) -> No
     page.click("#aside-leave")
     expect(page.locator("#aside-said")).to_contain_text("taken out of chunk")
     assert "a red boat" not in {pair.text for pair in catalog.pairs(chunk=chunk)}
-    expect(page.locator("#aside-which")).to_contain_text("Named by the checks (0)")
+    expect(page.locator("#aside-which")).to_contain_text("Flagged by the checks (0)")

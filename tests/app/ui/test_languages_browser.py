@@ -138,7 +138,7 @@ def test_the_pages_for_admins_speak_it_too(server: Served, abroad: tuple[str, Pa
     language, page = abroad
     page.goto(f"{server.url}/admin/")
     expect(page.get_by_role("tab").first).to_have_text(Words(language)("Update"))
-    expect(page.get_by_text(Words(language).said("Take it in and check it"))).to_be_visible()
+    expect(page.get_by_text(Words(language).said("Upload and check"))).to_be_visible()
     does_not_overflow(page)
 
 
@@ -160,12 +160,12 @@ def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tup
     language, page = abroad
     say = Words(language).said
     open_page(page, f"{judged.url}/admin/")
-    expect(page.get_by_text(Words(language).said("Take it in and check it"))).to_be_visible()
+    expect(page.get_by_text(Words(language).said("Upload and check"))).to_be_visible()
     page.click("#check")
     expect(page.locator("#upload-said")).to_have_text(say("Choose a file first."))
     choose(page, "#known", say("held"))
     page.click("#use-known")
-    standing = say("Standing: held (it teaches nothing until a person accepts it).")
+    standing = say("Status: held (not used for training until somebody accepts it).")
     expect(page.locator("#report-summary")).to_contain_text(standing)
     assert standing.startswith({"de": "Stand", "ar": "الحالة"}[language])
     does_not_overflow(page)
@@ -199,7 +199,7 @@ def test_quality_and_system_speak_it(measured: Served, abroad: tuple[str, Page])
     expect(page.locator("#quality-coverage thead th").last).to_have_text(words.header("enough to decide"))
     does_not_overflow(page)
     page.get_by_role("tab", name=Words(language).said("System"), exact=True).click()
-    expect(page.locator("#doctor-said")).to_have_text(words.said("Nobody has looked yet."))
+    expect(page.locator("#doctor-said")).to_have_text(words.said("Not checked yet."))
     page.get_by_text(Words(language).said("Settings"), exact=True).click()
     expect(page.locator("#settings tbody td").last).to_have_text(
         words.said("Of the gate's policy (docs/gate.md).")

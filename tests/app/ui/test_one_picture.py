@@ -37,7 +37,7 @@ def test_a_person_takes_a_picture_out_and_puts_it_back(server: Served, page: Pag
     caption = catalog.captions_of(image_id)[0].text
     open_page(page, f"{server.url}/admin/")
     page.get_by_role("tab", name="Data").click()
-    page.get_by_text("One picture, and those that were taken out").click()
+    page.get_by_text("Take out or put back a picture").click()
     settle(page)
     page.fill("#picture-id input, #picture-id textarea", image_id[:10])
     _press(page, "look")

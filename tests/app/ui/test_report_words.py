@@ -80,7 +80,7 @@ def test_debt_is_shown_where_it_was_accepted_and_told_before_it_is_made() -> Non
     assert "accepted: 1.5" in report_words.slices_view(owed)
     assert "accepted:" not in report_words.slices_view(report)
     told = words(drawn(report_words.steps_view(report)))
-    assert "If you promote it in spite of this" in told
+    assert "If you promote it anyway" in told
     assert gate_words.debts(report)[0] in told
     assert "in spite of" not in report_words.steps_view(gate_report("reject"))
     assert report_words.steps_view(gate_report("promote")) == ""

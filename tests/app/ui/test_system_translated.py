@@ -63,7 +63,7 @@ JOBS = [
     *(job(state=state) for state in JOB_STATES),
     *(job(result={what: said}) for what, said in DONE.items()),
     *(job(progress={"message": message}) for message in MESSAGES),
-    job(error=phrase("Its worker was stopped.")),
+    job(error=phrase("Its process was stopped.")),
     job(arguments={"why": "Rejected", "by": "Update"}),
 ]
 
@@ -91,7 +91,7 @@ def test_how_long_a_job_took_is_told_in_the_units_of_a_language(after: str, engl
 def test_a_job_is_told_with_what_it_was_asked(language: str) -> None:
     request = UpdateRequest("c1", "teir", why="Rejected", by="Update")
     asked = asdict(request) | {"held": False, "every_byte": True, "held_why": "c2", "check": "c3"}
-    one = job(arguments=asked | {"name": "c4", "source": "c5"}, error=phrase("Its worker was stopped."))
+    one = job(arguments=asked | {"name": "c4", "source": "c5"}, error=phrase("Its process was stopped."))
     names = (*(f"c{n}" for n in range(1, 6)), "teir", "Rejected", "Update")
     assert left(language, partial(system_words.job_view, one), *names) == set()
     assert {field.name for field in fields(UpdateRequest)} - {"options"} <= set(system_words.ARGUMENTS)

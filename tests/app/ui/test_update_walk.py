@@ -116,7 +116,7 @@ def test_what_needs_a_review_is_rejected_with_a_note_and_remembered(fresh: Serve
     expect(page.locator("#update-verdict h2")).to_contain_text("Needs your decision")
     expect(page.locator("#update-moved")).to_contain_text("Lost most")
     is_drawn(page, "#update-moved img")
-    expect(page.locator("#promote-new")).to_have_text("Promote in spite of this")
+    expect(page.locator("#promote-new")).to_have_text("Promote anyway")
     settle(page)
     page.click("#promote-new")
     expect(page.locator("#update-accepts")).to_contain_text("accepts to lose")

@@ -25,7 +25,7 @@ def shown(chunk: ChunkRecord, width: int = 250) -> str:
 def test_a_held_chunk_says_since_when_by_whom_and_why() -> None:
     text = shown(chunk_with_findings())
     assert (
-        "Standing: held (it teaches nothing until a person accepts it). By checks, 2026-11-21 15:01 UTC: row shift."
+        "Status: held (not used for training until somebody accepts it). By checks, 2026-11-21 15:01 UTC: row shift."
         in text
     )
 
